@@ -1,0 +1,31 @@
+"""Every error geonode raises on purpose.
+
+One rule for the text: one sentence that names the file, row, column or argument and says what to do. The command
+line prints that sentence and exits with code 2; it never shows a traceback for these.
+"""
+
+from __future__ import annotations
+
+
+class GeonodeError(Exception):
+    """Base of all errors raised on purpose by geonode."""
+
+
+class InputError(GeonodeError, ValueError):
+    """A value or argument that cannot be used; the text names it and says what to do."""
+
+
+class ReaderError(InputError):
+    """A file that cannot be read as spectra; the text names the file and the place in it."""
+
+
+class BundleError(InputError):
+    """A saved model that is truncated, foreign, or of a version this release cannot read."""
+
+
+class DeviceError(GeonodeError, RuntimeError):
+    """A device, precision or kernel that was asked for explicitly and cannot be had here."""
+
+
+class SolverError(GeonodeError, RuntimeError):
+    """A geodesic that did not converge, raised only where ``throw=True`` asks for it."""
