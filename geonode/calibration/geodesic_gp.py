@@ -1,0 +1,416 @@
+"""Gaussian process along learned arc length: the spectrum as a smooth function of warped concentration.
+
+Every candidate warp of the concentration axis is a one-dimensional metric; its arc length is the warp itself. A
+Gaussian process in that arc length is fitted for every candidate on a fixed grid, and the candidates are averaged by
+their evidence. There is nothing to optimise, so a fit is deterministic and takes milliseconds.
+
+With R the level means less their column mean (n levels × W wavelengths), ŝ the warp scaled to [−1, 1] on the
+calibrated range, and M₅⸝₂ the Matérn-5/2 correlation (Rasmussen & Williams 2006, eq. 4.17):
+
+    k(ŝ, ŝ′) = 1 + α ŝŝ′ + (1 − α) M₅⸝₂(|ŝ − ŝ′|/ℓ)        K = k + η I
+    q = tr(Rᵀ K⁻¹ R)            log w = −(N/2) [ n log(q / nW) + log|K| ]
+
+log w is the marginal likelihood with the output scale at its maximum, tempered by N, the effective number of
+independent outputs (wavelengths are strongly correlated, so W would be far too many).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Sequence
+
+import numpy as np
+import torch
+from scipy import stats
+
+from geonode.calibration.noise import noise_variance
+from geonode.errors import InputError
+from geonode.calibration._warps import WARPS, scaled_warps
+
+LENGTHS = (0.3, 0.6, 1.2, 2.4, 5.0)
+ALPHAS = (0.0, 0.5, 0.9, 0.99, 1.0)
+ETAS = (1e-4, 1e-3, 1e-2, 0.05)
+EFFECTIVE_OUTPUTS = 8.0
+PRIOR_DOF = 2.0
+# Candidates whose weights sum to less than this are left out of predictions: no figure of a report can show them.
+NEGLIGIBLE_WEIGHT = 1e-7
+
+
+@dataclass(frozen=True)
+class GPPrediction:
+    """Prediction at C concentrations; all arrays are numpy float64 in the units of the fitted spectra.
+
+    Attributes:
+        concentrations: ``[C]``, user units.
+        mean: ``[C, W]`` evidence-weighted mean spectrum.
+        scale: ``[C, W]`` scale of the predictive Student t (for one further spectrum at that concentration).
+        dof: its degrees of freedom, n − 1 + 2.
+        noise_variance: ``[W]`` the part of ``scale²`` that is measurement noise.
+        extrapolated: ``[C]`` true outside the calibrated range.
+        variance: ``[C]`` Σ w v(c), the weighted kriging variance (dimensionless).
+        weight_mean: ``[C, n]`` B̄ with ``mean = column mean + B̄ R``.
+        weight_within: ``[C, n, n]`` Σ w v(c) K⁻¹, so that ``Rᵀ (·) R`` is the within-candidate covariance (× dof).
+        weight_between: ``[C, n, n]`` covariance of the candidates' rows of weights, so that ``Rᵀ (·) R`` is the
+            covariance between candidates.
+    """
+
+    concentrations: np.ndarray
+    mean: np.ndarray
+    scale: np.ndarray
+    dof: float
+    noise_variance: np.ndarray
+    extrapolated: np.ndarray
+    variance: np.ndarray
+    weight_mean: np.ndarray
+    weight_within: np.ndarray
+    weight_between: np.ndarray
+
+    @property
+    def std(self) -> np.ndarray:
+        """``[C, W]`` standard deviation of the predictive Student t: scale · √(ν / (ν − 2))."""
+        return self.scale * math.sqrt(self.dof / (self.dof - 2.0))
+
+    def interval(self, level: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits ``[C, W]`` of the central interval at ``level`` (0 < level < 1), per wavelength."""
+        if not 0.0 < level < 1.0:
+            raise InputError(f"the interval level must lie between 0 and 1, but {level} was given.")
+        half = stats.t.ppf(0.5 + 0.5 * level, self.dof) * self.scale
+        return self.mean - half, self.mean + half
+
+
+class GeodesicGP:
+    """Gaussian process in evidence-weighted arc length (module docstring has the formulas).
+
+    Args:
+        effective_outputs: N, the tempering of the evidence.
+        prior_dof: d₀, the weight (in degrees of freedom) of the scale shared by all wavelengths in the bands.
+        lengths, alphas, etas: the grid of correlation lengths, linear shares and nuggets.
+
+    After fitting: ``levels [n]`` (ascending), ``level_means [n, W]``, ``warp_weights [13]`` (ordered as ``WARPS``),
+    ``grid_weights [13, ℓ, α, η]``, ``participation_ratio`` (effective number of spectral components: a diagnostic,
+    not used), ``noise_variance [W]``, ``noise_source`` ("replicates" or "second differences").
+    """
+
+    def __init__(
+        self,
+        effective_outputs: float = EFFECTIVE_OUTPUTS,
+        prior_dof: float = PRIOR_DOF,
+        lengths: Sequence[float] = LENGTHS,
+        alphas: Sequence[float] = ALPHAS,
+        etas: Sequence[float] = ETAS,
+    ) -> None:
+        self.effective_outputs = float(effective_outputs)
+        self.prior_dof = float(prior_dof)
+        self.lengths = tuple(float(x) for x in lengths)
+        self.alphas = tuple(float(x) for x in alphas)
+        self.etas = tuple(float(x) for x in etas)
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, concentrations: Any, spectra: Any) -> GeodesicGP:
+        """Fit single spectra.
+
+        Args:
+            concentrations: ``[N]``; equal values are replicates of one level.
+            spectra: ``[N, W]``.
+
+        Raises:
+            InputError: values that are not finite, shapes that do not match, or fewer than three levels.
+        """
+        concentrations = np.asarray(concentrations, dtype=np.float64)
+        spectra = np.asarray(spectra, dtype=np.float64)
+        if concentrations.ndim != 1:
+            raise InputError(
+                f"GeodesicGP needs one concentration per spectrum (one analyte), but the concentrations have shape "
+                f"{concentrations.shape}."
+            )
+        if spectra.ndim != 2 or len(spectra) != len(concentrations):
+            raise InputError(
+                f"GeodesicGP needs spectra of shape [{len(concentrations)}, W] to go with {len(concentrations)} "
+                f"concentrations, but they have shape {spectra.shape}."
+            )
+        levels, index = np.unique(concentrations, return_inverse=True)
+        counts = np.bincount(index, minlength=len(levels))
+        means = np.zeros((len(levels), spectra.shape[1]))
+        np.add.at(means, index, spectra)
+        means /= counts[:, None]
+        return self.fit_levels(levels, means, spectra - means[index] if len(spectra) > len(levels) else None)
+
+    def fit_levels(self, levels: Any, level_means: Any, replicate_deviations: Any = None) -> GeodesicGP:
+        """Fit level means.
+
+        Args:
+            levels: ``[n]`` distinct concentrations, any order, n ≥ 3 (n ≥ 2 is enough to compute; two levels are
+                accepted so that inner validation of three-level series works).
+            level_means: ``[n, W]``.
+            replicate_deviations: ``[N, W]`` single spectra less their level mean, or None where there are no
+                replicates; they set the noise part of the bands.
+
+        Raises:
+            InputError: values that are not finite, repeated levels, fewer than two levels.
+        """
+        levels, level_means = _checked(levels, level_means)
+        return self._fit_batch([(levels, level_means, replicate_deviations)])[0]
+
+    def fit_folds(
+        self,
+        levels: Any,
+        level_means: Any,
+        folds: Sequence[Any],
+        replicate_deviations: Any = None,
+        level_index: Any = None,
+    ) -> list[GeodesicGP]:
+        """Fit one GP per training set of levels; sets of equal size share one batched computation.
+
+        Args:
+            levels, level_means: as in :meth:`fit_levels`.
+            folds: for every training set the indices of its levels.
+            replicate_deviations, level_index: ``[N, W]`` and ``[N]`` (level of every spectrum); a fold sees the
+                deviations of its own levels only.
+
+        Returns:
+            One fitted GP per fold, in order.
+        """
+        levels, level_means, order = _checked_ordered(levels, level_means)
+        rank = np.argsort(order)
+        jobs = []
+        for fold in folds:
+            chosen = np.sort(rank[np.asarray(fold, dtype=int)])
+            deviations = None
+            if replicate_deviations is not None and level_index is not None:
+                inside = np.isin(np.asarray(level_index), order[chosen])
+                deviations = np.asarray(replicate_deviations, dtype=np.float64)[inside]
+                if len(deviations) <= len(chosen):
+                    deviations = None
+            jobs.append((levels[chosen], level_means[chosen], deviations))
+        fitted: list[GeodesicGP | None] = [None] * len(jobs)
+        for size in sorted({len(job[0]) for job in jobs}):
+            members = [i for i, job in enumerate(jobs) if len(job[0]) == size]
+            for i, gp in zip(members, self._fit_batch([jobs[i] for i in members]), strict=True):
+                fitted[i] = gp
+        return [gp for gp in fitted if gp is not None]
+
+    def _clone(self) -> GeodesicGP:
+        return GeodesicGP(self.effective_outputs, self.prior_dof, self.lengths, self.alphas, self.etas)
+
+    def _fit_batch(self, jobs: list[tuple[np.ndarray, np.ndarray, Any]]) -> list[GeodesicGP]:
+        """Fit training sets of one size together; the first result is ``self`` where there is only one."""
+        levels = torch.from_numpy(np.stack([job[0] for job in jobs]))
+        grams = []
+        for _, means, _ in jobs:
+            centred = means - means.mean(axis=0)
+            grams.append(centred @ centred.T)
+        gram = torch.from_numpy(np.stack(grams))
+        u, origin, span = _scaled_concentration(levels)
+        s = scaled_warps(u, u[:, 0], u[:, -1])
+        gram_matrix = _gram_matrix(self._kernel(s, s), self.etas)
+        log_weights, inverse = _evidence(gram_matrix, gram, jobs[0][1].shape[1], self.effective_outputs)
+        fitted = []
+        for f, (level, means, deviations) in enumerate(jobs):
+            gp = self if len(jobs) == 1 else self._clone()
+            gp._set(level, means, float(origin[f]), float(span[f]), log_weights[f], inverse[f])
+            gp.noise_variance, gp.noise_source = noise_variance(means, deviations, len(level))
+            fitted.append(gp)
+        return fitted
+
+    def _kernel(self, s: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        """``s [..., 13, a]``, ``t [..., 13, b]`` → ``[..., 13, ℓ, α, a, b]``."""
+        lengths = torch.tensor(self.lengths, dtype=s.dtype)
+        alphas = torch.tensor(self.alphas, dtype=s.dtype)[:, None, None]
+        distance = (s[..., :, None] - t[..., None, :]).abs()[..., None, :, :] / lengths[:, None, None]
+        matern = matern52(distance)[..., None, :, :]
+        linear = (s[..., :, None] * t[..., None, :])[..., None, None, :, :]
+        return 1.0 + alphas * linear + (1.0 - alphas) * matern
+
+    def _set(
+        self,
+        levels: np.ndarray,
+        means: np.ndarray,
+        origin: float,
+        span: float,
+        log_weights: torch.Tensor,
+        inverse: torch.Tensor,
+    ) -> None:
+        self.levels, self.level_means = levels, means
+        self.origin, self.span = origin, span
+        self.column_mean = means.mean(axis=0)
+        self.residual = means - self.column_mean
+        weights = torch.softmax(log_weights.flatten(), 0)
+        self.grid_weights = weights.reshape(log_weights.shape).numpy()
+        self.warp_weights = self.grid_weights.sum(axis=(1, 2, 3))
+        power = np.linalg.svd(self.residual, compute_uv=False) ** 2
+        self.participation_ratio = float(power.sum() ** 2 / max((power**2).sum(), np.finfo(float).tiny))
+        keep = _significant(weights)
+        self._kept = keep
+        self._kept_weights = weights[keep] / weights[keep].sum()
+        n = len(levels)
+        self._kept_inverse = inverse.reshape(-1, n, n)[keep].clone()
+
+    # ------------------------------------------------------------------ prediction
+
+    @property
+    def dof(self) -> float:
+        """Degrees of freedom of the predictive Student t, n − 1 + d₀."""
+        return len(self.levels) - 1 + self.prior_dof
+
+    def candidate_weights(self, concentrations: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Per kept candidate G: weight ``[G]``, rows B = k*ᵀK⁻¹ ``[G, C, n]``, kriging variance ``[G, C]``, K⁻¹."""
+        c = torch.as_tensor(np.atleast_1d(np.asarray(concentrations, dtype=np.float64)))
+        if c.ndim != 1 or not bool(torch.isfinite(c).all()):
+            raise InputError("the concentrations to predict must be a list of finite numbers.")
+        u_levels = (torch.from_numpy(self.levels) - self.origin) / self.span
+        s_levels = scaled_warps(u_levels, u_levels[0], u_levels[-1])
+        s = scaled_warps((c - self.origin) / self.span, u_levels[0], u_levels[-1])
+        shape = (len(WARPS), len(self.lengths), len(self.alphas), len(self.etas))
+        warp, length, alpha, _ = np.unravel_index(self._kept.numpy(), shape)
+        ell = torch.tensor(self.lengths, dtype=torch.float64)[length][:, None, None]
+        a = torch.tensor(self.alphas, dtype=torch.float64)[alpha][:, None, None]
+        left, right = s[warp], s_levels[warp]
+        cross = left[:, :, None] * right[:, None, :] * a + 1.0
+        cross = cross + (1.0 - a) * matern52((left[:, :, None] - right[:, None, :]).abs() / ell)
+        rows = cross @ self._kept_inverse
+        prior = 1.0 + a[..., 0] * left**2 + (1.0 - a[..., 0])
+        variance = (prior - (rows * cross).sum(-1)).clamp_min(0.0)
+        return self._kept_weights, rows, variance, self._kept_inverse
+
+    def predict(self, concentrations: Any) -> GPPrediction:
+        """Mean spectra, bands and the factors of their covariance at ``concentrations [C]`` (user units).
+
+        Outside the calibrated range the same process extrapolates and ``extrapolated`` says so.
+
+        Band (scale²) at wavelength λ, with d₀ = ``prior_dof`` shrinking each wavelength's own scale to the shared one:
+
+            σ²_λ = Σ w v (q_λ + d₀ q / (W(n−1))) / (n−1+d₀) + variance between candidates + D_λ
+
+        Raises:
+            InputError: concentrations that are not finite.
+        """
+        weights, rows, variance, inverse = self.candidate_weights(concentrations)
+        mean_rows = torch.einsum("g,gci->ci", weights, rows)
+        weighted = weights[:, None] * variance
+        within = torch.einsum("gc,gij->cij", weighted, inverse)
+        centred = rows - mean_rows
+        between = torch.einsum("g,gci,gcj->cij", weights, centred, centred)
+        residual = torch.from_numpy(self.residual)
+        n, width = residual.shape
+        gram = residual @ residual.T
+        own = torch.einsum("iw,cij,jw->cw", residual, within, residual)
+        shared = torch.einsum("cij,ij->c", within, gram) / (width * max(n - 1, 1))
+        spread = torch.einsum("iw,cij,jw->cw", residual, between, residual)
+        noise = torch.from_numpy(self.noise_variance)
+        scale2 = (own + self.prior_dof * shared[:, None]) / self.dof + spread + noise
+        c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
+        return GPPrediction(
+            concentrations=c,
+            mean=(torch.from_numpy(self.column_mean) + mean_rows @ residual).numpy(),
+            scale=scale2.clamp_min(0.0).sqrt().numpy(),
+            dof=self.dof,
+            noise_variance=self.noise_variance,
+            extrapolated=(c < self.levels[0]) | (c > self.levels[-1]),
+            variance=weighted.sum(0).numpy(),
+            weight_mean=mean_rows.numpy(),
+            weight_within=within.numpy(),
+            weight_between=between.numpy(),
+        )
+
+    # ------------------------------------------------------------------ state
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and JSON metadata from which :meth:`from_state` restores the fitted process."""
+        arrays = {
+            "levels": self.levels,
+            "level_means": self.level_means,
+            "noise_variance": self.noise_variance,
+        }
+        meta = {
+            "effective_outputs": self.effective_outputs,
+            "prior_dof": self.prior_dof,
+            "lengths": list(self.lengths),
+            "alphas": list(self.alphas),
+            "etas": list(self.etas),
+            "noise_source": self.noise_source,
+        }
+        return arrays, meta
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> GeodesicGP:
+        """Restore from :meth:`state`; the grid is recomputed (milliseconds), so nothing can disagree with it."""
+        gp = cls(meta["effective_outputs"], meta["prior_dof"], meta["lengths"], meta["alphas"], meta["etas"])
+        gp.fit_levels(arrays["levels"], arrays["level_means"])
+        gp.noise_variance = np.asarray(arrays["noise_variance"], dtype=np.float64)
+        gp.noise_source = meta["noise_source"]
+        return gp
+
+
+def matern52(distance: torch.Tensor) -> torch.Tensor:
+    """Matérn-5/2 correlation (1 + √5 r + 5r²/3) exp(−√5 r) (Rasmussen & Williams 2006, eq. 4.17)."""
+    scaled = math.sqrt(5.0) * distance
+    return (1.0 + scaled + scaled * scaled / 3.0) * torch.exp(-scaled)
+
+
+def _gram_matrix(kernel: torch.Tensor, etas: Sequence[float]) -> torch.Tensor:
+    """``[..., n, n]`` → ``[..., η, n, n]``: k + η I."""
+    eye = torch.eye(kernel.shape[-1], dtype=kernel.dtype)
+    nugget = torch.tensor(etas, dtype=kernel.dtype)[:, None, None] * eye
+    return kernel[..., None, :, :] + nugget
+
+
+def _evidence(
+    matrix: torch.Tensor, gram: torch.Tensor, width: int, effective_outputs: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log weights ``[F, 13, ℓ, α, η]`` (not normalised) and K⁻¹ from K ``[F, 13, ℓ, α, η, n, n]`` and R Rᵀ."""
+    n = matrix.shape[-1]
+    factor = torch.linalg.cholesky(matrix)
+    inverse = torch.cholesky_inverse(factor)
+    q = torch.einsum("f...ij,fij->f...", inverse, gram)
+    log_det = 2.0 * torch.log(torch.diagonal(factor, dim1=-2, dim2=-1)).sum(-1)
+    # Spectra that do not change at all have q = 0; the floor leaves the choice to |K| instead of to 0/0.
+    q = q.clamp_min(torch.finfo(q.dtype).tiny)
+    return -0.5 * effective_outputs * (n * torch.log(q / (n * width)) + log_det), inverse
+
+
+def _significant(weights: torch.Tensor) -> torch.Tensor:
+    """Indices of the largest weights that together leave out less than ``NEGLIGIBLE_WEIGHT``."""
+    order = torch.argsort(weights, descending=True)
+    tail = 1.0 - torch.cumsum(weights[order], 0)
+    count = int((tail > NEGLIGIBLE_WEIGHT).sum()) + 1
+    return order[:count]
+
+
+def _scaled_concentration(levels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """u = (c − c₀)/(c_max − c₀) with c₀ = 0 where all c ≥ 0, else c_min; ``levels [F, n]`` ascending."""
+    origin = torch.where(levels[:, 0] >= 0.0, torch.zeros_like(levels[:, 0]), levels[:, 0])
+    span = levels[:, -1] - origin
+    return (levels - origin[:, None]) / span[:, None], origin, span
+
+
+def _checked(levels: Any, level_means: Any) -> tuple[np.ndarray, np.ndarray]:
+    levels, level_means, _ = _checked_ordered(levels, level_means)
+    return levels, level_means
+
+
+def _checked_ordered(levels: Any, level_means: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sorted float64 copies and the order that sorted them; InputError where they cannot be used."""
+    levels = np.array(levels, dtype=np.float64)
+    means = np.array(level_means, dtype=np.float64)
+    if levels.ndim != 1 or means.ndim != 2 or len(levels) != len(means) or means.shape[1] == 0:
+        raise InputError(
+            f"level means must have shape [levels, wavelengths], but levels have shape {levels.shape} and the means "
+            f"{means.shape}."
+        )
+    if len(levels) < 2:
+        raise InputError(f"GeodesicGP needs at least two concentration levels, but {len(levels)} was given.")
+    if not np.isfinite(levels).all():
+        raise InputError("the concentrations contain NaN or infinite values; remove those standards.")
+    if not np.isfinite(means).all():
+        row, column = np.argwhere(~np.isfinite(means))[0]
+        raise InputError(
+            f"the spectrum of level {levels[row]:g} is NaN or infinite at position {column}; mask or remove it."
+        )
+    order = np.argsort(levels, kind="stable")
+    levels, means = levels[order], means[order]
+    if (np.diff(levels) == 0.0).any():
+        twice = levels[:-1][np.diff(levels) == 0.0][0]
+        raise InputError(f"the concentration level {twice:g} is given twice; average its replicates first.")
+    return levels, means, order

@@ -1,0 +1,43 @@
+"""Measurement noise of spectra: from replicates where there are any, else from roughness along the wavelength."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def noise_variance(level_means: Any, replicate_deviations: Any, levels: int) -> tuple[np.ndarray, str]:
+    """Noise variance of one spectrum at every wavelength.
+
+    With replicates: the pooled within-level variance Σ dev² / (N − n). Without: second differences along the
+    wavelength, e_i = x_{i−1} − 2x_i + x_{i+1}, whose variance is 6σ² for white noise; pooled over levels and over
+    a window of wavelengths, so that spectral structure narrower than three points counts as noise.
+
+    Args:
+        level_means: ``[n, W]``.
+        replicate_deviations: ``[N, W]`` spectra less their level mean, or None.
+        levels: n, the number of levels the deviations were taken from.
+
+    Returns:
+        ``[W]`` variances (squared units of the spectra) and where they come from: "replicates" or
+        "second differences".
+    """
+    means = np.asarray(level_means, dtype=np.float64)
+    if replicate_deviations is not None:
+        deviations = np.asarray(replicate_deviations, dtype=np.float64)
+        if len(deviations) > levels:
+            return (deviations**2).sum(axis=0) / (len(deviations) - levels), "replicates"
+    return second_difference_variance(means), "second differences"
+
+
+def second_difference_variance(spectra: np.ndarray, window: int = 21) -> np.ndarray:
+    """``[N, W]`` → ``[W]``: running mean over ``window`` wavelengths of e²/6, pooled over the spectra."""
+    width = spectra.shape[1]
+    if width < 3:
+        return np.zeros(width)
+    squared = ((spectra[:, :-2] - 2.0 * spectra[:, 1:-1] + spectra[:, 2:]) ** 2).mean(axis=0) / 6.0
+    squared = np.concatenate([squared[:1], squared, squared[-1:]])
+    window = min(window, width)
+    total = np.convolve(squared, np.ones(window), mode="same")
+    return total / np.convolve(np.ones(width), np.ones(window), mode="same")
