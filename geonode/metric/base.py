@@ -1,0 +1,65 @@
+"""The metric contract: what Christoffel symbols, geodesics and flows may ask of a Riemannian metric.
+
+Shapes. D = 1: ``c [...]`` and ``wavelength [...]`` broadcast against each other, ``g [...]``. D ≥ 2: ``c [..., D]``,
+``wavelength [...]``, ``g [..., D, D]``. The wavelength is a parameter, never a coordinate.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from geonode.errors import InputError
+
+
+class Metric(nn.Module):
+    """A Riemannian metric g_λ(c) on concentration space; subclasses implement ``forward`` and set ``dim``.
+
+    ``value_and_derivative`` has a forward-mode default, so a new metric needs only its formula; classes on hot or
+    exported paths override it with the analytic derivative.
+    """
+
+    def __init__(self, dim: int = 1) -> None:
+        super().__init__()
+        if dim < 1:
+            raise InputError(f"dim must be at least 1, got {dim}; give the number of analytes.")
+        self.dim = int(dim)
+
+    def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
+        """Metric at ``c`` [...] or [..., D]; returns g [...] (D = 1) or [..., D, D]."""
+        raise NotImplementedError
+
+    def value_and_derivative(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """g and its concentration derivative ``dg`` [...] (D = 1) or ``dg[..., k, i, j] = ∂_k g_ij``.
+
+        Differentiable to any order. The default carries one forward-mode tangent per coordinate.
+        """
+        if self.dim == 1:
+            return torch.func.jvp(lambda x: self(x, wavelength), (c,), (torch.ones_like(c),))
+        self.check(c)
+        axes = torch.eye(self.dim, dtype=c.dtype, device=c.device)
+        parts = []
+        value = None
+        for k in range(self.dim):
+            tangent = axes[k].expand_as(c)
+            value, derivative = torch.func.jvp(lambda x: self(x, wavelength), (c,), (tangent,))
+            parts.append(derivative)
+        return value, torch.stack(parts, dim=-3)
+
+    def in_domain(self, c: Tensor) -> Tensor:
+        """True where ``c`` is a point of the manifold: bool [...] (without the axis D). Default: every finite point."""
+        finite = torch.isfinite(c)
+        return finite if self.dim == 1 else finite.all(-1)
+
+    def energy(self, c: Tensor, v: Tensor, wavelength: Tensor | None = None) -> Tensor:
+        """g(v, v) [...]: conserved along geodesics; its square root is the length of a path over t ∈ [0, 1]."""
+        g = self(c, wavelength)
+        return g * v * v if self.dim == 1 else torch.einsum("...i,...ij,...j->...", v, g, v)
+
+    def check(self, c: Tensor) -> None:
+        """Raise InputError unless the last axis of ``c`` is the D coordinates (D ≥ 2)."""
+        if self.dim > 1 and (c.ndim == 0 or c.shape[-1] != self.dim):
+            raise InputError(
+                f"{type(self).__name__} has {self.dim} coordinates but the concentration has shape {tuple(c.shape)}; "
+                f"give an array whose last axis is {self.dim}."
+            )
