@@ -17,8 +17,9 @@ independent outputs (wavelengths are strongly correlated, so W would be far too 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from scipy import stats
 
 from geonode.calibration.noise import noise_variance
 from geonode.errors import InputError
-from geonode.calibration._warps import WARPS, scaled_warps
+from geonode.metric.warp import WARPS, WarpMetric, scaled_warps
 
 LENGTHS = (0.3, 0.6, 1.2, 2.4, 5.0)
 ALPHAS = (0.0, 0.5, 0.9, 0.99, 1.0)
@@ -203,7 +204,7 @@ class GeodesicGP:
             grams.append(centred @ centred.T)
         gram = torch.from_numpy(np.stack(grams))
         u, origin, span = _scaled_concentration(levels)
-        s = scaled_warps(u, u[:, 0], u[:, -1])
+        s = scaled_warps(u, u[:, :1], u[:, -1:]).movedim(0, -2)
         gram_matrix = _gram_matrix(self._kernel(s, s), self.etas)
         log_weights, inverse = _evidence(gram_matrix, gram, jobs[0][1].shape[1], self.effective_outputs)
         fitted = []
@@ -312,6 +313,13 @@ class GeodesicGP:
             weight_mean=mean_rows.numpy(),
             weight_within=within.numpy(),
             weight_between=between.numpy(),
+        )
+
+    def warp_metric(self, trainable: bool = True) -> WarpMetric:
+        """The learned metric: the warps mixed by ``warp_weights``, on the calibrated range (user units)."""
+        weights = torch.from_numpy(self.warp_weights)
+        return WarpMetric.from_weights(
+            weights, c0=self.origin, c_min=float(self.levels[0]), c_max=float(self.levels[-1]), trainable=trainable
         )
 
     # ------------------------------------------------------------------ state
