@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy import stats
+from scipy.special import stdtrit
 
 from geonode.calibration.noise import noise_variance
 from geonode.errors import InputError
@@ -36,6 +36,8 @@ EFFECTIVE_OUTPUTS = 8.0
 PRIOR_DOF = 2.0
 # Candidates whose weights sum to less than this are left out of predictions: no figure of a report can show them.
 NEGLIGIBLE_WEIGHT = 1e-7
+# Training sets of one size are fitted together up to this much memory for their grids of matrices.
+_CHUNK_BYTES = 64e6
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class GPPrediction:
         """Lower and upper limits ``[C, W]`` of the central interval at ``level`` (0 < level < 1), per wavelength."""
         if not 0.0 < level < 1.0:
             raise InputError(f"the interval level must lie between 0 and 1, but {level} was given.")
-        half = stats.t.ppf(0.5 + 0.5 * level, self.dof) * self.scale
+        half = stdtrit(self.dof, 0.5 + 0.5 * level) * self.scale
         return self.mean - half, self.mean + half
 
 
@@ -152,7 +154,7 @@ class GeodesicGP:
             InputError: values that are not finite, repeated levels, fewer than two levels.
         """
         levels, level_means = _checked(levels, level_means)
-        return self._fit_batch([(levels, level_means, replicate_deviations)])[0]
+        return self._fit_batch([(levels, level_means, replicate_deviations)], own=True)[0]
 
     def fit_folds(
         self,
@@ -188,15 +190,22 @@ class GeodesicGP:
         fitted: list[GeodesicGP | None] = [None] * len(jobs)
         for size in sorted({len(job[0]) for job in jobs}):
             members = [i for i, job in enumerate(jobs) if len(job[0]) == size]
-            for i, gp in zip(members, self._fit_batch([jobs[i] for i in members]), strict=True):
-                fitted[i] = gp
+            chunk = max(1, int(_CHUNK_BYTES / (8 * self._grid_size * size * size)))
+            for start in range(0, len(members), chunk):
+                part = members[start : start + chunk]
+                for i, gp in zip(part, self._fit_batch([jobs[i] for i in part], own=False), strict=True):
+                    fitted[i] = gp
         return [gp for gp in fitted if gp is not None]
 
     def _clone(self) -> GeodesicGP:
         return GeodesicGP(self.effective_outputs, self.prior_dof, self.lengths, self.alphas, self.etas)
 
-    def _fit_batch(self, jobs: list[tuple[np.ndarray, np.ndarray, Any]]) -> list[GeodesicGP]:
-        """Fit training sets of one size together; the first result is ``self`` where there is only one."""
+    @property
+    def _grid_size(self) -> int:
+        return len(WARPS) * len(self.lengths) * len(self.alphas) * len(self.etas)
+
+    def _fit_batch(self, jobs: list[tuple[np.ndarray, np.ndarray, Any]], own: bool) -> list[GeodesicGP]:
+        """Fit training sets of one size together; ``own``: the one result is ``self``."""
         levels = torch.from_numpy(np.stack([job[0] for job in jobs]))
         grams = []
         for _, means, _ in jobs:
@@ -209,7 +218,7 @@ class GeodesicGP:
         log_weights, inverse = _evidence(gram_matrix, gram, jobs[0][1].shape[1], self.effective_outputs)
         fitted = []
         for f, (level, means, deviations) in enumerate(jobs):
-            gp = self if len(jobs) == 1 else self._clone()
+            gp = self if own else self._clone()
             gp._set(level, means, float(origin[f]), float(span[f]), log_weights[f], inverse[f])
             gp.noise_variance, gp.noise_source = noise_variance(means, deviations, len(level))
             fitted.append(gp)
@@ -274,6 +283,11 @@ class GeodesicGP:
         prior = 1.0 + a[..., 0] * left**2 + (1.0 - a[..., 0])
         variance = (prior - (rows * cross).sum(-1)).clamp_min(0.0)
         return self._kept_weights, rows, variance, self._kept_inverse
+
+    def predict_mean(self, concentrations: Any) -> np.ndarray:
+        """The mean spectra ``[C, W]`` alone (see :meth:`predict`)."""
+        weights, rows, _, _ = self.candidate_weights(concentrations)
+        return self.column_mean + torch.einsum("g,gci->ci", weights, rows).numpy() @ self.residual
 
     def predict(self, concentrations: Any) -> GPPrediction:
         """Mean spectra, bands and the factors of their covariance at ``concentrations [C]`` (user units).

@@ -16,7 +16,7 @@ def noise_variance(level_means: Any, replicate_deviations: Any, levels: int) -> 
 
     Args:
         level_means: ``[n, W]``.
-        replicate_deviations: ``[N, W]`` spectra less their level mean, or None.
+        replicate_deviations: ``[N, W]`` spectra less their level mean (NaN where masked), or None.
         levels: n, the number of levels the deviations were taken from.
 
     Returns:
@@ -27,7 +27,11 @@ def noise_variance(level_means: Any, replicate_deviations: Any, levels: int) -> 
     if replicate_deviations is not None:
         deviations = np.asarray(replicate_deviations, dtype=np.float64)
         if len(deviations) > levels:
-            return (deviations**2).sum(axis=0) / (len(deviations) - levels), "replicates"
+            # Masked (NaN) values of single spectra count as absent at that wavelength.
+            known = np.isfinite(deviations)
+            squares = np.where(known, deviations, 0.0) ** 2
+            freedom = np.maximum(known.sum(axis=0) - levels, 1)
+            return squares.sum(axis=0) / freedom, "replicates"
     return second_difference_variance(means), "second differences"
 
 

@@ -1,0 +1,255 @@
+"""`evaluate`: leave one concentration out, every method on the same folds, the choice made by inner validation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from geonode.calibration.geodesic_gp import GeodesicGP
+from geonode.errors import InputError
+from geonode.validation.baselines import baseline, baseline_names
+from geonode.validation.metrics import all_metrics, rmse
+from geonode.validation.report import EvaluationReport, MethodResult
+from geonode.validation.splits import NestedSplits, nested_leave_one_level_out
+
+METHODS = ("nearest", "linear", "pchip", "cubic", "quadratic", "line", "isotherm", "gp", "node")
+"""Methods compared by default, in the order of the report."""
+
+Progress = Callable[[str, int, int], None]
+"""Called as ``progress(what, done, total)``."""
+
+
+class NodeTrainer(Protocol):
+    """Trains one neural flow per fold, all folds as one batch: ``geonode.training.ensemble.fit_node_folds``."""
+
+    def __call__(
+        self,
+        gps: Sequence[GeodesicGP],
+        targets: Sequence[np.ndarray],
+        wavelengths: np.ndarray,
+        config: Any,
+        seed: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+        device: Any = "cpu",
+    ) -> list[np.ndarray]:
+        """Mean spectra ``[targets of the fold, W]`` per fold; ``gps`` hold the training levels, ``targets`` are
+        concentrations, ``progress`` is called as ``progress(done, total)``."""
+        ...
+
+
+def evaluate(
+    dataset: Any,
+    config: Any = None,
+    methods: Sequence[str] | None = None,
+    *,
+    inner: bool = True,
+    seed: int = 0,
+    device: Any = "cpu",
+    node_trainer: NodeTrainer | None = None,
+    progress: Progress | None = None,
+) -> EvaluationReport:
+    """Compare methods by leaving one concentration out at a time.
+
+    All replicates of a level are left out together, everything is fitted inside the fold, and the held-out level's
+    mean spectrum is what predictions are compared with. The winner is chosen by leaving a second level out inside
+    every fold; the held-out level never takes part in the choice.
+
+    Args:
+        dataset: a :class:`geonode.SpectralDataset` with one analyte and at least three levels.
+        config: :class:`geonode.GeodesicConfig` for the neural flow, None for the defaults.
+        methods: names out of ``METHODS`` and of registered baselines; None for all of ``METHODS``.
+        inner: False skips inner validation (and so names no winner).
+        seed: seed of the neural flows.
+        device: where they are trained.
+        node_trainer: what trains the neural flows, None for geonode's own.
+        progress: called as ``progress(what, done, total)``.
+
+    Raises:
+        InputError: several analytes, fewer than three levels, an unknown method.
+    """
+    levels, means = _levels_of(dataset)
+    names = _method_names(methods)
+    notes: list[str] = []
+    usable = _usable_wavelengths(means, notes)
+    means, wavelengths = means[:, usable], np.asarray(dataset.wavelengths, dtype=np.float64)[usable]
+    if inner and len(levels) < 4:
+        inner = False
+        notes.append("Three levels leave none for inner validation, so no winner is named.")
+    splits = nested_leave_one_level_out(len(levels), inner)
+    gps = _fit_gps(dataset, levels, means, usable, splits, progress) if {"gp", "node"} & set(names) else []
+    results: dict[str, MethodResult] = {}
+    for name in names:
+        if name == "gp":
+            predicted = _gp_predictions(gps, levels, splits, progress)
+        elif name == "node":
+            trainer = node_trainer or _default_node_trainer()
+            wanted = [levels[target] for target in splits.targets]
+            report = None if progress is None else partial(progress, "node")
+            predicted = trainer(gps, wanted, wavelengths, _config(config), seed=seed, progress=report, device=device)
+        else:
+            predicted = _baseline_predictions(name, levels, means, splits)
+            if progress is not None:
+                progress(name, len(splits.training), len(splits.training))
+        results[name] = _score(name, predicted, levels, means, splits, wavelengths)
+        reason = None if name in ("gp", "node") else _reason(name, levels, splits.training[0])
+        if reason:
+            notes.append(f"{name}: not applicable ({reason}).")
+    _add_coverage(results, gps, levels, means)
+    return EvaluationReport.build(
+        levels=levels,
+        level_means=means,
+        wavelengths=wavelengths,
+        results=results,
+        notes=notes,
+        seed=seed,
+    )
+
+
+def _levels_of(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
+    levels = np.asarray(dataset.levels, dtype=np.float64)
+    if levels.ndim != 1:
+        raise InputError(
+            f"evaluate compares methods for one analyte, but this dataset has {levels.shape[1]}; select the samples in "
+            "which only one of them varies."
+        )
+    if len(levels) < 3:
+        raise InputError(f"evaluate needs at least three concentration levels, but there are {len(levels)}.")
+    means = np.asarray(dataset.level_means(), dtype=np.float64)
+    order = np.argsort(levels)
+    return levels[order], means[order]
+
+
+def _usable_wavelengths(means: np.ndarray, notes: list[str]) -> np.ndarray:
+    """Wavelengths with a value at every level, ``[W]``; what is left out is said in ``notes``."""
+    usable = np.isfinite(means).all(axis=0)
+    if not usable.any():
+        raise InputError(
+            "every wavelength is masked at some level, so there is nothing to compare; unmask some of them."
+        )
+    if not usable.all():
+        notes.append(f"{(~usable).sum()} of {len(usable)} wavelengths are masked at some level and were left out.")
+    return usable
+
+
+def _config(config: Any) -> Any:
+    if config is not None:
+        return config
+    from geonode.config import GeodesicConfig
+
+    return GeodesicConfig()
+
+
+def _method_names(methods: Sequence[str] | None) -> list[str]:
+    names = list(METHODS if methods is None else methods)
+    known = [*METHODS, *baseline_names()]
+    for name in names:
+        if name not in known:
+            raise InputError(f"there is no method called '{name}'; choose from {', '.join(dict.fromkeys(known))}.")
+    if not names or len(set(names)) < len(names):
+        raise InputError("methods must name at least one method, each once.")
+    return names
+
+
+def _default_node_trainer() -> NodeTrainer:
+    from geonode.training.ensemble import fit_node_folds
+
+    return fit_node_folds
+
+
+def _fit_gps(
+    dataset: Any,
+    levels: np.ndarray,
+    means: np.ndarray,
+    usable: np.ndarray,
+    splits: NestedSplits,
+    progress: Progress | None,
+) -> list[GeodesicGP]:
+    if progress is not None:
+        progress("gp", 0, len(splits.training))
+    raw = np.asarray(dataset.levels, dtype=np.float64)
+    # The dataset's own level numbers, renumbered to ascending order.
+    rank = np.argsort(np.argsort(raw))
+    index = rank[np.asarray(dataset.level_index)]
+    return GeodesicGP().fit_folds(levels, means, splits.training, dataset.replicate_deviations()[:, usable], index)
+
+
+def _gp_predictions(
+    gps: list[GeodesicGP], levels: np.ndarray, splits: NestedSplits, progress: Progress | None
+) -> list[np.ndarray]:
+    predicted = []
+    for number, (gp, target) in enumerate(zip(gps, splits.targets, strict=True)):
+        predicted.append(gp.predict_mean(levels[target]))
+        if progress is not None:
+            progress("gp", number + 1, len(gps))
+    return predicted
+
+
+def _baseline_predictions(name: str, levels: np.ndarray, means: np.ndarray, splits: NestedSplits) -> list[np.ndarray]:
+    """NaN where the method is not determined by the levels of a training set."""
+    predicted = []
+    for training, target in zip(splits.training, splits.targets, strict=True):
+        method = baseline(name)
+        if method.unusable(levels[training]):
+            predicted.append(np.full((len(target), means.shape[1]), np.nan))
+        else:
+            predicted.append(method.fit(levels[training], means[training]).predict(levels[target]))
+    return predicted
+
+
+def _reason(name: str, levels: np.ndarray, training: np.ndarray) -> str | None:
+    return baseline(name).unusable(levels[training])
+
+
+def _score(
+    name: str,
+    predicted: list[np.ndarray],
+    levels: np.ndarray,
+    means: np.ndarray,
+    splits: NestedSplits,
+    wavelengths: np.ndarray,
+) -> MethodResult:
+    n = len(levels)
+    scale = float(means.std())
+    outer = np.stack([np.asarray(predicted[i], dtype=np.float64)[0] for i in range(n)])
+    per_level = []
+    for i in range(n):
+        entry: dict[str, Any] = {"level": float(levels[i]), "edge": i in (0, n - 1)}
+        entry.update(all_metrics(outer[i], means[i], wavelengths, scale))
+        per_level.append(entry)
+    inner = planned = None
+    if splits.has_inner:
+        inner = np.full((n, n), math.nan)
+        planned = (splits.pairs >= 0) & ~np.eye(n, dtype=bool)
+        for i in range(n):
+            for j, number, position in splits.inner(i):
+                inner[i, j] = rmse(predicted[number][position], means[j])
+    return MethodResult(name, outer, per_level, inner, planned)
+
+
+def _add_coverage(
+    results: dict[str, MethodResult], gps: list[GeodesicGP], levels: np.ndarray, means: np.ndarray
+) -> None:
+    """Coverage of the GP's 80 % bands on the held-out level means, apart for responding and silent wavelengths."""
+    if "gp" not in results:
+        return
+    responding = responding_wavelengths(means)
+    inside = []
+    for i in range(len(levels)):
+        low, high = gps[i].predict([levels[i]]).interval(0.8)
+        inside.append((low[0] <= means[i]) & (means[i] <= high[0]))
+    covered = np.stack(inside)
+    results["gp"].coverage = {
+        "nominal": 0.8,
+        "responding": float(covered[:, responding].mean()) if responding.any() else None,
+        "silent": float(covered[:, ~responding].mean()) if (~responding).any() else None,
+    }
+
+
+def responding_wavelengths(means: np.ndarray) -> np.ndarray:
+    """``[n, W]`` → bool ``[W]``: where the standard deviation over levels reaches a tenth of its largest value."""
+    spread = means.std(axis=0)
+    return spread >= 0.1 * spread.max()
