@@ -6,10 +6,26 @@ Shapes. D = 1: ``c [...]`` and ``wavelength [...]`` broadcast against each other
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
 from geonode.errors import InputError
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A coordinate u(c) in which a D = 1 metric is smooth: the closed form integrates there.
+
+    ``to(c)`` → u, ``back(u)`` → c, ``slope(c)`` → du/dc, and ``metric``, the same geometry in u: g = slope² g̃(u).
+    """
+
+    to: Callable[[Tensor], Tensor]
+    back: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor]
+    metric: Metric
 
 
 class Metric(nn.Module):
@@ -18,6 +34,8 @@ class Metric(nn.Module):
     ``value_and_derivative`` has a forward-mode default, so a new metric needs only its formula; classes on hot or
     exported paths override it with the analytic derivative.
     """
+
+    chart: Chart | None = None  # D = 1 metrics may name a coordinate in which they are smooth
 
     def __init__(self, dim: int = 1) -> None:
         super().__init__()
@@ -50,6 +68,10 @@ class Metric(nn.Module):
         """True where ``c`` is a point of the manifold: bool [...] (without the axis D). Default: every finite point."""
         finite = torch.isfinite(c)
         return finite if self.dim == 1 else finite.all(-1)
+
+    def reference(self, like: Tensor) -> Tensor:
+        """A harmless point of the manifold, shaped like ``like``: it stands in for inputs that cannot be solved."""
+        return torch.zeros_like(like)
 
     def energy(self, c: Tensor, v: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """g(v, v) [...]: conserved along geodesics; its square root is the length of a path over t ∈ [0, 1]."""

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from geonode.errors import InputError
-from geonode.metric.base import Metric
+from geonode.metric.base import Chart, Metric
 
 Kind = Literal["identity", "sqrt", "square", "saturation", "logarithm"]
 
@@ -235,6 +235,19 @@ class WarpMetric(Metric):
         """Weights over WARPS on the simplex, [13] or [M, 13], float64."""
         return torch.softmax(self.logits.double(), dim=-1)
 
+    @property
+    def chart(self) -> Chart:
+        """The warp coordinate, in which this metric is constant."""
+        return Chart(self.scaled, self.from_scaled, self.scaled_derivative, _Unit())
+
+    def in_domain(self, c: Tensor) -> Tensor:
+        """True within eight calibrated ranges of c₀, where coordinates can be mapped back."""
+        return self._normalise(c).abs() <= _REACH
+
+    def reference(self, like: Tensor) -> Tensor:
+        """The top of the calibrated range."""
+        return torch.zeros_like(like) + self._per_model(self.c_max, like.ndim).to(like.dtype)
+
     def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """g(c) [...] in 1/(user unit)²; the wavelength does not enter."""
         return self._finish(self._mixture(self._normalise(c), 1).square(), c, wavelength)
@@ -334,6 +347,18 @@ class WarpMetric(Metric):
             newton = x - excess / (self._mixture(x, 1) * scale)
             x = torch.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high))
         return x, reachable
+
+
+class _Unit(Metric):
+    """g = 1 in one dimension."""
+
+    def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
+        g = torch.ones_like(c)
+        return g if wavelength is None else g.expand(torch.broadcast_shapes(c.shape, wavelength.shape))
+
+    def value_and_derivative(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        g = self(c, wavelength)
+        return g, torch.zeros_like(g)
 
 
 def _float_of(x: Tensor) -> torch.dtype:
