@@ -76,7 +76,7 @@ class Metric(nn.Module):
     def energy(self, c: Tensor, v: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """g(v, v) [...]: conserved along geodesics; its square root is the length of a path over t ∈ [0, 1]."""
         g = self(c, wavelength)
-        return g * v * v if self.dim == 1 else torch.einsum("...i,...ij,...j->...", v, g, v)
+        return g * v * v if self.dim == 1 else (v.unsqueeze(-1) * g * v.unsqueeze(-2)).sum((-2, -1))
 
     def check(self, c: Tensor) -> None:
         """Raise InputError unless the last axis of ``c`` is the D coordinates (D ≥ 2)."""
@@ -85,3 +85,33 @@ class Metric(nn.Module):
                 f"{type(self).__name__} has {self.dim} coordinates but the concentration has shape {tuple(c.shape)}; "
                 f"give an array whose last axis is {self.dim}."
             )
+
+
+def drop_unit_axis(metric: Metric, wavelength: Tensor | None, *points: Tensor) -> tuple[bool, tuple[Tensor, ...]]:
+    """Let D = 1 points [..., 1] stand for [...], as they do for D ≥ 2, where the wavelength [...] says so.
+
+    An axis is a coordinate axis only if it has size one and the wavelength has exactly the shape before it; otherwise
+    ``[B, 1]`` against ``[W]`` is ordinary broadcasting. Returns whether the axis was dropped, and the points.
+    """
+    unit = metric.dim == 1 and wavelength is not None
+    unit = unit and all(p.ndim == wavelength.ndim + 1 and p.shape == (*wavelength.shape, 1) for p in points)
+    return unit, tuple(p.squeeze(-1) for p in points) if unit else points
+
+
+def small_inverse(matrix: Tensor) -> Tensor:
+    """Inverse of [..., D, D] by cofactors up to D = 3: elementwise, so it never raises, autocasts or synchronises.
+
+    A singular matrix gives non-finite entries. Larger D goes through ``torch.linalg.inv_ex``.
+    """
+    size = matrix.shape[-1]
+    if size == 1:
+        return 1.0 / matrix
+    if size == 2:
+        (a, b), (c, d) = (row.unbind(-1) for row in matrix.unbind(-2))
+        adjugate = torch.stack([torch.stack([d, -b], -1), torch.stack([-c, a], -1)], -2)
+        return adjugate / (a * d - b * c)[..., None, None]
+    if size == 3:
+        r0, r1, r2 = matrix.unbind(-2)
+        columns = [torch.linalg.cross(r1, r2), torch.linalg.cross(r2, r0), torch.linalg.cross(r0, r1)]
+        return torch.stack(columns, -1) / (r0 * columns[0]).sum(-1)[..., None, None]
+    return torch.linalg.inv_ex(matrix)[0]

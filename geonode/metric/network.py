@@ -202,7 +202,7 @@ class MetricNetwork(Metric):
         if self.dim == 1:
             return positive(raw[..., 0]) + self.floor
         factor = self._triangle(torch.where(self.on_diagonal, positive(raw), raw))
-        return factor @ factor.mT + self.floor * torch.eye(self.dim, dtype=c.dtype, device=c.device)
+        return _product(factor, factor) + self.floor * torch.eye(self.dim, dtype=c.dtype, device=c.device)
 
     def value_and_derivative(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """g and ∂g, carried through the layers together."""
@@ -215,9 +215,9 @@ class MetricNetwork(Metric):
             return value[..., 0] + self.floor, (gain * slope[0])[..., 0]
         factor = self._triangle(torch.where(self.on_diagonal, value, raw))
         change = self._triangle(torch.where(self.on_diagonal, gain * slope, slope))
-        half = torch.movedim(change, 0, -3) @ factor.mT.unsqueeze(-3)
+        half = _product(torch.movedim(change, 0, -3), factor.unsqueeze(-3))
         floor = self.floor * torch.eye(self.dim, dtype=c.dtype, device=c.device)
-        return factor @ factor.mT + floor, half + half.mT
+        return _product(factor, factor) + floor, half + half.mT
 
     def reference(self, like: Tensor) -> Tensor:
         """The middle of the normalised range."""
@@ -226,6 +226,11 @@ class MetricNetwork(Metric):
     def _triangle(self, entries: Tensor) -> Tensor:
         padded = torch.cat([entries, torch.zeros_like(entries[..., :1])], dim=-1)
         return padded[..., self.layout].reshape(*entries.shape[:-1], self.dim, self.dim)
+
+
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    """left @ rightᵀ for small matrices, written out so that autocast does not round the metric itself."""
+    return (left.unsqueeze(-2) * right.unsqueeze(-3)).sum(-1)
 
 
 class LogMetricNetwork(nn.Module):

@@ -54,14 +54,14 @@ class PullbackMetric(Metric):
         eye = torch.eye(self.dim, dtype=c.dtype, device=c.device)
         tangents = [torch.ones_like(c)] if self.dim == 1 else [axis.expand_as(c) for axis in eye]
         columns = [torch.func.jvp(lambda x: self.spectral_map(x, *extra), (c,), (tangent,))[1] for tangent in tangents]
-        jacobian = torch.stack(columns, dim=-1)
         if self.precision is None:
-            weighted = jacobian
+            weighted = columns
         elif self.precision.ndim == 1:
-            weighted = self.precision.to(jacobian)[:, None] * jacobian
+            weighted = [column * self.precision.to(column) for column in columns]
         else:
-            weighted = self.precision.to(jacobian) @ jacobian
-        g = jacobian.mT @ weighted
+            weighted = [(column.unsqueeze(-2) * self.precision.to(column)).sum(-1) for column in columns]
+        # Sums instead of matrix products: under autocast those would round the metric.
+        g = torch.stack([torch.stack([(p * q).sum(-1) for q in weighted], -1) for p in columns], -2)
         if self.floor:
             g = g + self.floor * eye.to(g.dtype)
         if wavelength is not None and not self.uses_wavelength:
