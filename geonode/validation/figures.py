@@ -1,0 +1,83 @@
+"""Figures of reports: each writes a file and returns its path; matplotlib is imported on first use, without pyplot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from geonode.validation.report import EvaluationReport
+
+
+def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Figure, np.ndarray]:
+    """A figure outside pyplot's global state and its axes as ``[rows, columns]``; sizes in inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis in axes.ravel():
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def save_figure(figure: Figure, path: str | Path) -> Path:
+    """Write by suffix (png where there is none) to a temporary name in the same folder, then rename."""
+    path = Path(path)
+    if not path.suffix:
+        path = path.with_suffix(".png")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.stem}.partial{path.suffix}")
+    try:
+        figure.savefig(temporary, dpi=150)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def level_colours(count: int) -> np.ndarray:
+    """RGBA ``[count, 4]`` from low to high concentration."""
+    from matplotlib import colormaps
+
+    return colormaps["viridis"](np.linspace(0.0, 0.92, max(count, 1)))
+
+
+def plot_evaluation(report: EvaluationReport, path: str | Path) -> Path:
+    """Left: every method's error at every held-out level. Right: the winner's predictions over the measured spectra."""
+    figure, axes = new_figure(11.0, 4.4, 1, 2)
+    _plot_errors(axes[0, 0], report)
+    _plot_held_out(axes[0, 1], report)
+    return save_figure(figure, path)
+
+
+def _plot_errors(axis: Axes, report: EvaluationReport) -> None:
+    scale = float(report.level_means.std()) or 1.0
+    position = np.arange(len(report.levels))
+    for number, (name, result) in enumerate(report.results.items()):
+        chosen = name == report.winner
+        style: dict[str, Any] = {"linewidth": 2.4, "zorder": 3} if chosen else {"linewidth": 1.0, "alpha": 0.8}
+        label = f"{name} (winner)" if chosen else name
+        axis.plot(position, result.rmse / scale, marker="o", markersize=3.5, color=f"C{number}", label=label, **style)
+    axis.set_yscale("log")
+    axis.set_xticks(position, [f"{level:g}" for level in report.levels], rotation=45 if len(position) > 8 else 0)
+    axis.set_xlabel("held-out concentration (the first and last are extrapolation)")
+    axis.set_ylabel("RMSE ÷ standard deviation of the level means")
+    axis.legend(fontsize=7, ncols=2, frameon=False)
+
+
+def _plot_held_out(axis: Axes, report: EvaluationReport) -> None:
+    name = report.winner or next(iter(report.results))
+    predictions = report.results[name].predictions
+    colours = level_colours(len(report.levels))
+    for level, measured, predicted, colour in zip(report.levels, report.level_means, predictions, colours, strict=True):
+        axis.plot(report.wavelengths, measured, color=colour, linewidth=1.4, label=f"{level:g}")
+        axis.plot(report.wavelengths, predicted, color=colour, linewidth=1.2, linestyle="--")
+    axis.set_xlabel("wavelength")
+    axis.set_ylabel("signal")
+    axis.set_title(f"measured (solid) and predicted without that level (dashed): {name}", fontsize=9)
+    axis.legend(fontsize=7, ncols=2, frameon=False, title="concentration", title_fontsize=7)
