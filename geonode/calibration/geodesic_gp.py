@@ -95,6 +95,18 @@ class GeodesicGP:
     not used), ``noise_variance [W]``, ``noise_source`` ("replicates" or "second differences").
     """
 
+    levels: np.ndarray
+    level_means: np.ndarray
+    noise_variance: np.ndarray
+    noise_source: str
+    origin: float
+    span: float
+    column_mean: np.ndarray
+    residual: np.ndarray
+    grid_weights: np.ndarray
+    warp_weights: np.ndarray
+    participation_ratio: float
+
     def __init__(
         self,
         effective_outputs: float = EFFECTIVE_OUTPUTS,

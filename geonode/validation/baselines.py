@@ -189,7 +189,8 @@ class Isotherm(Predictor):
         scores = np.array([explained(value) for value in np.log10(self._grid)])
         best = int(scores.argmin())
         lower, upper = np.log10(self._grid[[max(best - 1, 0), min(best + 1, len(self._grid) - 1)]])
-        log_k = float(minimize_scalar(explained, bounds=(lower, upper), method="bounded", options={"xatol": 1e-8}).x)
+        found = minimize_scalar(explained, bounds=(lower, upper), method="bounded", options={"xatol": 1e-8})
+        log_k = float(found.x)  # pyright: ignore[reportAttributeAccessIssue]
         self.k = float(top * 10.0**log_k)
         self._coefficients = np.linalg.lstsq(self._design(levels), means, rcond=None)[0]
         return self

@@ -125,7 +125,7 @@ def _levels_of(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _usable_wavelengths(means: np.ndarray, notes: list[str]) -> np.ndarray:
     """Wavelengths with a value at every level, ``[W]``; what is left out is said in ``notes``."""
-    usable = np.isfinite(means).all(axis=0)
+    usable = np.asarray(np.isfinite(means).all(axis=0))
     if not usable.any():
         raise InputError(
             "every wavelength is masked at some level, so there is nothing to compare; unmask some of them."
