@@ -1,0 +1,278 @@
+"""The coupled spectral neural ODE for one analyte: geodesic motion and absorbance, one state [B·W, 3].
+
+    du/dt = p,   dp/dt = −Γ̃(u, λ) p²,   dA/dt = F            Γ̃ = ½ ∂ ln g̃/∂u
+
+u is the warp coordinate (the closed-form warp's own arc length, scaled to [−1, 1] on the calibrated range), and
+g̃ = exp m_θ(u, λ) the rest of the metric, so √g(c) = √g_warp(c)·exp(½ m_θ). Without a warp u is the linearly scaled
+concentration and g̃ = softplus(network) + 0.1, the original recipe. docs/design.md §4 gives the reasons.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from geonode.config import GeodesicConfig
+from geonode.errors import InputError
+from geonode.flow.arctable import ArcLengthTable
+from geonode.flow.network import FreeFlow, SpectralFlow
+from geonode.flow.solvers import integrate
+from geonode.geodesic import shoot
+from geonode.metric import WARPS, LogMetricNetwork, Metric, MetricNetwork, WarpMetric
+from geonode_kernels._gauss import gauss_legendre
+
+
+class MetricOnTable(NamedTuple):
+    """The metric of one step at every table node: ρ [M, T, W], and ln g̃ [M, T, W] for the losses."""
+
+    density: Tensor
+    log_metric: Tensor
+
+
+class CoupledSpectralODE(nn.Module):
+    """Spectra transported along geodesics of a learned metric on concentration, M models at once.
+
+    Args:
+        wavelengths: [W] grid (any unit; scaled to [−1, 1] inside).
+        config: model choices; `GeodesicConfig()` for the defaults.
+        warp: `WarpMetric` (one, or one with a model axis [M]); None: unit range [0, 1], no warp.
+        models: M.
+        low, high: [M] or a number: range of the arc-length table in the warp coordinate, ⊇ [−1, 1].
+
+    Raises:
+        InputError: fewer than two wavelengths, or a table range that leaves out the calibrated range.
+    """
+
+    def __init__(
+        self,
+        wavelengths: Tensor,
+        config: GeodesicConfig | None = None,
+        warp: WarpMetric | None = None,
+        models: int = 1,
+        low: Tensor | float = -1.0,
+        high: Tensor | float = 1.0,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        config = config or GeodesicConfig()
+        wavelengths = torch.as_tensor(wavelengths, dtype=torch.float64)
+        if wavelengths.ndim != 1 or len(wavelengths) < 2:
+            raise InputError(f"wavelengths must be a list of at least two, got shape {tuple(wavelengths.shape)}.")
+        seed = config.seed if seed is None else seed
+        self.config, self.models = config, models
+        spread = wavelengths.max() - wavelengths.min()
+        scaled = 2.0 * (wavelengths - wavelengths.min()) / spread - 1.0
+        self.register_buffer("wavelength", scaled.to(torch.get_default_dtype()))
+        self.warp = warp if warp is not None else linear_warp(0.0, 1.0)
+        edges = [torch.as_tensor(v, dtype=torch.float64).expand(models).clone() for v in (low, high)]
+        self.table = ArcLengthTable(*edges, nodes=config.table_nodes)
+        self.metric = _metric(config, models, seed)
+        self.flow = _flow(config, self.wavelength, models, seed)
+
+    # ------------------------------------------------------------------ metric
+
+    def log_metric(self, u: Tensor, index: Tensor | None = None) -> Tensor:
+        """ln g̃ at u [M, P, W] or [M, P] (each point at every wavelength) → [M, P, W]."""
+        u, wavelength = self._grid(u, index)
+        if self.metric is None:
+            return torch.zeros_like(u)
+        flat = self.metric(u.flatten(1), wavelength.flatten(1)).reshape(u.shape)
+        return flat.log() if isinstance(self.metric, MetricNetwork) else flat
+
+    def log_metric_and_slope(self, u: Tensor, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """ln g̃ and ∂ ln g̃/∂u = 2 Γ̃ at u [M, P, W] or [M, P] → [M, P, W]."""
+        u, wavelength = self._grid(u, index)
+        return _log_metric_and_slope(self.metric, self.models, u, wavelength)
+
+    def on_table(self, index: Tensor | None = None) -> MetricOnTable:
+        """The metric at the table's nodes: once per step, shared by every pair."""
+        log_metric = self.log_metric(self.table.nodes.to(self.wavelength), index)
+        return MetricOnTable(torch.exp(0.5 * log_metric), log_metric)
+
+    def metric_in_u(self) -> Metric:
+        """g̃(u, λ) as a `Metric` in the warp coordinate, for shooting and Christoffel symbols."""
+        return WarpCoordinateMetric(self)
+
+    def _grid(self, u: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
+        wavelength = self.wavelength if index is None else self.wavelength[index]
+        if u.ndim == 2:
+            u = u[:, :, None].expand(*u.shape, len(wavelength))
+        return u, wavelength.to(u.dtype).expand(u.shape)
+
+    # ------------------------------------------------------------------ transport
+
+    def forward(self, source: Tensor, start: Tensor, end: Tensor, solver: str | None = None) -> Tensor:
+        """Spectra at ``end`` from spectra at ``start``.
+
+        Args:
+            source: [B, W] or [M, B, W] spectra at the start, in the units the flow was trained in.
+            start, end: [B] or [M, B] concentrations in user units.
+            solver: ``quadrature``, ``rk4``, ``dopri5`` or ``adjoint``; None takes the configured one.
+
+        Raises:
+            InputError: a concentration outside the table, or shapes that do not fit together.
+        """
+        single = source.ndim == 2
+        if single:
+            source, start, end = source[None], start[None], end[None]
+        if source.shape[:2] != start.shape or start.shape != end.shape or source.shape[2] != len(self.wavelength):
+            raise InputError(
+                f"source {tuple(source.shape)} must be [M, B, W] with start {tuple(start.shape)} and end "
+                f"{tuple(end.shape)} both [M, B] and W = {len(self.wavelength)}."
+            )
+        result = self.transport(source, self.to_u(start), self.to_u(end), solver=solver)
+        return result[0] if single else result
+
+    def to_u(self, concentration: Tensor) -> Tensor:
+        """Warp coordinate (float64) of concentrations [M, B] in user units."""
+        return self.warp.scaled(concentration.double())
+
+    def transport(
+        self,
+        source: Tensor,
+        start: Tensor,
+        end: Tensor,
+        index: Tensor | None = None,
+        solver: str | None = None,
+        table: MetricOnTable | None = None,
+    ) -> Tensor:
+        """`forward` in the warp coordinate: start, end [M, B] (float64), source and result [M, B, W]."""
+        solver = solver or self.config.solver
+        table = table or self.on_table(index)
+        if solver != "quadrature":
+            return self._integrate(source, start, end, table, index, solver)
+        s_start, s_end = self._ends(table, start, end, source)
+        if isinstance(self.flow, SpectralFlow) and self.flow.nu is None:
+            return source + self.flow.integral(s_start, s_end, index, nodes=self.config.nodes)
+        return source + self._quadrature_in_time(s_start, s_end, table, index)
+
+    def _ends(self, table: MetricOnTable, start: Tensor, end: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+        both = self.table.phi(torch.cat([start, end], 1)).to(table.density)
+        s_hat = self.table.scaled(both, table.density).to(like.dtype)
+        return s_hat[:, : start.shape[1]], s_hat[:, start.shape[1] :]
+
+    def _quadrature_in_time(
+        self, s_start: Tensor, s_end: Tensor, table: MetricOnTable, index: Tensor | None
+    ) -> Tensor:
+        """∫ F dt with Gauss nodes in t, which is proportional to arc length: nothing divides by zero at a = b."""
+        length = self.table.length(table.density)
+        coefficients = self.table.coefficients(table.density)
+        half_range = 0.5 * length
+        total = torch.zeros_like(s_start)
+        for x, weight in zip(*gauss_legendre(self.config.nodes), strict=True):
+            s_hat = s_start + 0.5 * (1.0 + x) * (s_end - s_start)
+            target = (s_hat + 1.0) * half_range
+            u = self.table.invert(coefficients, table.density, target)
+            density = torch.exp(0.5 * self.log_metric(u, index))
+            u = u - (self.table.evaluate(coefficients, u) - target) / density.detach()  # attached Newton step
+            velocity = half_range * (s_end - s_start) / density
+            if isinstance(self.flow, SpectralFlow):
+                rate = (s_end - s_start) * self.flow(s_hat, index, velocity)
+            else:
+                rate = self.flow(u, velocity, index)
+            total = total + 0.5 * weight * rate
+        return total
+
+    def _integrate(
+        self, source: Tensor, start: Tensor, end: Tensor, table: MetricOnTable, index: Tensor | None, solver: str
+    ) -> Tensor:
+        """The general path: the full state [M·B·W, 3] through torchdiffeq (rk4, dopri5, adjoint)."""
+        metric = self.metric_in_u()
+        shape = source.shape
+        u0 = start.to(source.dtype)[..., None].expand(shape).contiguous()
+        u1 = end.to(source.dtype)[..., None].expand(shape).contiguous()
+        _, wavelength = self._grid(u0, index)
+        if self.config.path == "shooting":
+            solution = shoot(
+                metric, u0, u1, wavelength, newton_steps=self.config.newton_steps, ode_steps=self.config.ode_steps
+            )
+            velocity = solution.initial_velocity
+        else:
+            s_start, s_end = self._ends(table, start, end, source)
+            length = 0.5 * self.table.length(table.density) * (s_end - s_start)
+            velocity = length / torch.exp(0.5 * self.log_metric(u0, index))
+        rhs = _RightHandSide(self, None if solver == "adjoint" else table, index, shape)
+        state = torch.stack([u0, velocity, source], -1).reshape(-1, 3)
+        final = integrate(rhs, state, solver, steps=self.config.ode_steps, rtol=self.config.rtol, atol=self.config.atol)
+        return final[:, 2].reshape(shape)
+
+
+class _RightHandSide(nn.Module):
+    """dy/dt for y [M·B·W, 3]; an nn.Module so that the adjoint finds the networks' parameters."""
+
+    def __init__(
+        self, ode: CoupledSpectralODE, table: MetricOnTable | None, index: Tensor | None, shape: torch.Size
+    ) -> None:
+        super().__init__()
+        self.ode, self.index, self.shape = ode, index, shape
+        self.series = None if table is None else self._series(table)
+
+    def _series(self, table: MetricOnTable) -> tuple[Tensor, Tensor]:
+        return self.ode.table.coefficients(table.density), self.ode.table.length(table.density)
+
+    def forward(self, t: Tensor, state: Tensor) -> Tensor:
+        u, velocity, _ = state.reshape(*self.shape, 3).unbind(-1)
+        log_metric, slope = self.ode.log_metric_and_slope(u, self.index)
+        acceleration = -0.5 * slope * velocity.square()
+        if isinstance(self.ode.flow, SpectralFlow):
+            # The adjoint differentiates with respect to parameters only, so there the table is formed anew from them.
+            coefficients, length = self.series or self._series(self.ode.on_table(self.index))
+            s_hat = 2.0 * self.ode.table.evaluate(coefficients, u) / length - 1.0
+            speed = 2.0 * torch.exp(0.5 * log_metric) * velocity / length
+            rate = speed * self.ode.flow(s_hat, self.index, velocity)
+        else:
+            rate = self.ode.flow(u, velocity, self.index)
+        return torch.stack([velocity, acceleration, rate], -1).reshape(-1, 3)
+
+
+class WarpCoordinateMetric(Metric):
+    """g̃(u, λ) of a `CoupledSpectralODE` as a `Metric` (D = 1): what shooting sees. Shares the networks' parameters.
+
+    Positions and scaled wavelengths [M, ...].
+    """
+
+    def __init__(self, ode: CoupledSpectralODE) -> None:
+        super().__init__(dim=1)
+        self.network, self.models = ode.metric, ode.models
+
+    def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
+        """g̃ [M, ...]."""
+        return self.value_and_derivative(c, wavelength)[0]
+
+    def value_and_derivative(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """g̃ and ∂g̃/∂u [M, ...]."""
+        log_metric, slope = _log_metric_and_slope(self.network, self.models, c, wavelength)
+        value = log_metric.exp()
+        return value, value * slope
+
+
+def _log_metric_and_slope(network: nn.Module | None, models: int, u: Tensor, wavelength: Tensor) -> tuple[Tensor, Tensor]:
+    """ln g̃ and its slope in u, for u [M, ...] and scaled wavelengths of the same shape."""
+    if network is None:
+        return torch.zeros_like(u), torch.zeros_like(u)
+    u, wavelength = torch.broadcast_tensors(u, wavelength)
+    value, slope = network.value_and_derivative(u.reshape(models, -1), wavelength.reshape(models, -1))
+    value, slope = value.reshape(u.shape), slope.reshape(u.shape)
+    return (value.log(), slope / value) if isinstance(network, MetricNetwork) else (value, slope)
+
+
+def linear_warp(c_min: float, c_max: float) -> WarpMetric:
+    """A warp that only scales [c_min, c_max] linearly to [−1, 1]: the original recipe's coordinate."""
+    weights = torch.zeros(len(WARPS), dtype=torch.float64)
+    weights[0] = 1.0
+    return WarpMetric.from_weights(weights, c0=c_min, c_min=c_min, c_max=c_max, trainable=False)
+
+
+def _metric(config: GeodesicConfig, models: int, seed: int) -> nn.Module | None:
+    if not config.metric_network:
+        return None
+    kind = LogMetricNetwork if config.warp else MetricNetwork
+    return kind(hidden=config.metric_hidden, models=models, seed=seed)
+
+
+def _flow(config: GeodesicConfig, wavelength: Tensor, models: int, seed: int) -> SpectralFlow | FreeFlow:
+    if config.flow == "free":
+        return FreeFlow(wavelength, config.flow_hidden, config.embedding, models, seed)
+    return SpectralFlow(len(wavelength), config.flow_hidden, config.embedding, config.flow, models, seed)

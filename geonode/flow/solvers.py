@@ -1,0 +1,51 @@
+"""Integrators of the coupled state: torchdiffeq's rk4, dopri5 and adjoint behind one function.
+
+A new solver is one entry of SOLVERS: a function (rhs, state [N, 3], settings) → state at t = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from geonode.errors import InputError
+
+
+def _rk4(rhs: nn.Module, state: Tensor, steps: int, rtol: float, atol: float) -> Tensor:
+    from torchdiffeq import odeint
+
+    return odeint(rhs, state, _span(state), method="rk4", options={"step_size": 1.0 / steps})[-1]  # the 3/8 rule
+
+
+def _dopri5(rhs: nn.Module, state: Tensor, steps: int, rtol: float, atol: float) -> Tensor:
+    from torchdiffeq import odeint
+
+    return odeint(rhs, state, _span(state), method="dopri5", rtol=rtol, atol=atol)[-1]
+
+
+def _adjoint(rhs: nn.Module, state: Tensor, steps: int, rtol: float, atol: float) -> Tensor:
+    from torchdiffeq import odeint_adjoint
+
+    trained = tuple(p for p in rhs.parameters() if p.requires_grad)
+    return odeint_adjoint(rhs, state, _span(state), method="dopri5", rtol=rtol, atol=atol, adjoint_params=trained)[-1]
+
+
+def _span(state: Tensor) -> Tensor:
+    return torch.tensor([0.0, 1.0], dtype=state.dtype, device=state.device)
+
+
+SOLVERS: dict[str, Callable[..., Tensor]] = {"rk4": _rk4, "dopri5": _dopri5, "adjoint": _adjoint}
+
+
+def integrate(rhs: nn.Module, state: Tensor, solver: str, **settings: Any) -> Tensor:
+    """State [N, 3] at t = 1 from the state at t = 0.
+
+    Raises:
+        InputError: a solver that is not in SOLVERS.
+    """
+    if solver not in SOLVERS:
+        raise InputError(f"solver={solver!r} is not known; choose quadrature or one of {', '.join(SOLVERS)}.")
+    return SOLVERS[solver](rhs, state, **settings)

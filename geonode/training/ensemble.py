@@ -1,0 +1,112 @@
+"""Train M models (folds × seeds) as one batch, and predict with all of them: the optimiser loop without Lightning.
+
+Every parameter carries the model axis, AdamW is elementwise, gradients are clipped per model: each model trains as it
+would alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from geonode.calibration import GeodesicGP
+from geonode.config import GeodesicConfig
+from geonode.flow import CoupledSpectralODE
+from geonode.flow.network import SpectralFlow
+from geonode.training.draws import draw_wavelengths
+from geonode.training.problem import Problem, build_problem
+from geonode.training.step import PointsBatch, clip_gradients, learning_rate, losses, parameter_groups, potential
+
+Progress = Callable[[int, int], None]
+
+
+def train(problem: Problem, config: GeodesicConfig, seed: int = 0, progress: Progress | None = None) -> CoupledSpectralODE:
+    """Train one model per fold of ``problem``, all together; returns the stacked model in evaluation mode."""
+    ode = problem.build_model(config, seed).to(problem.target.device, problem.target.dtype)
+    optimizer = torch.optim.AdamW(parameter_groups(ode), weight_decay=config.weight_decay)
+    phi = ode.table.phi(problem.points).to(problem.target)
+    width = len(problem.wavelengths)
+    for epoch in range(config.epochs):
+        fraction = epoch / config.epochs
+        index = draw_wavelengths(width, config.wavelengths_per_step, seed, epoch, 0, problem.target.device)
+        target = problem.target if index is None else problem.target[:, :, index]
+        for group in optimizer.param_groups:
+            group["lr"] = group["initial_lr"] * learning_rate(fraction)
+        terms = losses(ode, PointsBatch(phi, target, problem.weight, index), config.loss.at(fraction))
+        optimizer.zero_grad(set_to_none=True)
+        terms["total"].sum().backward()
+        for group in optimizer.param_groups:
+            clip_gradients(group["params"], getattr(config, f"{group['name']}_clip"))
+        optimizer.step()
+        if progress is not None:
+            progress(epoch + 1, config.epochs)
+    return ode.eval()
+
+
+@torch.no_grad()
+def predict(ode: CoupledSpectralODE, problem: Problem, concentrations: Tensor) -> Tensor:
+    """Spectra [M, C, W] in user units at ``concentrations`` [M, C]: the average of the geodesics from every level.
+
+    Sources are the smoothed spectra at the levels; each is weighted by the inverse of its arc length to the target
+    (mean over wavelengths), so that near standards count most.
+    """
+    levels = ode.to_u(problem.levels)
+    targets = ode.to_u(concentrations.to(problem.levels))
+    everything = torch.cat([levels, targets], 1)
+    n = levels.shape[1]
+    real = torch.arange(n, device=levels.device) < problem.counts[:, None]
+    table = ode.on_table()
+    if isinstance(ode.flow, SpectralFlow) and ode.flow.nu is None:
+        order = everything.argsort(1)
+        phi = ode.table.phi(everything.gather(1, order))
+        reached = potential(ode, phi, table, None, ode.config.nodes)
+        back = order.argsort(1)[:, :, None].expand_as(reached)
+        reached = reached.gather(1, back)
+        offset = (problem.spectra - reached[:, :n])[:, :, None] + reached[:, None, n:]  # [M, n, C, W]
+    else:
+        offset = _all_pairs(ode, problem, levels, targets)
+    s_hat = ode.table.scaled(ode.table.phi(everything).to(table.density), table.density).mean(-1)
+    distance = (s_hat[:, :n, None] - s_hat[:, None, n:]).abs()
+    weight = real[:, :, None] / (distance + 0.02)
+    weight = (weight / weight.sum(1, keepdim=True)).to(offset)
+    return problem.centre + problem.scale * (weight[..., None] * offset).sum(1)
+
+
+def _all_pairs(ode: CoupledSpectralODE, problem: Problem, levels: Tensor, targets: Tensor) -> Tensor:
+    """Every level transported to every target [M, n, C, W], for flows that depend on the path."""
+    n, count = levels.shape[1], targets.shape[1]
+    start = levels[:, :, None].expand(-1, n, count).flatten(1)
+    end = targets[:, None].expand(-1, n, count).flatten(1)
+    source = problem.spectra[:, :, None].expand(-1, n, count, -1).flatten(1, 2)
+    return ode.transport(source, start, end).unflatten(1, (n, count))
+
+
+def fit_node_folds(
+    gps: Sequence[GeodesicGP],
+    targets: Sequence[np.ndarray],
+    wavelengths: np.ndarray,
+    config: GeodesicConfig,
+    seed: int = 0,
+    progress: Progress | None = None,
+    device: torch.device | str = "cpu",
+) -> list[np.ndarray]:
+    """Train the neural model of every fold in one batch and predict its held-out concentrations.
+
+    Args:
+        gps: one fitted GP per fold (it holds the fold's levels and mean spectra).
+        targets: per fold, the concentrations [C_m] to predict.
+        wavelengths: [W].
+
+    Returns:
+        Per fold the mean spectra [C_m, W] in user units.
+    """
+    dtype = torch.float64 if config.precision == "64-true" else torch.float32
+    problem = build_problem(gps, wavelengths, config, targets).to(device, dtype)
+    ode = train(problem, config, seed, progress)
+    longest = max(len(t) for t in targets)
+    padded = np.stack([np.concatenate([t, np.repeat(t[-1:], longest - len(t))]) for t in targets])
+    spectra = predict(ode, problem, torch.from_numpy(padded).to(device)).cpu().double().numpy()
+    return [spectra[m, : len(t)] for m, t in enumerate(targets)]

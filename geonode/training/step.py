@@ -1,0 +1,151 @@
+"""The training step: pure functions from a model and a batch to losses and clipped gradients, for M models at once.
+
+Lightning, the ensemble loop and captured graphs all call these. Nothing here moves data between host and device, and
+no loss term mixes models: the sum over M of the losses has each model's own gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from geonode.flow import CoupledSpectralODE
+from geonode.flow.ode import MetricOnTable
+
+_BOUND = 4.6  # |ln g̃| beyond ln 100 is penalised: a metric that far from its warp has stopped being a correction
+_STRIDE = 4  # the second derivative uses every fourth table node: closer ones amplify rounding
+
+
+class PointsBatch(NamedTuple):
+    """P points in ascending order along the warp coordinate: all their ordered pairs, each interval integrated once.
+
+    phi [M, P, T] (integration matrix of the points), target [M, P, W] (spectra, scaled), weight [M, P] (0 = padding),
+    index [W] of the wavelengths or None for all, gamma [M, T] pull-back Christoffel symbol at the table nodes or None.
+    """
+
+    phi: Tensor
+    target: Tensor
+    weight: Tensor
+    index: Tensor | None = None
+    gamma: Tensor | None = None
+
+
+class PairsBatch(NamedTuple):
+    """B explicit pairs: start, end [M, B] (warp coordinate, float64), source, target [M, B, W], weight [M, B]."""
+
+    start: Tensor
+    end: Tensor
+    source: Tensor
+    target: Tensor
+    weight: Tensor
+    index: Tensor | None = None
+    gamma: Tensor | None = None
+
+
+def losses(ode: CoupledSpectralODE, batch: PointsBatch | PairsBatch, weights: Mapping[str, float]) -> dict[str, Tensor]:
+    """Loss terms [M] by name, weighted, and their sum ``total`` [M]. Terms of weight zero are not computed."""
+    table = ode.on_table(batch.index)
+    if isinstance(batch, PointsBatch):
+        terms = {"reconstruction": _points_loss(ode, batch, table)}
+    else:
+        predicted = ode.transport(batch.source, batch.start, batch.end, batch.index, table=table)
+        error = (predicted - batch.target).square().mean(-1)
+        terms = {"reconstruction": (error * batch.weight).sum(1) / batch.weight.sum(1)}
+    for name, function in REGULARISERS.items():
+        if weights.get(name, 0.0) > 0.0:
+            terms[name] = function(ode, table, batch) * weights[name]
+    terms["reconstruction"] = terms["reconstruction"] * weights["reconstruction"]
+    terms["total"] = torch.stack(list(terms.values())).sum(0)
+    return terms
+
+
+def potential(ode: CoupledSpectralODE, phi: Tensor, table: MetricOnTable, index: Tensor | None, nodes: int) -> Tensor:
+    """∫ h dŝ from the first of P ascending points to each of them [M, P, W]: a cumulative sum over intervals."""
+    s_hat = ode.table.scaled(phi.to(table.density), table.density)
+    steps = ode.flow.integral(s_hat[:, :-1], s_hat[:, 1:], index, nodes=nodes)
+    return torch.cat([torch.zeros_like(steps[:, :1]), steps.cumsum(1)], 1)
+
+
+def _points_loss(ode: CoupledSpectralODE, batch: PointsBatch, table: MetricOnTable) -> Tensor:
+    """Mean over all ordered pairs (a, b) of w_a w_b |A_a + P_b − P_a − A_b|², halved.
+
+    With residual r = P − A that is the weighted variance of r over points: no pair is formed.
+    """
+    reached = potential(ode, batch.phi, table, batch.index, ode.config.interval_nodes)
+    residual = reached - batch.target
+    share = (batch.weight / batch.weight.sum(1, keepdim=True))[..., None]
+    centre = (share * residual).sum(1, keepdim=True)
+    return (share * (residual - centre).square()).sum(1).mean(-1)
+
+
+def _smoothness(ode: CoupledSpectralODE, table: MetricOnTable, batch: PointsBatch | PairsBatch) -> Tensor:
+    """Mean |∂² ln g̃/∂u²|² by divided differences over every fourth table node."""
+    value, u = table.log_metric[:, ::_STRIDE], ode.table.nodes[:, ::_STRIDE, None].to(table.log_metric)
+    slope = value.diff(dim=1) / u.diff(dim=1)
+    second = 2.0 * slope.diff(dim=1) / (u[:, 2:] - u[:, :-2])
+    share = (u[:, 2:] - u[:, :-2]).abs()
+    return ((second.square() * share).sum(1) / share.sum(1)).mean(-1)
+
+
+def _bounds(ode: CoupledSpectralODE, table: MetricOnTable, batch: PointsBatch | PairsBatch) -> Tensor:
+    """Mean squared excess of |ln g̃| over ln 100."""
+    return torch.relu(table.log_metric.abs() - _BOUND).square().mean((1, 2))
+
+
+def _path_length(ode: CoupledSpectralODE, table: MetricOnTable, batch: PointsBatch | PairsBatch) -> Tensor:
+    """Mean squared log of the calibrated range's length over its length under the warp alone (2)."""
+    return (0.5 * ode.table.length(table.density)).log().square().mean((1, 2))
+
+
+def _christoffel(ode: CoupledSpectralODE, table: MetricOnTable, batch: PointsBatch | PairsBatch) -> Tensor:
+    """Mean squared difference of Γ̃ to that of the pull-back metric of the spectral map, at the table nodes."""
+    if batch.gamma is None:
+        return torch.zeros(ode.models, device=table.density.device)
+    _, slope = ode.log_metric_and_slope(ode.table.nodes.to(table.density), batch.index)
+    return (0.5 * slope - batch.gamma[..., None]).square().mean((1, 2))
+
+
+REGULARISERS = {
+    "smoothness": _smoothness,
+    "bounds": _bounds,
+    "path_length": _path_length,
+    "christoffel": _christoffel,
+}
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:
+    """Scale each model's gradient to a norm of at most ``limit`` (one norm per model over all parameters) → norms [M].
+
+    Every parameter has a leading model axis, so one model's large gradient never shrinks another's. ``limit`` 0 clips
+    nothing.
+    """
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    if not gradients:
+        return torch.zeros(0)
+    norm = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0).sqrt()
+    if limit > 0.0:
+        scale = (limit / (norm + 1e-12)).clamp(max=1.0)
+        for gradient in gradients:
+            gradient.mul_(scale.reshape(-1, *([1] * (gradient.ndim - 1))))
+    return norm
+
+
+def parameter_groups(ode: CoupledSpectralODE) -> list[dict]:
+    """Optimiser groups ``metric`` and ``flow``, each with its own learning rate; empty groups are left out."""
+    config = ode.config
+    groups = []
+    for name, module, rate in (("metric", ode.metric, config.metric_lr), ("flow", ode.flow, config.flow_lr)):
+        if module is not None:
+            groups.append({"name": name, "params": list(module.parameters()), "lr": rate, "initial_lr": rate})
+    return groups
+
+
+def learning_rate(progress: float, warmup: float = 0.05) -> float:
+    """Factor on the learning rates at ``progress`` ∈ [0, 1]: linear warm-up, then a half cosine to 1 %."""
+    if progress < warmup:
+        return max(progress, 0.1 * warmup) / warmup
+    return 0.01 + 0.99 * 0.5 * (1.0 + math.cos(math.pi * (progress - warmup) / (1.0 - warmup)))
