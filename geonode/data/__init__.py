@@ -1,0 +1,21 @@
+"""Spectra of standards: data sets, files, a simulated assay, and the draws that training makes from them."""
+
+from __future__ import annotations
+
+from geonode.data.dataset import SpectralDataset
+from geonode.data.pairs import PairSampler, all_pairs, continuous_concentrations, decode_pairs, keyed_generator
+from geonode.data.readers import load_standards
+from geonode.data.simulate import AssayParameters, SimulatedAssay, simulate_assay
+
+__all__ = [
+    "AssayParameters",
+    "PairSampler",
+    "SimulatedAssay",
+    "SpectralDataset",
+    "all_pairs",
+    "continuous_concentrations",
+    "decode_pairs",
+    "keyed_generator",
+    "load_standards",
+    "simulate_assay",
+]

@@ -1,0 +1,124 @@
+"""The rules a set of spectra must obey, each broken rule one sentence that names the place and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from geonode.errors import InputError
+
+Floats = NDArray[np.float64]
+
+# Two concentrations closer than this, relative to the larger, are one level that was written down twice.
+LEVEL_ROUNDING = 1e-9
+# Fewer wavelengths than this can agree by chance where an instrument rounds; more of them cannot.
+IDENTICAL_AT_LEAST = 8
+
+
+def as_floats(values: ArrayLike, what: str, ndim: int | tuple[int, ...], where: str) -> Floats:
+    """A float64 copy of ``values``, or an `InputError` that names ``what`` if it is no real array of ``ndim`` axes."""
+    allowed = (ndim,) if isinstance(ndim, int) else ndim
+    detach = getattr(values, "detach", None)
+    if callable(detach):  # a torch tensor, on any device
+        values = detach().cpu().numpy()  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: {what} must be real numbers in a rectangular array ({error}).") from None
+    if array.ndim not in allowed:
+        shape = " or ".join(f"{n}-dimensional" for n in allowed)
+        raise InputError(f"{where}: {what} must be {shape}, got shape {array.shape}.")
+    return array
+
+
+def format_level(level: ArrayLike) -> str:
+    """``5`` or ``(7.4, 120)``: a level as a person would write it."""
+    values = np.atleast_1d(np.asarray(level, dtype=np.float64))
+    text = [f"{value:.10g}" for value in values]
+    return text[0] if len(text) == 1 else f"({', '.join(text)})"
+
+
+def check_wavelengths(wavelengths: Floats, where: str) -> None:
+    """Finite, positive, distinct."""
+    bad = np.flatnonzero(~np.isfinite(wavelengths))
+    if bad.size:
+        raise InputError(
+            f"{where}: wavelength number {bad[0] + 1} is {wavelengths[bad[0]]}; remove or repair that row."
+        )
+    bad = np.flatnonzero(wavelengths <= 0)
+    if bad.size:
+        raise InputError(
+            f"{where}: wavelength number {bad[0] + 1} is {wavelengths[bad[0]]:g}, which is not positive; "
+            "wavelengths are in nm, so repair or remove that row."
+        )
+    ordered = np.sort(wavelengths)
+    twice = ordered[1:][np.diff(ordered) == 0]
+    if twice.size:
+        raise InputError(f"{where}: wavelength {twice[0]:.10g} occurs twice; keep one of the rows or average them.")
+
+
+def check_spectra(
+    spectra: Floats, mask: NDArray[np.bool_], names: Sequence[str], wavelengths: Floats, where: str
+) -> None:
+    """Finite wherever no mask says that the value is unusable."""
+    bad = np.argwhere(~np.isfinite(spectra) & ~mask)
+    if bad.size:
+        sample, column = bad[0]
+        raise InputError(
+            f"{where}: spectrum '{names[sample]}' is {spectra[sample, column]} at wavelength "
+            f"{wavelengths[column]:.10g} ({len(bad)} such value{'s' if len(bad) > 1 else ''}); repair it, or leave "
+            "that spectrum or wavelength out."
+        )
+
+
+def check_levels(concentrations: Floats, names: Sequence[str], where: str) -> None:
+    """Concentrations ``[N, D]`` are finite, and no level is recorded as two that differ only by rounding."""
+    bad = np.argwhere(~np.isfinite(concentrations))
+    if bad.size:
+        raise InputError(
+            f"{where}: the concentration of '{names[bad[0, 0]]}' is {concentrations[tuple(bad[0])]}; "
+            "give its value, or leave that spectrum out of the standards."
+        )
+    for column in concentrations.T:
+        levels = np.unique(column)
+        close = np.diff(levels) <= LEVEL_ROUNDING * np.maximum(np.abs(levels[1:]), np.abs(levels[:-1]))
+        if close.any():
+            i = int(np.flatnonzero(close)[0])
+            first, second = (names[int(np.flatnonzero(column == level)[0])] for level in levels[i : i + 2])
+            raise InputError(
+                f"{where}: '{first}' ({levels[i]!r}) and '{second}' ({levels[i + 1]!r}) are one level up to rounding, "
+                "recorded as two; write the same concentration for both, as replicates."
+            )
+
+
+def check_replicates(spectra: Floats, level_index: NDArray[np.intp], names: Sequence[str], where: str) -> None:
+    """No spectrum is a byte-identical copy of another of its level: a copy is not a replicate."""
+    if spectra.shape[1] < IDENTICAL_AT_LEAST:
+        return
+    seen: dict[tuple[int, bytes], int] = {}
+    for sample, (level, spectrum) in enumerate(zip(level_index, spectra, strict=True)):
+        first = seen.setdefault((int(level), spectrum.tobytes()), sample)
+        if first != sample:
+            raise InputError(
+                f"{where}: '{names[sample]}' is identical to '{names[first]}' at every wavelength, so it is a copy "
+                "and not a replicate; leave one of them out."
+            )
+
+
+def check_same_grid(reference: Floats, other: Floats, reference_name: str, other_name: str, where: str) -> None:
+    """Two wavelength grids (both sorted) agree; else the first difference is named."""
+    if len(reference) == len(other) and np.allclose(reference, other, rtol=1e-7, atol=0):
+        return
+    common = min(len(reference), len(other))
+    differs = np.flatnonzero(~np.isclose(reference[:common], other[:common], rtol=1e-7, atol=0))
+    if differs.size:
+        i = int(differs[0])
+        detail = f"number {i + 1} is {reference[i]:.10g} in the first and {other[i]:.10g} in the second"
+    else:
+        detail = f"the first has {len(reference)} of them and the second {len(other)}"
+    raise InputError(
+        f"{where}: '{reference_name}' and '{other_name}' have different wavelengths ({detail}); "
+        "measure or interpolate them onto one grid first."
+    )

@@ -1,0 +1,394 @@
+"""`SpectralDataset`: the spectra of standards, their concentrations, and what is known about both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from geonode.data import checks
+from geonode.data.checks import Floats, format_level
+from geonode.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+    import xarray as xr
+
+DEFAULT_ANALYTE = "concentration"
+
+
+class SpectralDataset:
+    """Spectra ``[N, W]`` of samples of known concentration, in one order whatever order they came in.
+
+    Samples are sorted by concentration (stably, so replicates keep their order) and wavelengths ascend, so that a
+    result never depends on the order of columns in a file. Arrays are float64 and read-only; methods return new data
+    sets. What was dropped, averaged, masked or assumed on the way is in `notes`.
+
+    Args:
+        spectra: ``[N, W]``, in the unit of the signal.
+        concentrations: ``[N]`` for one analyte, ``[N, D]`` for several, in ``concentration_unit``.
+        wavelengths: ``[W]``, in ``wavelength_unit``.
+        groups: ``[N]`` labels of replicate groups (preparations, days, plates); by default each level is a group.
+        concentration_unit: unit of the concentrations, such as ``"ppb"``; empty if unknown.
+        analytes: D names; by default ``concentration``, or ``analyte 1``, ``analyte 2``, …
+        notes: sentences on what was done to the data before.
+        source: the file or files it comes from; used in error messages.
+        names: ``[N]`` names of the samples, as the source has them.
+        mask: ``[N, W]``, True where the value is unusable (saturated, dead pixel); those values become NaN.
+        signal: what is measured. signal_unit: its unit. wavelength_unit: ``nm`` unless said otherwise.
+
+    Raises:
+        InputError: shapes that do not fit, NaN or infinite values, wavelengths that are not positive or occur twice,
+            one level recorded as two, a copy posing as a replicate.
+    """
+
+    def __init__(
+        self,
+        spectra: ArrayLike,
+        concentrations: ArrayLike,
+        wavelengths: ArrayLike,
+        *,
+        groups: Sequence[Any] | NDArray[Any] | None = None,
+        concentration_unit: str = "",
+        analytes: Sequence[str] | None = None,
+        notes: Iterable[str] = (),
+        source: str = "",
+        names: Sequence[str] | None = None,
+        mask: ArrayLike | None = None,
+        signal: str = "absorbance",
+        signal_unit: str = "",
+        wavelength_unit: str = "nm",
+        _copies_allowed: bool = False,
+    ) -> None:
+        where = source or "spectra"
+        y = checks.as_floats(spectra, "spectra", 2, where)
+        c = checks.as_floats(concentrations, "concentrations", (1, 2), where)
+        x = checks.as_floats(wavelengths, "wavelengths", 1, where)
+        c = (c[:, None] if c.ndim == 1 else c) + 0.0  # no negative zero
+        _check_shapes(y, c, x, where)
+        labels = _label_samples(names, c, where)
+        bad = _as_mask(mask, y.shape, where)
+        checks.check_wavelengths(x, where)
+        checks.check_levels(c, labels, where)
+        checks.check_spectra(y, bad, labels, x, where)
+
+        self.notes: tuple[str, ...] = tuple(notes)
+        self.source = source
+        self.concentration_unit = concentration_unit
+        self.wavelength_unit = wavelength_unit
+        self.signal = signal
+        self.signal_unit = signal_unit
+        self.analytes = _name_analytes(analytes, c.shape[1], where)
+
+        columns = np.argsort(x, kind="stable")
+        if not np.array_equal(columns, np.arange(len(x))):
+            reverse = np.array_equal(columns, np.arange(len(x))[::-1])
+            self.notes += (f"wavelengths were {'descending' if reverse else 'unsorted'} and were put in order",)
+        rows = np.lexsort(c.T[::-1])
+        if not np.array_equal(rows, np.arange(len(c))):
+            self.notes += ("samples were put in order of concentration",)
+        y, bad = y[rows][:, columns], bad[rows][:, columns]
+        y[bad] = np.nan
+        self._spectra, self._mask, self._concentrations, self._wavelengths = y, bad, c[rows], x[columns]
+        self.names: tuple[str, ...] = tuple(labels[i] for i in rows)
+        self._levels, inverse = np.unique(self._concentrations, axis=0, return_inverse=True)
+        self._level_index = inverse.reshape(-1).astype(np.intp)
+        self._groups = self._level_index.copy() if groups is None else _as_groups(groups, len(c), where)[rows]
+        if not _copies_allowed:
+            checks.check_replicates(self._spectra, self._level_index, self.names, where)
+        for array in (y, bad, self._concentrations, self._wavelengths, self._levels, self._level_index, self._groups):
+            array.flags.writeable = False
+
+    @classmethod
+    def from_arrays(cls, spectra: ArrayLike, concentrations: ArrayLike, wavelengths: ArrayLike, **kwargs: Any) -> Self:
+        """The constructor under its descriptive name; see the class for the arguments."""
+        return cls(spectra, concentrations, wavelengths, **kwargs)
+
+    # --- arrays -------------------------------------------------------------------------------------------------
+
+    @property
+    def spectra(self) -> Floats:
+        """``[N, W]``; NaN exactly where `mask` is True."""
+        return self._spectra
+
+    @property
+    def concentrations(self) -> Floats:
+        """``[N]`` for one analyte, ``[N, D]`` for several."""
+        return self._concentrations[:, 0] if self.dim == 1 else self._concentrations
+
+    @property
+    def wavelengths(self) -> Floats:
+        """``[W]``, ascending."""
+        return self._wavelengths
+
+    @property
+    def levels(self) -> Floats:
+        """The n distinct concentrations, ascending: ``[n]``, or ``[n, D]`` in lexicographic order."""
+        return self._levels[:, 0] if self.dim == 1 else self._levels
+
+    @property
+    def level_index(self) -> NDArray[np.intp]:
+        """``[N]``: which of `levels` each sample has."""
+        return self._level_index
+
+    @property
+    def groups(self) -> NDArray[Any]:
+        """``[N]``: label of each sample's replicate group."""
+        return self._groups
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """``[N, W]``: True where a value is unusable."""
+        return self._mask
+
+    @property
+    def dim(self) -> int:
+        """D, the number of analytes."""
+        return self._concentrations.shape[1]
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units by what they measure: concentration, wavelength, signal."""
+        return {
+            "concentration": self.concentration_unit,
+            "wavelength": self.wavelength_unit,
+            "signal": self.signal_unit,
+        }
+
+    def __len__(self) -> int:
+        return len(self._spectra)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(N, W)``."""
+        return self._spectra.shape[0], self._spectra.shape[1]
+
+    # --- replicates ---------------------------------------------------------------------------------------------
+
+    def level_means(self) -> Floats:
+        """``[n, W]``: mean spectrum of each level; masked values are left out, NaN where a level has no other."""
+        usable = ~self._mask
+        totals = np.zeros((len(self._levels), self.shape[1]))
+        counts = np.zeros_like(totals)
+        np.add.at(totals, self._level_index, np.where(usable, self._spectra, 0.0))
+        np.add.at(counts, self._level_index, usable)
+        with np.errstate(invalid="ignore"):
+            return totals / np.where(counts > 0, counts, np.nan)
+
+    def replicate_deviations(self) -> Floats:
+        """``[N, W]``: each spectrum minus the mean of its level."""
+        return self._spectra - self.level_means()[self._level_index]
+
+    @property
+    def replicate_degrees_of_freedom(self) -> int:
+        """N − n: 0 where no level was measured twice."""
+        return len(self) - len(self._levels)
+
+    # --- selections ---------------------------------------------------------------------------------------------
+
+    def select_samples(self, index: ArrayLike | slice) -> SpectralDataset:
+        """The samples at ``index`` (integers, booleans or a slice)."""
+        rows = np.arange(len(self))[index if isinstance(index, slice) else np.asarray(index)]
+        if rows.size == 0:
+            raise InputError(f"{self.source or 'spectra'}: the selection leaves no spectrum.")
+        return self._derive(rows=rows)
+
+    def select_wavelengths(self, index: ArrayLike | slice) -> SpectralDataset:
+        """The wavelengths at ``index`` (integers, booleans or a slice)."""
+        columns = np.arange(self.shape[1])[index if isinstance(index, slice) else np.asarray(index)]
+        if columns.size == 0:
+            raise InputError(f"{self.source or 'spectra'}: the selection leaves no wavelength.")
+        return self._derive(columns=columns)
+
+    def wavelength_range(self, low: float, high: float) -> SpectralDataset:
+        """The wavelengths from ``low`` to ``high``, both included, in `wavelength_unit`."""
+        inside = (self._wavelengths >= low) & (self._wavelengths <= high)
+        if not inside.any():
+            raise InputError(
+                f"{self.source or 'spectra'}: no wavelength between {low:g} and {high:g} {self.wavelength_unit}; "
+                f"they run from {self._wavelengths[0]:g} to {self._wavelengths[-1]:g}."
+            )
+        return self.select_wavelengths(inside)
+
+    def without_level(self, level: int) -> SpectralDataset:
+        """Everything but the samples of ``levels[level]``, all its replicates together."""
+        return self.select_samples(self._level_index != self._checked_level(level))
+
+    def only_level(self, level: int) -> SpectralDataset:
+        """The samples of ``levels[level]`` alone."""
+        return self.select_samples(self._level_index == self._checked_level(level))
+
+    def without_masked(self) -> SpectralDataset:
+        """The wavelengths at which no value is masked; a note counts the rest."""
+        spoiled = np.asarray(self._mask.any(axis=0))
+        if not spoiled.any():
+            return self
+        if spoiled.all():
+            raise InputError(
+                f"{self.source or 'spectra'}: every wavelength has a masked value; leave out the spectra that are "
+                "saturated throughout."
+            )
+        note = f"{int(spoiled.sum())} of {spoiled.size} wavelengths dropped, where a value is masked"
+        return self._derive(columns=np.flatnonzero(~spoiled), notes=(*self.notes, note))
+
+    def with_metadata(self, **changes: Any) -> SpectralDataset:
+        """The same spectra with other ``concentration_unit``, ``analytes``, ``notes``, ``source``, ``signal``, …"""
+        unknown = set(changes) - set(self._metadata())
+        if unknown:
+            raise InputError(f"there is no such metadata as {sorted(unknown)}; there are {sorted(self._metadata())}.")
+        return self._derive(**changes)
+
+    def require_levels(self, minimum: int = 3) -> Self:
+        """Itself, or an `InputError` if it has fewer than ``minimum`` levels."""
+        n = len(self._levels)
+        if n < minimum:
+            found = ", ".join(format_level(level) for level in self._levels)
+            raise InputError(
+                f"{self.source or 'spectra'}: {n} concentration level{'s' if n != 1 else ''} ({found}), but at least "
+                f"{minimum} are needed; add standards of other concentrations."
+            )
+        return self
+
+    def _checked_level(self, level: int) -> int:
+        if not -len(self._levels) <= level < len(self._levels):
+            raise InputError(f"{self.source or 'spectra'}: there is no level {level}; there are {len(self._levels)}.")
+        return level % len(self._levels)
+
+    def _derive(self, *, rows: NDArray[np.intp] | None = None, columns: NDArray[np.intp] | None = None, **changes: Any):
+        rows = np.arange(len(self)) if rows is None else rows
+        columns = np.arange(self.shape[1]) if columns is None else columns
+        arguments = {
+            **self._metadata(),
+            "groups": self._groups[rows],
+            "names": [self.names[i] for i in rows],
+            "mask": self._mask[np.ix_(rows, columns)],
+            "_copies_allowed": True,  # few wavelengths, rounded, may agree by chance
+            **changes,
+        }
+        spectra = self._spectra[np.ix_(rows, columns)]
+        return SpectralDataset(spectra, self._concentrations[rows], self._wavelengths[columns], **arguments)
+
+    def _metadata(self) -> dict[str, Any]:
+        return {
+            "concentration_unit": self.concentration_unit,
+            "analytes": self.analytes,
+            "notes": self.notes,
+            "source": self.source,
+            "signal": self.signal,
+            "signal_unit": self.signal_unit,
+            "wavelength_unit": self.wavelength_unit,
+        }
+
+    # --- other forms --------------------------------------------------------------------------------------------
+
+    def tensors(
+        self, device: str | torch.device | None = None, dtype: torch.dtype | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """``(concentrations, spectra, wavelengths)`` as tensors (default: CPU, float64)."""
+        import torch
+
+        dtype = dtype or torch.float64
+        arrays = (self.concentrations, self._spectra, self._wavelengths)
+        concentrations, spectra, wavelengths = (torch.tensor(a, dtype=dtype, device=device) for a in arrays)
+        return concentrations, spectra, wavelengths
+
+    @property
+    def xarray(self) -> xr.Dataset:
+        """The same as an `xarray.Dataset`: dims (sample, wavelength), coords, units in attrs."""
+        from geonode.data.storage import to_xarray
+
+        return to_xarray(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write as NetCDF-4, complete or not at all; `geonode.load_standards` reads it back equal."""
+        from geonode.data.storage import save
+
+        save(self, path)
+
+    # --- object -------------------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        """Same values, units, names and groups; where they came from (`source`, `notes`) does not count."""
+        if not isinstance(other, SpectralDataset):
+            return NotImplemented
+        mine, theirs = ({**d._metadata(), "notes": (), "source": ""} for d in (self, other))
+        pairs = (
+            (self._spectra, other._spectra),
+            (self._concentrations, other._concentrations),
+            (self._wavelengths, other._wavelengths),
+        )
+        return (
+            mine == theirs
+            and self.names == other.names
+            and self._groups.tolist() == other._groups.tolist()
+            and all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] - compared by value, like an array
+
+    def __repr__(self) -> str:
+        n, (samples, wavelengths) = len(self._levels), self.shape
+        unit = f" {self.concentration_unit}" if self.concentration_unit else ""
+        span = f"{self._wavelengths[0]:g}–{self._wavelengths[-1]:g} {self.wavelength_unit}"
+        low, high = (format_level(level) for level in self._levels[[0, -1]])
+        parts = [
+            f"{samples} spectra × {wavelengths} wavelengths ({span})",
+            f"{n} level{'s' if n != 1 else ''} {low} … {high}{unit}",
+            self.signal + (f" [{self.signal_unit}]" if self.signal_unit else ""),
+        ]
+        if self._mask.any():
+            parts.append(f"{int(self._mask.sum())} masked")
+        if self.source:
+            parts.append(f"from {self.source}")
+        return f"<{type(self).__name__}: {', '.join(parts)}>"
+
+
+def _check_shapes(y: Floats, c: Floats, x: Floats, where: str) -> None:
+    if y.shape[0] == 0 or y.shape[1] == 0:
+        raise InputError(f"{where}: no spectrum, or no wavelength (spectra of shape {y.shape}).")
+    if len(c) != len(y):
+        raise InputError(f"{where}: {len(y)} spectra but {len(c)} concentrations; give one for each spectrum.")
+    if len(x) != y.shape[1]:
+        raise InputError(f"{where}: spectra have {y.shape[1]} values each but there are {len(x)} wavelengths.")
+    if c.shape[1] == 0:
+        raise InputError(f"{where}: concentrations of shape {c.shape} name no analyte.")
+
+
+def _label_samples(names: Sequence[str] | None, c: Floats, where: str) -> list[str]:
+    if names is None:
+        seen: dict[str, int] = {}
+        labels = []
+        for row in c:
+            level = format_level(row)
+            seen[level] = seen.get(level, -1) + 1
+            labels.append(level if seen[level] == 0 else f"{level} replicate {seen[level]}")
+        return labels
+    if len(names) != len(c):
+        raise InputError(f"{where}: {len(c)} spectra but {len(names)} names; give one for each spectrum.")
+    return [str(name) for name in names]
+
+
+def _as_mask(mask: ArrayLike | None, shape: tuple[int, ...], where: str) -> NDArray[np.bool_]:
+    result = np.zeros(shape, dtype=np.bool_) if mask is None else np.array(mask, dtype=np.bool_)
+    if result.shape != shape:
+        raise InputError(f"{where}: the mask has shape {result.shape}, the spectra {shape}.")
+    return result
+
+
+def _as_groups(groups: Sequence[Any] | NDArray[Any], n: int, where: str) -> NDArray[Any]:
+    result = np.array(groups)
+    if result.shape != (n,) or result.dtype.kind not in "iuUS":
+        raise InputError(f"{where}: groups must be {n} whole numbers or strings, one for each spectrum.")
+    return result
+
+
+def _name_analytes(analytes: Sequence[str] | None, dim: int, where: str) -> tuple[str, ...]:
+    if analytes is None:
+        return (DEFAULT_ANALYTE,) if dim == 1 else tuple(f"analyte {i + 1}" for i in range(dim))
+    result = (analytes,) if isinstance(analytes, str) else tuple(str(name) for name in analytes)
+    if len(result) != dim or len(set(result)) != dim:
+        raise InputError(f"{where}: {dim} analyte(s) need {dim} distinct name(s), got {list(result)}.")
+    return result

@@ -1,0 +1,66 @@
+"""What a reader found in a file, before concentrations and wavelength grids are reconciled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from geonode.data.checks import Floats
+from geonode.data.dataset import SpectralDataset
+from geonode.errors import ReaderError
+
+
+@dataclass
+class Trace:
+    """One spectrum as the file has it.
+
+    Attributes:
+        name: what the file calls it.
+        wavelengths, values: ``[w]``, in the file's order.
+        place: where it stands, such as ``column 3``.
+        concentration: one value per analyte, or None where the file does not say.
+        series: name of the series it belongs to, where a file may hold several.
+        group: label of its replicate group, if the file has one.
+        masked: ``[w]``, True where the value is unusable; None if nothing is.
+    """
+
+    name: str
+    wavelengths: Floats
+    values: Floats
+    place: str
+    concentration: tuple[float, ...] | None = None
+    series: str = ""
+    group: str | None = None
+    masked: np.ndarray | None = None
+
+
+@dataclass
+class Recording:
+    """Everything a reader found in one file.
+
+    Attributes:
+        path: the file. format: what it is, in words.
+        traces: the spectra, in the file's order.
+        concentrations_from: where the concentrations were found; empty if nowhere.
+        notes: what was dropped, masked, averaged or assumed.
+        dataset: the file as a whole, where it holds a complete data set.
+    """
+
+    path: Path
+    format: str
+    traces: list[Trace]
+    concentrations_from: str = ""
+    concentration_unit: str = ""
+    analytes: Sequence[str] | None = None
+    wavelength_unit: str = "nm"
+    signal: str = "absorbance"
+    signal_unit: str = ""
+    notes: list[str] = field(default_factory=list)
+    dataset: SpectralDataset | None = None
+
+    def fail(self, what: str) -> ReaderError:
+        """A `ReaderError` that begins with the file; raise it."""
+        return ReaderError(f"{self.path}: {what}")

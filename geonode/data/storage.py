@@ -1,0 +1,128 @@
+"""`SpectralDataset` as xarray and as NetCDF-4 (HDF5), written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geonode.data.dataset import SpectralDataset
+from geonode.errors import InputError, ReaderError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+FORMAT_NAME = "geonode spectra"
+FORMAT_VERSION = 1
+
+
+def to_xarray(data: SpectralDataset) -> xr.Dataset:
+    """Dims (sample, wavelength) and, for several analytes, analyte; coords concentration, wavelength, group, name."""
+    import xarray as xr
+
+    shape = ("sample",) if data.dim == 1 else ("sample", "analyte")
+    coords: dict[str, Any] = {
+        "concentration": (shape, data.concentrations, {"units": data.concentration_unit}),
+        "wavelength": ("wavelength", data.wavelengths, {"units": data.wavelength_unit}),
+        "group": ("sample", data.groups),
+        "name": ("sample", np.array(data.names, dtype=np.str_)),
+        "analyte": ("analyte", np.array(data.analytes, dtype=np.str_)),
+    }
+    variables: dict[str, Any] = {
+        "spectra": (("sample", "wavelength"), data.spectra, {"units": data.signal_unit, "signal": data.signal})
+    }
+    if data.mask.any():
+        meaning = {"meaning": "1 where the value is unusable and spectra is NaN"}
+        variables["mask"] = (("sample", "wavelength"), data.mask.astype(np.int8), meaning)
+    attrs = {
+        "format": FORMAT_NAME,
+        "format_version": FORMAT_VERSION,
+        "source": data.source,
+        "notes": json.dumps(list(data.notes), ensure_ascii=False),
+    }
+    return xr.Dataset(variables, coords=coords, attrs=attrs)
+
+
+def from_xarray(stored: xr.Dataset) -> SpectralDataset:
+    """The inverse of `to_xarray`; KeyError, TypeError or ValueError where ``stored`` is something else."""
+    if stored.attrs.get("format") != FORMAT_NAME:
+        raise ValueError("it has no attribute that says it is a geonode data set")
+    version = int(stored.attrs["format_version"])
+    if version != FORMAT_VERSION:
+        raise ValueError(f"it is of format version {version}, and this release reads version {FORMAT_VERSION}")
+    spectra = stored["spectra"]
+    if spectra.dims != ("sample", "wavelength"):
+        raise ValueError(f"its spectra have the dimensions {spectra.dims}")
+    group = stored["group"].values
+    return SpectralDataset(
+        spectra.values,
+        stored["concentration"].values,
+        stored["wavelength"].values,
+        groups=group if group.dtype.kind in "iu" else [str(label) for label in group],
+        concentration_unit=str(stored["concentration"].attrs["units"]),
+        analytes=[str(name) for name in stored["analyte"].values],
+        notes=[str(note) for note in json.loads(stored.attrs["notes"])],
+        source=str(stored.attrs["source"]),
+        names=[str(name) for name in stored["name"].values],
+        mask=stored["mask"].values.astype(bool) if "mask" in stored else None,
+        signal=str(spectra.attrs["signal"]),
+        signal_unit=str(spectra.attrs["units"]),
+        wavelength_unit=str(stored["wavelength"].attrs["units"]),
+        _copies_allowed=True,
+    )
+
+
+def save(data: SpectralDataset, path: str | os.PathLike[str]) -> None:
+    """Write NetCDF-4 to a temporary name in the same folder, then rename.
+
+    Raises:
+        InputError: the folder does not exist or cannot be written.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: the folder {target.parent} does not exist; create it first.")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written ({error.strerror}).") from None
+    os.close(handle)
+    try:
+        # An invalid or foreign file of the same name stays untouched until this one is complete.
+        to_xarray(data).to_netcdf(temporary, engine="h5netcdf", format="NETCDF4")
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from None
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike[str]) -> SpectralDataset:
+    """Read a file that `save` wrote.
+
+    Raises:
+        ReaderError: truncated, foreign, or of a version this release cannot read.
+    """
+    import xarray as xr
+
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as stored:
+            return from_xarray(stored.load())
+    except InputError as error:
+        raise ReaderError(f"{path}: {error}") from None
+    except Exception as error:  # the HDF5 stack raises anything at all on damaged files
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ReaderError(
+            f"{path}: HDF5, but not a complete geonode data set ({reason}); write it with SpectralDataset.save, or "
+            "export the spectra as CSV."
+        ) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
