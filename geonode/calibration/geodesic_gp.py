@@ -16,6 +16,7 @@ independent outputs (wavelengths are strongly correlated, so W would be far too 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -347,6 +348,13 @@ class GeodesicGP:
         return WarpMetric.from_weights(
             weights, c0=self.origin, c_min=float(self.levels[0]), c_max=float(self.levels[-1]), trainable=trainable
         )
+
+    def select_wavelengths(self, index: Any) -> GeodesicGP:
+        """A copy that predicts the wavelengths at ``index`` alone, its weights still learned from all of them."""
+        gp = copy.copy(self)
+        for name in ("level_means", "column_mean", "residual", "noise_variance"):
+            setattr(gp, name, getattr(self, name)[..., index])
+        return gp
 
     # ------------------------------------------------------------------ state
 

@@ -22,6 +22,10 @@ METHODS = ("nearest", "linear", "pchip", "cubic", "quadratic", "line", "isotherm
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(what, done, total)``."""
 
+INNER_STRIDE = 4
+"""Inner neural flows see every fourth wavelength (of at least ``_INNER_WAVELENGTHS`` left): they only rank methods."""
+_INNER_WAVELENGTHS = 40
+
 
 class NodeTrainer(Protocol):
     """Trains one neural flow per fold, all folds as one batch: ``geonode.training.ensemble.fit_node_folds``."""
@@ -81,20 +85,19 @@ def evaluate(
         notes.append("Three levels leave none for inner validation, so no winner is named.")
     splits = nested_leave_one_level_out(len(levels), inner)
     gps = _fit_gps(dataset, levels, means, usable, splits, progress) if {"gp", "node"} & set(names) else []
+    ranked = _inner_columns(len(wavelengths), splits, names, notes)
     results: dict[str, MethodResult] = {}
     for name in names:
         if name == "gp":
             predicted = _gp_predictions(gps, levels, splits, progress)
         elif name == "node":
-            trainer = node_trainer or _default_node_trainer()
-            wanted = [levels[target] for target in splits.targets]
-            report = None if progress is None else partial(progress, "node")
-            predicted = trainer(gps, wanted, wavelengths, _config(config), seed=seed, progress=report, device=device)
+            train = partial(node_trainer or _default_node_trainer(), config=_config(config), seed=seed, device=device)
+            predicted = _node_predictions(train, gps, levels, wavelengths, splits, ranked, progress)
         else:
             predicted = _baseline_predictions(name, levels, means, splits)
             if progress is not None:
                 progress(name, len(splits.training), len(splits.training))
-        results[name] = _score(name, predicted, levels, means, splits, wavelengths)
+        results[name] = _score(name, predicted, levels, means, splits, wavelengths, ranked)
         reason = None if name in ("gp", "node") else _reason(name, levels, splits.training[0])
         if reason:
             notes.append(f"{name}: not applicable ({reason}).")
@@ -188,6 +191,44 @@ def _gp_predictions(
     return predicted
 
 
+def _inner_columns(width: int, splits: NestedSplits, names: list[str], notes: list[str]) -> np.ndarray:
+    """Wavelengths on which inner RMSEs are computed, the same for every method."""
+    if "node" not in names or not splits.has_inner:
+        return np.arange(width)
+    stride = max(1, min(INNER_STRIDE, width // _INNER_WAVELENGTHS))
+    if stride > 1:
+        notes.append(
+            f"Inner validation (which only ranks the methods) uses one wavelength in {stride}; "
+            "every score of a held-out level uses all of them."
+        )
+    return np.arange(0, width, stride)
+
+
+def _node_predictions(
+    train: Callable[..., list[np.ndarray]],
+    gps: list[GeodesicGP],
+    levels: np.ndarray,
+    wavelengths: np.ndarray,
+    splits: NestedSplits,
+    ranked: np.ndarray,
+    progress: Progress | None,
+) -> list[np.ndarray]:
+    """Two batches: the outer folds on all wavelengths, the inner ones on those that rank (NaN elsewhere)."""
+    wanted = [levels[target] for target in splits.targets]
+    n = splits.levels
+    report = None if progress is None else partial(progress, "node")
+    predicted = list(train(gps[:n], wanted[:n], wavelengths, progress=report))
+    if not splits.has_inner:
+        return predicted
+    report = None if progress is None else partial(progress, "node, inner folds")
+    inner_gps = [gp.select_wavelengths(ranked) for gp in gps[n:]]
+    for spectra in train(inner_gps, wanted[n:], wavelengths[ranked], progress=report):
+        full = np.full((len(spectra), len(wavelengths)), np.nan)
+        full[:, ranked] = spectra
+        predicted.append(full)
+    return predicted
+
+
 def _baseline_predictions(name: str, levels: np.ndarray, means: np.ndarray, splits: NestedSplits) -> list[np.ndarray]:
     """NaN where the method is not determined by the levels of a training set."""
     predicted = []
@@ -211,6 +252,7 @@ def _score(
     means: np.ndarray,
     splits: NestedSplits,
     wavelengths: np.ndarray,
+    ranked: np.ndarray,
 ) -> MethodResult:
     n = len(levels)
     scale = float(means.std())
@@ -226,7 +268,7 @@ def _score(
         planned = (splits.pairs >= 0) & ~np.eye(n, dtype=bool)
         for i in range(n):
             for j, number, position in splits.inner(i):
-                inner[i, j] = rmse(predicted[number][position], means[j])
+                inner[i, j] = rmse(predicted[number][position][ranked], means[j, ranked])
     return MethodResult(name, outer, per_level, inner, planned)
 
 

@@ -39,12 +39,15 @@ class Standards:
         return self.spectra - self.level_means()[self.level_index]
 
 
-def standards(response, replicates: int = 2, noise: float = 0.002, levels: np.ndarray = LEVELS) -> Standards:
+def standards(
+    response, replicates: int = 2, noise: float = 0.002, levels: np.ndarray = LEVELS, width: int = 31
+) -> Standards:
     c = np.repeat(levels, replicates)
+    wave = np.linspace(WAVE[0], WAVE[-1], width)
     generator = np.random.default_rng(0)
-    band = np.exp(-(((WAVE - 520.0) / 60.0) ** 2))
-    spectra = 0.1 + response(c)[:, None] * band + generator.normal(0, noise, (len(c), len(WAVE)))
-    return Standards(spectra, c, WAVE)
+    band = np.exp(-(((wave - 520.0) / 60.0) ** 2))
+    spectra = 0.1 + response(c)[:, None] * band + generator.normal(0, noise, (len(c), width))
+    return Standards(spectra, c, wave)
 
 
 def test_schema_and_winner_on_a_line() -> None:
@@ -84,17 +87,18 @@ def test_the_held_out_level_takes_no_part_in_its_own_choice() -> None:
 
 
 def test_node_hook_gets_every_fold_and_its_gp() -> None:
-    data = standards(lambda c: 0.002 * c)
-    seen = {}
+    data = standards(lambda c: 0.002 * c, width=200)
+    calls = []
 
     def trainer(gps, targets, wavelengths, config, seed=0, progress=None, device="cpu"):
-        seen.update(targets=targets, gps=gps, seed=seed, config=config, width=len(wavelengths))
+        calls.append((len(gps), len(targets), len(wavelengths), config, seed))
         return [gp.predict_mean(target) for gp, target in zip(gps, targets, strict=True)]
 
     report = evaluate(data, config="anything", methods=["linear", "gp", "node"], node_trainer=trainer, seed=7)
-    assert len(seen["targets"]) == len(seen["gps"]) == 6 + 15
-    assert seen["seed"] == 7 and seen["config"] == "anything" and seen["width"] == len(WAVE)
+    assert calls == [(6, 6, 200, "anything", 7), (15, 15, 50, "anything", 7)]
     np.testing.assert_array_equal(report.results["node"].predictions, report.results["gp"].predictions)
+    assert report.results["node"].inner_score() == pytest.approx(report.results["gp"].inner_score(), rel=1e-12)
+    assert any("one wavelength in 4" in note for note in report.notes)
 
 
 def test_masked_wavelengths_are_left_out_and_said() -> None:
