@@ -1,0 +1,17 @@
+"""Geodesics: the exponential map, shooting, and the closed form for one analyte."""
+
+from geonode.geodesic.chebyshev import chebyshev_nodes, integration_matrix
+from geonode.geodesic.ivp import STEPPERS, RungeKutta, exponential_map
+from geonode.geodesic.shooting import shoot
+from geonode.geodesic.solution import GeodesicSolution, Status
+
+__all__ = [
+    "STEPPERS",
+    "GeodesicSolution",
+    "RungeKutta",
+    "Status",
+    "chebyshev_nodes",
+    "exponential_map",
+    "integration_matrix",
+    "shoot",
+]

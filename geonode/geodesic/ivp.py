@@ -1,0 +1,306 @@
+"""The exponential map: follow the geodesic that leaves a point with a given velocity.
+
+c̈ᵏ = −Γᵏᵢⱼ ċⁱ ċʲ as a first-order system in (c, ċ) over t ∈ [0, 1], by fixed-step explicit Runge–Kutta methods written
+as plain loops: they run under vmap, jvp, export and double backward. torchdiffeq's adaptive methods serve as a check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from geonode.christoffel import ChristoffelRule, make_rule
+from geonode.errors import InputError
+from geonode.geodesic.solution import GeodesicSolution, HermitePath, Status
+from geonode.metric.base import Metric, drop_unit_axis
+
+Acceleration = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class RungeKutta:
+    """An explicit Runge–Kutta method: strictly lower triangular ``a`` (a row per stage), weights ``b``, ``order``."""
+
+    a: tuple[tuple[float, ...], ...]
+    b: tuple[float, ...]
+    order: int
+
+    def step(self, acceleration: Acceleration, c: Tensor, v: Tensor, h: float) -> tuple[Tensor, Tensor]:
+        """(c, v) at t + h for dc/dt = v, dv/dt = acceleration(c, v)."""
+        speeds, forces = [v], [acceleration(c, v)]
+        for row in self.a[1:]:
+            position, velocity = c, v
+            for weight, speed, force in zip(row, speeds, forces, strict=True):
+                if weight:
+                    position, velocity = position + (h * weight) * speed, velocity + (h * weight) * force
+            speeds.append(velocity)
+            forces.append(acceleration(position, velocity))
+        for weight, speed, force in zip(self.b, speeds, forces, strict=True):
+            if weight:
+                c, v = c + (h * weight) * speed, v + (h * weight) * force
+        return c, v
+
+
+# Anything with ``order`` and ``step`` may be added here; its name is then a ``method`` of every solver.
+STEPPERS: dict[str, RungeKutta] = {
+    "euler": RungeKutta(((),), (1.0,), 1),
+    "midpoint": RungeKutta(((), (0.5,)), (0.0, 1.0), 2),
+    "heun": RungeKutta(((), (1.0,)), (0.5, 0.5), 2),
+    "kutta3": RungeKutta(((), (0.5,), (-1.0, 2.0)), (1 / 6, 2 / 3, 1 / 6), 3),
+    "rk4": RungeKutta(((), (0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)), (1 / 6, 1 / 3, 1 / 3, 1 / 6), 4),
+}
+ADAPTIVE = ("dopri5", "dopri8", "bosh3", "tsit5")
+
+# Above this many evaluations of the metric the graph of a loop is rebuilt in the backward pass instead of stored:
+# a stored evaluation of a 64-wide network takes about 3 kB in float64.
+_CHECKPOINT_ABOVE = 2**19
+
+
+def stepper(method: str) -> RungeKutta:
+    """The fixed-step method named ``method``.
+
+    Raises:
+        InputError: an unknown name.
+    """
+    if method not in STEPPERS:
+        raise InputError(f"Unknown stepper {method!r}; choose one of {', '.join(STEPPERS)}.")
+    return STEPPERS[method]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The geodesic flow of one metric at fixed step count: (c, v) at t = 0 → (c, v) at t = 1."""
+
+    metric: Metric
+    rule: ChristoffelRule
+    method: RungeKutta
+    steps: int
+
+    def __call__(
+        self, c: Tensor, v: Tensor, wavelength: Tensor | None, path: list[tuple[Tensor, Tensor]] | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """End point, end velocity, and whether every step stayed in the domain; ``path`` collects the states."""
+
+        def step(c: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+            return self.method.step(lambda x, w: self.rule.acceleration(self.metric, x, w, wavelength), c, v, h)
+
+        h = 1.0 / self.steps
+        inside = self.metric.in_domain(c)
+        if path is not None:
+            path.append((c, v))
+        rebuild = self._too_large_to_store(v)
+        for _ in range(self.steps):
+            c, v = checkpoint(step, c, v, use_reentrant=False) if rebuild else step(c, v)
+            inside = inside & self.metric.in_domain(c)
+            if path is not None:
+                path.append((c, v))
+        return c, v, inside
+
+    def with_jacobian(self, c: Tensor, v: Tensor, wavelength: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """End point, end velocity, in-domain flag and ∂c(1)/∂v(0) [..., D, D] ([...] for D = 1).
+
+        D ≥ 2: the Jacobi fields of the D unit velocities, carried beside the path as tangents of every step; the
+        tangent of a Runge–Kutta step is the same step of the variational equation, so this is the exact derivative of
+        the discrete flow. D = 1: √(g(a)/g(c(1))), from conservation of energy.
+        """
+        if self.metric.dim == 1:
+            end, end_velocity, inside = self(c, v, wavelength)
+            return end, end_velocity, inside, (self.metric(c, wavelength) / self.metric(end, wavelength)).sqrt()
+
+        def field(direction: Tensor):
+            def flow(velocity: Tensor):
+                end, end_velocity, inside = self(c, velocity, wavelength)
+                return end, (end, end_velocity, inside)
+
+            _, tangent, primal = torch.func.jvp(flow, (v,), (direction.expand_as(v),), has_aux=True)
+            return tangent, primal
+
+        directions = torch.eye(self.metric.dim, dtype=v.dtype, device=v.device)
+        tangents, (ends, end_velocities, insides) = torch.func.vmap(field)(directions)
+        return ends[0], end_velocities[0], insides[0], tangents.movedim(0, -1)
+
+    def _too_large_to_store(self, v: Tensor) -> bool:
+        if not torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return False
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            return False  # torch.func transforms do not take part in rebuilding
+        evaluations = v.numel() // self.metric.dim * self.steps * len(self.method.b)
+        return evaluations > _CHECKPOINT_ABOVE
+
+
+def check_problem(metric: Metric, wavelength: Tensor | None, **points: Tensor) -> None:
+    """Raise InputError unless the arguments are floating-point tensors that fit the metric and broadcast together."""
+    for name, point in points.items():
+        if not isinstance(point, Tensor) or not point.dtype.is_floating_point:
+            raise InputError(f"{name} must be a floating-point tensor, got {_kind(point)}.")
+        if metric.dim > 1 and (point.ndim == 0 or point.shape[-1] != metric.dim):
+            raise InputError(
+                f"{name} has shape {tuple(point.shape)} but the metric has {metric.dim} coordinates; "
+                f"give an array whose last axis is {metric.dim}."
+            )
+    if wavelength is not None and not isinstance(wavelength, Tensor):
+        raise InputError(f"wavelength must be a tensor or None, got {_kind(wavelength)}.")
+    shapes = [p.shape if metric.dim == 1 else p.shape[:-1] for p in points.values()]
+    shapes += [] if wavelength is None else [wavelength.shape]
+    dtypes = {p.dtype for p in points.values()}
+    if len(dtypes) > 1:
+        raise InputError(f"{' and '.join(points)} must have the same dtype, got {sorted(map(str, dtypes))}.")
+    try:
+        torch.broadcast_shapes(*shapes)
+    except RuntimeError:
+        names = [*points, *(["wavelength"] if wavelength is not None else [])]
+        listed = ", ".join(f"{name} {tuple(shape)}" for name, shape in zip(names, shapes, strict=True))
+        raise InputError(f"The problems' shapes do not broadcast together: {listed}.") from None
+
+
+def _kind(value: object) -> str:
+    return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
+
+
+def sound(metric: Metric, wavelength: Tensor | None, *points: Tensor) -> tuple[Tensor, Tensor]:
+    """Per problem: are all inputs finite, and are the points of the manifold."""
+    finite = torch.ones((), dtype=torch.bool, device=points[0].device)
+    for point in points:
+        finite = finite & (torch.isfinite(point) if metric.dim == 1 else torch.isfinite(point).all(-1))
+    if wavelength is not None:
+        finite = finite & torch.isfinite(wavelength)
+    return finite, metric.in_domain(points[0])
+
+
+def choose(metric: Metric, condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:
+    """``where`` per problem, for points that may carry the axis D."""
+    return torch.where(condition if metric.dim == 1 else condition.unsqueeze(-1), yes, no)
+
+
+@torch.no_grad()
+def relative_drift(metric: Metric, wavelength: Tensor | None, start: tuple, states: list[tuple]) -> Tensor:
+    """Largest relative change of the energy from its value at the start [...]; zero for a path that does not move."""
+    before = metric.energy(*start, wavelength)
+    moving = before > 0
+    drift = torch.zeros_like(before)
+    for c, v in states:
+        change = (metric.energy(c, v, wavelength) - before).abs() / torch.where(moving, before, torch.ones_like(before))
+        drift = torch.maximum(drift, change)
+    return drift
+
+
+def exponential_map(
+    metric: Metric,
+    start: Tensor,
+    velocity: Tensor,
+    wavelength: Tensor | None = None,
+    steps: int = 20,
+    method: str = "rk4",
+    christoffel: str | ChristoffelRule = "exact",
+    jacobian: bool = False,
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+    throw: bool = False,
+) -> GeodesicSolution:
+    """Follow geodesics from ``start`` with ``velocity`` over t ∈ [0, 1].
+
+    Args:
+        metric: a ``Metric``.
+        start, velocity: [...] (D = 1; [..., 1] also accepted beside a wavelength [...]) or [..., D]; user units.
+        wavelength: [...], broadcast; None for metrics that use none.
+        steps: number of fixed steps.
+        method: a key of STEPPERS ("rk4" has order 4), or "dopri5", "dopri8", "bosh3", "tsit5" of torchdiffeq with
+            ``rtol`` and ``atol`` (a check: not differentiable under torch.func).
+        christoffel: a rule or its name, see ``geonode.christoffel``.
+        jacobian: also return ∂c(1)/∂ċ(0), the Jacobi fields at t = 1 (fixed-step methods).
+        throw: raise SolverError instead of returning a failure.
+
+    Returns:
+        A solution whose ``end`` and ``end_velocity`` are c(1) and ċ(1). A path that leaves the domain or stops being
+        finite has NaN there, says so in ``status``, and gives no gradient; the others are what they would be alone.
+
+    Raises:
+        InputError: arguments that do not fit together, an unknown method, or fewer than one step.
+        SolverError: a path failed and ``throw`` is set.
+    """
+    check_problem(metric, wavelength, start=start, velocity=velocity)
+    if steps < 1:
+        raise InputError(f"steps must be at least 1, got {steps}.")
+    unit, (start, velocity) = drop_unit_axis(metric, wavelength, start, velocity)
+    flow = Flow(metric, make_rule(christoffel, metric), stepper("rk4" if method in ADAPTIVE else method), steps)
+    batch = torch.broadcast_shapes(
+        *((start.shape, velocity.shape) if metric.dim == 1 else (start.shape[:-1], velocity.shape[:-1])),
+        *([] if wavelength is None else [wavelength.shape]),
+    )
+    full = batch if metric.dim == 1 else (*batch, metric.dim)
+    start, velocity = start.expand(full), velocity.expand(full)
+
+    def follow(c: Tensor, v: Tensor, wl: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        if method in ADAPTIVE:
+            return _adaptive(flow, c, v, wl, method, rtol, atol)
+        path: list[tuple[Tensor, Tensor]] = []
+        _, _, inside = flow(c, v, wl, path)
+        return torch.stack([c for c, _ in path]), torch.stack([v for _, v in path]), inside
+
+    status = _outcome(flow, start, velocity, wavelength, follow)
+    good = status == Status.CONVERGED
+    # Failed problems are replaced at their input: masking their output would leave NaN in every weight's gradient.
+    c = choose(metric, good, start, metric.reference(start))
+    v = choose(metric, good, velocity, torch.zeros_like(velocity))
+    wl = None if wavelength is None else torch.where(good, wavelength, torch.zeros_like(wavelength))
+    positions, velocities, _ = follow(c, v, wl)
+    drift = relative_drift(metric, wl, (c, v), list(zip(positions[1:], velocities[1:], strict=True)))
+    tensor = flow.with_jacobian(c, v, wl)[3] if jacobian else None
+    nan = torch.full((), torch.nan, dtype=start.dtype, device=start.device)
+    positions, velocities = choose(metric, good, positions, nan), choose(metric, good, velocities, nan)
+    if unit:
+        positions, velocities = positions.unsqueeze(-1), velocities.unsqueeze(-1)
+        start, velocity = start.unsqueeze(-1), velocity.unsqueeze(-1)
+        tensor = None if tensor is None else tensor[..., None, None]
+    solution = GeodesicSolution(
+        start=start,
+        end=positions[-1],
+        initial_velocity=velocity,
+        status=status,
+        residual=torch.zeros_like(drift),
+        iterations=torch.full_like(status, steps),
+        energy_drift=drift.detach(),
+        position=HermitePath(positions, velocities),
+        wavelength=wavelength,
+        end_velocity=velocities[-1],
+        jacobian=tensor,
+    )
+    return solution.throw() if throw else solution
+
+
+@torch.no_grad()
+def _outcome(flow: Flow, start: Tensor, velocity: Tensor, wavelength: Tensor | None, follow) -> Tensor:
+    """Status of every problem from a first pass without a graph."""
+    finite, inside = sound(flow.metric, wavelength, start, velocity)
+    positions, velocities, stayed = follow(start.detach(), velocity.detach(), wavelength)
+    last = torch.isfinite(positions[-1]) & torch.isfinite(velocities[-1])
+    return status_of(finite, inside & stayed, last if flow.metric.dim == 1 else last.all(-1))
+
+
+def status_of(finite: Tensor, inside: Tensor, solved: Tensor, reached: Tensor | None = None) -> Tensor:
+    """Status from flags: inputs finite, path inside the domain, result finite, tolerance reached."""
+    status = torch.zeros_like(finite & inside & solved, dtype=torch.int64)
+    if reached is not None:
+        status = torch.where(reached, status, int(Status.MAX_ITERATIONS))
+    status = torch.where(solved, status, int(Status.NOT_FINITE))
+    status = torch.where(inside, status, int(Status.LEFT_DOMAIN))
+    return torch.where(finite, status, int(Status.NOT_FINITE))
+
+
+def _adaptive(
+    flow: Flow, c: Tensor, v: Tensor, wavelength: Tensor | None, method: str, rtol: float, atol: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """States at the fixed-step times from torchdiffeq's adaptive solver; one step size for the whole batch."""
+    from torchdiffeq import odeint
+
+    def field(_t: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        return state[1], flow.rule.acceleration(flow.metric, state[0], state[1], wavelength)
+
+    times = torch.linspace(0.0, 1.0, flow.steps + 1, dtype=c.dtype, device=c.device)
+    positions, velocities = odeint(field, (c, v), times, rtol=rtol, atol=atol, method=method)
+    inside = flow.metric.in_domain(positions).all(0)
+    return positions, velocities, inside
