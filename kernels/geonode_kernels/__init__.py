@@ -3,6 +3,24 @@
 Imports torch alone; Triton is looked for when a kernel is first asked for.
 """
 
-from .flow_quadrature import flow_quadrature
+from ._blocks import block_table, tune, use_table, use_tuned
+from ._runtime import KernelError, paths_taken, triton_available
+from .flow_quadrature import flow_loss, flow_quadrature
+from .geodesic_rk4 import geodesic_rk4, geodesic_rk4_jacobi
+from .metric_christoffel import metric_christoffel, metric_value
 
-__all__ = ["flow_quadrature"]
+__all__ = [
+    "KernelError",
+    "block_table",
+    "flow_loss",
+    "flow_quadrature",
+    "geodesic_rk4",
+    "geodesic_rk4_jacobi",
+    "metric_christoffel",
+    "metric_value",
+    "paths_taken",
+    "triton_available",
+    "tune",
+    "use_table",
+    "use_tuned",
+]

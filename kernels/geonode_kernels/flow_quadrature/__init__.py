@@ -1,5 +1,213 @@
 """Flow quadrature: the change of absorbance along a geodesic for a flow that sees arc length and wavelength."""
 
-from .reference import flow_quadrature
+from functools import lru_cache, partial
 
-__all__ = ["flow_quadrature"]
+import torch
+from torch import Tensor
+
+from .. import _blocks
+from .._gauss import gauss_legendre
+from .._runtime import padded, plain, use_kernel
+from . import reference
+
+__all__ = ["flow_loss", "flow_quadrature"]
+
+
+def flow_quadrature(
+    s_start: Tensor,
+    s_end: Tensor,
+    omega: Tensor,
+    beta: Tensor,
+    a: Tensor,
+    a0: Tensor,
+    nodes: int = 16,
+    *,
+    backend: str = "auto",
+) -> Tensor:
+    """∫ h dŝ from ``s_start`` to ``s_end``; see `reference.flow_quadrature` for the formula.
+
+    ``s_start``, ``s_end`` [M, B, W]; ``omega`` [M, H]; ``beta``, ``a`` [M, W, H]; ``a0`` [M, W] → [M, B, W].
+    The kernel takes up to 256 hidden units, is bitwise reproducible, and refuses a second derivative.
+
+    Raises:
+        KernelError: ``backend="triton"`` where the kernel cannot run.
+    """
+    tensors = [s_start, s_end, omega, beta, a, a0]
+    if not use_kernel("flow_quadrature", backend, tensors, _refusal(omega)):
+        return reference.flow_quadrature(*tensors, nodes=nodes)
+    return _integral(*(t.to(torch.float32) for t in tensors), nodes)
+
+
+def flow_loss(
+    s_start: Tensor,
+    s_end: Tensor,
+    omega: Tensor,
+    beta: Tensor,
+    a: Tensor,
+    a0: Tensor,
+    target: Tensor,
+    weight: Tensor,
+    nodes: int = 16,
+    *,
+    backend: str = "auto",
+) -> Tensor:
+    """Σ over pairs and wavelengths of weight · (∫ h dŝ − target)², [M]; value and all gradients in one pass.
+
+    ``target`` [M, B, W] is the measured change of absorbance, ``weight`` [M, B]; neither gets a gradient. Where only
+    the loss is needed this does half the work of `flow_quadrature` and its backward.
+    """
+    tensors = [s_start, s_end, omega, beta, a, a0, target, weight]
+    if not use_kernel("flow_loss", backend, tensors, _refusal(omega)):
+        return reference.flow_loss(*tensors, nodes=nodes)
+    return _loss(*(t.to(torch.float32) for t in tensors), nodes)[0]
+
+
+def _refusal(omega: Tensor) -> str | None:
+    return f"{omega.shape[-1]} hidden units do not fit a program's registers (256 do)" if omega.shape[-1] > 256 else None
+
+
+@lru_cache(maxsize=32)
+def _node_table(nodes: int, device: torch.device) -> Tensor:
+    """(x ≥ 0, weight) of each symmetric pair of nodes, [pairs, 2]; the middle node of an odd rule as half a pair."""
+    x, w = gauss_legendre(nodes)
+    pairs = [(x[-1 - i], w[-1 - i]) for i in range(nodes // 2)]
+    if nodes % 2:
+        pairs.append((0.0, 0.5 * w[nodes // 2]))
+    return torch.tensor(pairs, dtype=torch.float32, device=device)
+
+
+def _rows(tensor: Tensor) -> Tensor:
+    """[M, B, W] whose pairs and wavelengths are contiguous; the model stride may be anything."""
+    return tensor if tensor.stride(2) == 1 and tensor.stride(1) == tensor.shape[2] else tensor.contiguous()
+
+
+def _same_stride(s_start: Tensor, s_end: Tensor) -> tuple[Tensor, Tensor]:
+    s_start, s_end = _rows(s_start), _rows(s_end)
+    if s_start.stride(0) != s_end.stride(0):
+        s_start, s_end = s_start.contiguous(), s_end.contiguous()
+    return s_start, s_end
+
+
+@torch.library.custom_op("geonode::flow_quadrature", mutates_args=())
+def _integral(
+    s_start: Tensor, s_end: Tensor, omega: Tensor, beta: Tensor, a: Tensor, a0: Tensor, nodes: int
+) -> Tensor:
+    from . import _triton
+
+    models, pairs, wavelengths = s_start.shape
+    hidden = omega.shape[1]
+    s_start, s_end = _same_stride(s_start, s_end)
+    table = _node_table(nodes, s_start.device)
+    out = torch.empty(s_start.shape, dtype=torch.float32, device=s_start.device)
+    o = _blocks.options("flow_forward")
+    grid = (wavelengths, -(-pairs // o["BLOCK"]), models)
+    _triton.forward_kernel[grid](
+        s_start, s_end, plain(omega), plain(beta), plain(a), plain(a0), table, out,
+        pairs, wavelengths, hidden, s_start.stride(0), K=padded(hidden), PAIRS=table.shape[0], **o,
+    )  # fmt: skip
+    return out
+
+
+@_integral.register_fake
+def _(s_start, s_end, omega, beta, a, a0, nodes):
+    return torch.empty(s_start.shape, dtype=torch.float32, device=s_start.device)
+
+
+def _launch_backward(s_start, s_end, omega, beta, a, a0, grad, target, weight, nodes):
+    """Gradients (s_start, s_end, ω, β, a, a₀) and the loss [M], which means something where a target is given."""
+    from . import _triton
+
+    models, pairs, wavelengths = s_start.shape
+    hidden = omega.shape[1]
+    s_start, s_end = _same_stride(s_start, s_end)
+    table = _node_table(nodes, s_start.device)
+    o = _blocks.options("flow_backward")
+    chunk = -(-o.pop("per_program") // o["BLOCK"]) * o["BLOCK"]
+    splits = -(-pairs // chunk)
+    new = partial(torch.empty, dtype=torch.float32, device=s_start.device)
+    to_start, to_end = new(models, pairs, wavelengths), new(models, pairs, wavelengths)
+    to_omega, to_beta, to_a = (new(splits, models, wavelengths, hidden) for _ in range(3))
+    to_a0, loss = new(splits, models, wavelengths), new(splits, models, wavelengths)
+    fused = target is not None
+    up = to_start if fused else plain(grad)
+    _triton.backward_kernel[(wavelengths, splits, models)](
+        s_start, s_end, plain(omega), plain(beta), plain(a), plain(a0), table, up,
+        plain(target) if fused else up, plain(weight) if fused else up,
+        to_start, to_end, to_omega, to_beta, to_a, to_a0, loss,
+        pairs, wavelengths, hidden, s_start.stride(0), pairs * wavelengths, chunk,
+        K=padded(hidden), PAIRS=table.shape[0], FUSED=fused, **o,
+    )  # fmt: skip
+    # partial sums are added in a fixed order: a torch sum of one shape is deterministic
+    over = (lambda t: t[0]) if splits == 1 else (lambda t: t.sum(0))
+    return to_start, to_end, to_omega.sum((0, 2)), over(to_beta), over(to_a), over(to_a0), loss.sum((0, 2))
+
+
+@torch.library.custom_op("geonode::flow_quadrature_backward", mutates_args=())
+def _integral_backward(
+    grad: Tensor, s_start: Tensor, s_end: Tensor, omega: Tensor, beta: Tensor, a: Tensor, a0: Tensor, nodes: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    return _launch_backward(s_start, s_end, omega, beta, a, a0, grad, None, None, nodes)[:6]
+
+
+@_integral_backward.register_fake
+def _(grad, s_start, s_end, omega, beta, a, a0, nodes):
+    return tuple(torch.empty(t.shape, dtype=torch.float32, device=t.device) for t in (s_start, s_end, omega, beta, a, a0))
+
+
+def _keep(ctx, inputs, output):
+    ctx.save_for_backward(*inputs[:6])
+    ctx.nodes = inputs[6]
+
+
+def _integral_vjp(ctx, grad):
+    return *_integral_backward(grad, *ctx.saved_tensors, ctx.nodes), None
+
+
+_integral.register_autograd(_integral_vjp, setup_context=_keep)
+
+
+@torch.library.custom_op("geonode::flow_loss", mutates_args=())
+def _loss(
+    s_start: Tensor,
+    s_end: Tensor,
+    omega: Tensor,
+    beta: Tensor,
+    a: Tensor,
+    a0: Tensor,
+    target: Tensor,
+    weight: Tensor,
+    nodes: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    *gradients, loss = _launch_backward(s_start, s_end, omega, beta, a, a0, None, target, weight, nodes)
+    return loss, *gradients
+
+
+@_loss.register_fake
+def _(s_start, s_end, omega, beta, a, a0, target, weight, nodes):
+    new = lambda t: torch.empty(t.shape, dtype=torch.float32, device=t.device)  # noqa: E731
+    return new(a0[:, 0]), new(s_start), new(s_end), new(omega), new(beta), new(a), new(a0)
+
+
+def _keep_gradients(ctx, inputs, output):
+    ctx.save_for_backward(*output[1:])
+    ctx.set_materialize_grads(False)
+
+
+@torch.library.custom_op("geonode::scale_models", mutates_args=())
+def _scale_models(gradients: list[Tensor], scale: Tensor) -> list[Tensor]:
+    """Each tensor [M, …] times scale [M]; an op of its own without a derivative, so that double backward raises."""
+    if scale.numel() == 1:
+        return torch._foreach_mul(gradients, scale.reshape(()))  # one launch
+    return [g * scale.reshape(-1, *[1] * (g.ndim - 1)) for g in gradients]
+
+
+@_scale_models.register_fake
+def _(gradients, scale):
+    return [torch.empty_like(g) for g in gradients]
+
+
+def _loss_vjp(ctx, grad, *unused):
+    return *_scale_models(list(ctx.saved_tensors), grad), None, None, None
+
+
+_loss.register_autograd(_loss_vjp, setup_context=_keep_gradients)

@@ -31,3 +31,19 @@ def flow_quadrature(
         total = hidden if total is None else total + hidden
     mean_flow = (total * a[:, None]).sum(-1) + 2.0 * a0[:, None]
     return half * mean_flow
+
+
+def flow_loss(
+    s_start: Tensor,
+    s_end: Tensor,
+    omega: Tensor,
+    beta: Tensor,
+    a: Tensor,
+    a0: Tensor,
+    target: Tensor,
+    weight: Tensor,
+    nodes: int = 16,
+) -> Tensor:
+    """Σ_{b, w} weight[b] (flow_quadrature − target)², [M]; ``target`` [M, B, W] and ``weight`` [M, B] as constants."""
+    error = flow_quadrature(s_start, s_end, omega, beta, a, a0, nodes) - target.detach()
+    return (error.square() * weight.detach()[..., None]).sum((1, 2))

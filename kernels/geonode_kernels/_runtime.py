@@ -1,0 +1,118 @@
+"""What runs where: backends, precisions, fixed block sizes, and the one place that decides between them."""
+
+import os
+from importlib.util import find_spec
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+# Decided once, when the kernels are first imported: Triton decorates a function for its interpreter or for a device at
+# that moment, and cannot change its mind later.
+INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
+
+PRECISIONS = {"fp32": 0, "tf32": 1, "bf16": 2}
+OUTPUTS = {"softplus": 0, "exp": 1}
+BACKENDS = ("auto", "triton", "torch")
+WIDEST = 128  # hidden units whose weights stay in shared memory beside the tiles
+
+
+class KernelError(RuntimeError):
+    """A kernel, precision or backend asked for explicitly that cannot be had for these arguments."""
+
+
+_taken: dict[str, str] = {}
+
+
+def paths_taken() -> dict[str, str]:
+    """For each op used so far under ``backend="auto"``: the path last taken and why (`geonode doctor` shows it)."""
+    return dict(_taken)
+
+
+def triton_available() -> bool:
+    """Whether Triton is installed; it is imported only when a kernel is asked for."""
+    return find_spec("triton") is not None
+
+
+def _obstacle(tensors: list[Tensor]) -> Optional[str]:
+    """Why these tensors cannot go through a kernel; None where they can."""
+    if not triton_available():
+        return "Triton is not installed"
+    device = tensors[0].device
+    if any(t.device != device for t in tensors):
+        return "the arguments are on different devices"
+    if device.type != "cuda" and not INTERPRETED:
+        return f"the arguments are on {device.type}, and kernels need a CUDA device"
+    if any(t.dtype == torch.float64 for t in tensors):
+        return "an argument is float64, and kernels work in float32"
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return "the call is inside a torch.func transform, which kernels do not support"
+    if any(torch.autograd.forward_ad.unpack_dual(t).tangent is not None for t in tensors):
+        return "an argument carries a forward-mode tangent, which kernels do not propagate"
+    return None
+
+
+def use_kernel(op: str, backend: str, tensors: list[Tensor], refusal: Optional[str] = None) -> bool:
+    """True for the kernel, False for plain torch. ``refusal``: a reason known to the op itself.
+
+    Raises:
+        KernelError: ``backend="triton"`` and something stands in the way, or an unknown backend.
+    """
+    if backend not in BACKENDS:
+        raise KernelError(f"backend={backend!r} is unknown; choose one of {', '.join(BACKENDS)}.")
+    if backend == "torch":
+        return False
+    reason = refusal or _obstacle(tensors)
+    if backend == "triton":
+        if reason:
+            raise KernelError(f'{op} cannot run with backend="triton": {reason}; use backend="auto" or "torch".')
+        return True
+    if reason is None and tensors[0].device.type != "cuda":
+        reason = "the arguments are on the CPU"  # the interpreter is for tests, and only on request
+    if not torch.compiler.is_compiling():
+        _taken[op] = "triton" if reason is None else f"torch: {reason}"
+    return reason is None
+
+
+def width_refusal(*hidden: int) -> Optional[str]:
+    """Why a metric network of these widths cannot stay on chip."""
+    if max(hidden) > WIDEST:
+        return f"a hidden layer has {max(hidden)} units, and its weights stay on chip only up to {WIDEST}"
+    return None
+
+
+def padded(width: int) -> int:
+    """The power of two a hidden width is padded to; 16 is the least a tile product takes."""
+    return max(16, 1 << (width - 1).bit_length())
+
+
+def plain(tensor: Tensor) -> Tensor:
+    """Contiguous float32: what every kernel reads."""
+    return tensor.to(torch.float32).contiguous()
+
+
+def precision_code(precision: str) -> int:
+    """Code of a precision name.
+
+    Raises:
+        KernelError: an unknown name.
+    """
+    if precision not in PRECISIONS:
+        raise KernelError(f"precision={precision!r} is unknown; choose one of {', '.join(PRECISIONS)}.")
+    return PRECISIONS[precision]
+
+
+def output_code(output: str) -> int:
+    """Code of an output transform name.
+
+    Raises:
+        KernelError: an unknown name.
+    """
+    if output not in OUTPUTS:
+        raise KernelError(f"output={output!r} is unknown; choose one of {', '.join(OUTPUTS)}.")
+    return OUTPUTS[output]
+
+
+def processors(device: torch.device) -> int:
+    """Multiprocessors of the device; 2 under the interpreter, so that the striding loop is exercised."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2

@@ -1,0 +1,156 @@
+"""Geodesics of one concentration, the whole fixed-step integration in one launch; and their Jacobi field."""
+
+import torch
+from torch import Tensor
+
+from .. import _blocks
+from .._runtime import (
+    KernelError,
+    output_code,
+    padded,
+    plain,
+    precision_code,
+    use_kernel,
+    width_refusal,
+)
+from ..metric_christoffel import launch_backward
+from . import reference
+
+__all__ = ["geodesic_rk4", "geodesic_rk4_jacobi"]
+
+
+def geodesic_rk4(
+    c: Tensor,
+    v: Tensor,
+    wavelength: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    w3: Tensor,
+    b3: Tensor,
+    *,
+    steps: int = 20,
+    output: str = "softplus",
+    precision: str = "fp32",
+    backend: str = "auto",
+) -> tuple[Tensor, Tensor]:
+    """(c, v) at path time 1 from (c, v) at 0, [M, N] each; see `reference.geodesic_rk4`, weights as there.
+
+    State and Γ are float32 in every precision; ``precision`` is that of the products with W2. For the gradient, Γ and
+    ∂Γ/∂c of each stage are kept: 640 bytes a problem for 20 steps. That storage is reused on the way back, so a graph
+    through the kernel can be walked once.
+
+    Raises:
+        KernelError: an unknown name, or ``backend="triton"`` where the kernel cannot run; a second backward pass.
+    """
+    weights = (w1, b1, w2, b2, w3, b3)
+    codes = precision_code(precision), output_code(output)
+    tensors = [c, v, wavelength, *weights]
+    if not use_kernel("geodesic_rk4", backend, tensors, width_refusal(*w2.shape[1:])):
+        return reference.geodesic_rk4(c, v, wavelength, *weights, steps=steps, output=output)
+    save = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    return _rk4(*torch.broadcast_tensors(c, v, wavelength), *weights, steps, *codes, save)[:2]
+
+
+def geodesic_rk4_jacobi(
+    c: Tensor,
+    v: Tensor,
+    wavelength: Tensor,
+    *weights: Tensor,
+    steps: int = 20,
+    output: str = "softplus",
+    precision: str = "fp32",
+    backend: str = "auto",
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(c, v) at path time 1 and ∂(c, v)/∂v(0), [M, N] each. The kernel's results carry no gradient of their own."""
+    codes = precision_code(precision), output_code(output)
+    tensors = [c, v, wavelength, *weights]
+    refusal = width_refusal(*weights[2].shape[1:])
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        refusal = refusal or "a gradient is wanted, and the Jacobi kernel has none; use torch.no_grad()"
+    if not use_kernel("geodesic_rk4_jacobi", backend, tensors, refusal):
+        return reference.geodesic_rk4_jacobi(c, v, wavelength, *weights, steps=steps, output=output)
+    c, v, wavelength = torch.broadcast_tensors(c, v, wavelength)
+    return _launch(c, v, wavelength, weights, steps, *codes, jacobi=True, save=False)[:4]
+
+
+def _launch(c, v, wavelength, weights, steps, precision, output, jacobi, save):
+    """(c, v, jc, jv, Γ, ∂Γ/∂c, checkpoints); what was not asked for is empty."""
+    from . import _triton
+
+    weights = [plain(w) for w in weights]
+    c, v, wavelength = plain(c), plain(v), plain(wavelength)
+    models, n = c.shape
+    h2, h1 = weights[2].shape[1:]
+    new = lambda *shape: torch.empty(shape, dtype=torch.float32, device=c.device)  # noqa: E731
+    c1, v1 = new(models, n), new(models, n)
+    jc, jv = (new(models, n), new(models, n)) if jacobi else (new(0), new(0))
+    gamma, slope = (new(models, 4 * steps, n), new(models, 4 * steps, n)) if save else (new(0), new(0))
+    checkpoints = new(models, (steps + 1) // 2, 2, n) if save else new(0)
+    o = _blocks.options("rk4_forward")
+    _triton.forward_kernel[(-(-n // o["BLOCK"]), models)](
+        c, v, wavelength, *weights, c1, v1, jc, jv, gamma, slope, checkpoints, n, h1, h2, steps, 1.0 / steps,
+        K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, JACOBI=jacobi, SAVE=save, **o,
+    )  # fmt: skip
+    return c1, v1, jc, jv, gamma, slope, checkpoints
+
+
+@torch.library.custom_op("geonode::geodesic_rk4", mutates_args=())
+def _rk4(
+    c: Tensor, v: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor,
+    steps: int, precision: int, output: int, save: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    weights = (w1, b1, w2, b2, w3, b3)
+    c1, v1, _, _, *saved = _launch(c, v, wavelength, weights, steps, precision, output, False, save)
+    return c1, v1, *saved
+
+
+@_rk4.register_fake
+def _(c, v, wavelength, w1, b1, w2, b2, w3, b3, steps, precision, output, save):
+    new = lambda *shape: torch.empty(shape, dtype=torch.float32, device=c.device)  # noqa: E731
+    m, n = c.shape
+    saved = (new(m, 4 * steps, n), new(m, 4 * steps, n), new(m, (steps + 1) // 2, 2, n)) if save else (new(0),) * 3
+    return new(m, n), new(m, n), *(t.clone() for t in saved)
+
+
+@torch.library.custom_op("geonode::geodesic_rk4_backward", mutates_args=("gamma", "slope"))
+def _rk4_backward(
+    grad_c: Tensor, grad_v: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor,
+    b3: Tensor, gamma: Tensor, slope: Tensor, checkpoints: Tensor, steps: int, precision: int, output: int,
+    rows: bool,
+) -> list[Tensor]:  # fmt: skip
+    from . import _triton
+
+    models, n = wavelength.shape
+    c0, v0 = (torch.empty(models, n, dtype=torch.float32, device=gamma.device) for _ in range(2))
+    o = _blocks.options("rk4_reverse")
+    _triton.reverse_kernel[(-(-n // o["BLOCK"]), models)](
+        plain(grad_c), plain(grad_v), gamma, slope, checkpoints, c0, v0, n, steps, 1.0 / steps, **o
+    )
+    # `gamma` now holds c of every stage and `slope` the gradient of its Γ: a list of points
+    weights = (w1, b1, w2, b2, w3, b3)
+    _, *rest = launch_backward(gamma, wavelength, weights, (slope,), precision, output, 1, points=False, rows=rows)
+    return [c0, v0, *(t.clone() for t in rest)]
+
+
+@_rk4_backward.register_fake
+def _(grad_c, grad_v, wavelength, w1, b1, w2, b2, w3, b3, gamma, slope, checkpoints, steps, precision, output, rows):
+    of = (wavelength, wavelength, wavelength, w1, b1, w2, b2, w3, b3)
+    return [torch.empty(t.shape, dtype=torch.float32, device=t.device) for t in of]
+
+
+def _keep(ctx, inputs, output):
+    ctx.save_for_backward(*inputs[2:9], *output[2:])
+    ctx.codes, ctx.saved, ctx.walked = inputs[9:12], inputs[12], False
+    ctx.mark_non_differentiable(*output[2:])
+
+
+def _vjp(ctx, grad_c, grad_v, *unused):
+    if ctx.walked or not ctx.saved:
+        raise KernelError("geodesic_rk4 keeps its stages for one backward pass; call it again for another.")
+    ctx.walked = True
+    return *_rk4_backward(grad_c, grad_v, *ctx.saved_tensors, *ctx.codes, ctx.needs_input_grad[2]), *[None] * 4
+
+
+_rk4.register_autograd(_vjp, setup_context=_keep)

@@ -1,0 +1,189 @@
+"""The whole fixed-step integration of a geodesic in one launch: state, stages and weights never leave the chip."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from .._device import TWO_LOG2E, narrow, remainder, scale_for
+from .._network import gamma_from, load_first, load_second, load_third, value_and_derivatives
+
+
+@triton.jit
+def forward_kernel(
+    c_in,
+    v_in,
+    wavelength,
+    w1,
+    b1,
+    w2,
+    b2,
+    w3,
+    b3,
+    c_out,
+    v_out,
+    jc_out,
+    jv_out,
+    stage_gamma,
+    stage_slope,
+    checkpoints,
+    N,
+    H1,
+    H2,
+    steps,
+    dt,
+    K1: tl.constexpr,
+    K2: tl.constexpr,
+    BLOCK: tl.constexpr,
+    PRECISION: tl.constexpr,
+    OUTPUT: tl.constexpr,
+    JACOBI: tl.constexpr,
+    SAVE: tl.constexpr,
+):
+    """One program integrates BLOCK problems of one model; one rolled loop over the 4·steps stages.
+
+    SAVE keeps what the way back needs: Γ and ∂Γ/∂c of every stage [M, 4·steps, N], and (c, v) of every second step
+    [M, (steps + 1)//2, 2, N]. JACOBI carries ∂(c, v)/∂v(0) along.
+    """
+    m = tl.program_id(1).to(tl.int64)
+    n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = n < N
+    row = m * N + n
+    c = tl.load(c_in + row, mask=inside, other=0.0).to(tl.float32)
+    v = tl.load(v_in + row, mask=inside, other=0.0).to(tl.float32)
+    lam = tl.load(wavelength + row, mask=inside, other=0.0).to(tl.float32)
+    wc, wl, bias1 = load_first(w1, b1, m, H1, K1)
+    w2t = load_second(w2, m, H1, H2, K1, K2)
+    bias2, wo, bo = load_third(b2, w3, b3, m, H2, K2)
+    w2_scale = scale_for(tl.max(tl.abs(w2t)))
+    w2_high = narrow(w2t * w2_scale, PRECISION)
+    w2_low = remainder(w2t * w2_scale, w2_high)
+    bias2 = bias2 * TWO_LOG2E
+    y0 = tl.sum(wo, 0) + bo
+    zl = (lam[:, None] * wl[None, :] + bias1[None, :]) * TWO_LOG2E
+
+    # s: the stage's input; k: its slope; total: Σ b_i k_i of the step so far
+    cs, vs = c, v
+    total_c, total_v = tl.zeros_like(c), tl.zeros_like(c)
+    jc, jv = tl.zeros_like(c), tl.zeros_like(c) + 1.0
+    js, jvs = jc, jv
+    total_jc, total_jv = tl.zeros_like(c), tl.zeros_like(c)
+    for i in range(4 * steps):
+        stage = i % 4
+        last = stage == 3
+        weight = tl.where((stage == 0) | last, dt / 6.0, dt / 3.0)
+        ahead = tl.where(stage == 2, dt, 0.5 * dt)
+        if SAVE:
+            if i % 8 == 0:
+                at = (m * ((steps + 1) // 2) + i // 8) * 2 * N + n
+                tl.store(checkpoints + at, cs, mask=inside)
+                tl.store(checkpoints + at + N, vs, mask=inside)
+        y, dy, ddy = value_and_derivatives(
+            cs, zl, wc, w2_high, w2_low, w2_scale, bias2, wo, y0, PRECISION, 2 if JACOBI or SAVE else 1
+        )
+        g, dg, gamma, dgamma = gamma_from(y, dy, ddy, OUTPUT)
+        if SAVE:
+            at = (m * 4 * steps + i) * N + n
+            tl.store(stage_gamma + at, gamma, mask=inside)
+            tl.store(stage_slope + at, dgamma, mask=inside)
+        kc, kv = vs, -gamma * vs * vs
+        if JACOBI:
+            kj, kjv = jvs, -dgamma * vs * vs * js - 2.0 * gamma * vs * jvs
+            total_jc += weight * kj
+            total_jv += weight * kjv
+            js = tl.where(last, jc + total_jc, jc + ahead * kj)
+            jvs = tl.where(last, jv + total_jv, jv + ahead * kjv)
+            jc, jv = tl.where(last, js, jc), tl.where(last, jvs, jv)
+            total_jc, total_jv = tl.where(last, 0.0, total_jc), tl.where(last, 0.0, total_jv)
+        total_c += weight * kc
+        total_v += weight * kv
+        cs = tl.where(last, c + total_c, c + ahead * kc)
+        vs = tl.where(last, v + total_v, v + ahead * kv)
+        c, v = tl.where(last, cs, c), tl.where(last, vs, v)
+        total_c, total_v = tl.where(last, 0.0, total_c), tl.where(last, 0.0, total_v)
+    tl.store(c_out + row, c, mask=inside)
+    tl.store(v_out + row, v, mask=inside)
+    if JACOBI:
+        tl.store(jc_out + row, jc, mask=inside)
+        tl.store(jv_out + row, jv, mask=inside)
+
+
+@triton.jit
+def step_states(c, v, gamma, at, N, dt, inside):
+    """(c, v) of the four stages of a step, from the Γ saved for them, and the step's end."""
+    g0 = tl.load(gamma + at, mask=inside, other=0.0)
+    g1 = tl.load(gamma + at + N, mask=inside, other=0.0)
+    g2 = tl.load(gamma + at + 2 * N, mask=inside, other=0.0)
+    g3 = tl.load(gamma + at + 3 * N, mask=inside, other=0.0)
+    half = 0.5 * dt
+    k0 = -g0 * v * v
+    c1, v1 = c + half * v, v + half * k0
+    k1 = -g1 * v1 * v1
+    c2, v2 = c + half * v1, v + half * k1
+    k2 = -g2 * v2 * v2
+    c3, v3 = c + dt * v2, v + dt * k2
+    k3 = -g3 * v3 * v3
+    c_end = c + dt / 6.0 * (v + 2.0 * (v1 + v2) + v3)
+    v_end = v + dt / 6.0 * (k0 + 2.0 * (k1 + k2) + k3)
+    return g0, g1, g2, g3, c1, v1, c2, v2, c3, v3, c_end, v_end
+
+
+@triton.jit
+def stage_back(c, v, gamma, to_kc, to_kv, stage_gamma, stage_slope, at, inside):
+    """Back through one stage: writes (c, ∂L/∂Γ) over the saved (Γ, ∂Γ/∂c), returns the gradient to its input."""
+    slope = tl.load(stage_slope + at, mask=inside, other=0.0)
+    to_gamma = -v * v * to_kv
+    tl.store(stage_gamma + at, c, mask=inside)
+    tl.store(stage_slope + at, to_gamma, mask=inside)
+    return to_gamma * slope, to_kc - 2.0 * gamma * v * to_kv
+
+
+@triton.jit
+def reverse_kernel(
+    grad_c1,
+    grad_v1,
+    stage_gamma,
+    stage_slope,
+    checkpoints,
+    grad_c0,
+    grad_v0,
+    N,
+    steps,
+    dt,
+    BLOCK: tl.constexpr,
+):
+    """The adjoint recurrence: no network in it, since Γ and ∂Γ/∂c of every stage were saved on the way out.
+
+    Leaves c in ``stage_gamma`` and ∂L/∂Γ in ``stage_slope``; the weights' gradients are then those of a list of points.
+    """
+    m = tl.program_id(1).to(tl.int64)
+    n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = n < N
+    gc = tl.load(grad_c1 + m * N + n, mask=inside, other=0.0).to(tl.float32)
+    gv = tl.load(grad_v1 + m * N + n, mask=inside, other=0.0).to(tl.float32)
+    for back in range(steps):
+        step = steps - 1 - back
+        at = (m * ((steps + 1) // 2) + step // 2) * 2 * N + n
+        c = tl.load(checkpoints + at, mask=inside, other=0.0)
+        v = tl.load(checkpoints + at + N, mask=inside, other=0.0)
+        at = (m * steps + step) * 4 * N + n
+        if step % 2 == 1:
+            _, _, _, _, _, _, _, _, _, _, c, v = step_states(c, v, stage_gamma, at - 4 * N, N, dt, inside)
+        g0, g1, g2, g3, c1, v1, c2, v2, c3, v3, _, _ = step_states(c, v, stage_gamma, at, N, dt, inside)
+        sixth, third, half = dt / 6.0, dt / 3.0, 0.5 * dt
+        xc, xv = stage_back(c3, v3, g3, sixth * gc, sixth * gv, stage_gamma, stage_slope, at + 3 * N, inside)
+        sum_c, sum_v = xc, xv
+        xc, xv = stage_back(
+            c2, v2, g2, third * gc + dt * xc, third * gv + dt * xv, stage_gamma, stage_slope, at + 2 * N, inside
+        )
+        sum_c, sum_v = sum_c + xc, sum_v + xv
+        xc, xv = stage_back(
+            c1, v1, g1, third * gc + half * xc, third * gv + half * xv, stage_gamma, stage_slope, at + N, inside
+        )
+        sum_c, sum_v = sum_c + xc, sum_v + xv
+        xc, xv = stage_back(
+            c, v, g0, sixth * gc + half * xc, sixth * gv + half * xv, stage_gamma, stage_slope, at, inside
+        )
+        gc, gv = gc + (sum_c + xc), gv + (sum_v + xv)
+    tl.store(grad_c0 + m * N + n, gc, mask=inside)
+    tl.store(grad_v0 + m * N + n, gv, mask=inside)

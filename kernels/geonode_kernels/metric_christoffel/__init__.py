@@ -1,0 +1,179 @@
+"""The metric network with its derivative: (c, λ) → g, ∂g/∂c, Γ, or its bare value; M weight sets at once."""
+
+import torch
+from torch import Tensor
+
+from .. import _blocks
+from .._runtime import output_code, padded, plain, precision_code, processors, use_kernel, width_refusal
+from . import reference
+
+__all__ = ["metric_christoffel", "metric_value"]
+
+
+def metric_christoffel(
+    c: Tensor,
+    wavelength: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    w3: Tensor,
+    b3: Tensor,
+    *,
+    output: str = "softplus",
+    precision: str = "fp32",
+    backend: str = "auto",
+) -> tuple[Tensor, Tensor, Tensor]:
+    """g, ∂g/∂c and Γ at ``c``, ``wavelength`` [M, N], [M, N] each; see `reference.metric_christoffel`.
+
+    Weights W1 [M, H1, 2], b1 [M, H1], W2 [M, H2, H1], b2 [M, H2], W3 [M, 1, H2], b3 [M, 1]. ``precision`` is that of
+    the products with W2: fp32 (two halves of 11 bits an operand, three products), tf32 (one), bf16.
+
+    Raises:
+        KernelError: an unknown name, or ``backend="triton"`` where the kernel cannot run.
+    """
+    weights = (w1, b1, w2, b2, w3, b3)
+    codes = precision_code(precision), output_code(output)
+    if not use_kernel("metric_christoffel", backend, [c, wavelength, *weights], width_refusal(*w2.shape[1:])):
+        return reference.metric_christoffel(c, wavelength, *weights, output=output)
+    c, wavelength = torch.broadcast_tensors(c, wavelength)
+    return _christoffel(c, wavelength, *weights, *codes)
+
+
+def metric_value(
+    c: Tensor,
+    wavelength: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    w3: Tensor,
+    b3: Tensor,
+    *,
+    precision: str = "fp32",
+    backend: str = "auto",
+) -> Tensor:
+    """The network's value y [M, N] before any transform: ln g̃ of the default flow. Arguments as above."""
+    weights = (w1, b1, w2, b2, w3, b3)
+    code = precision_code(precision)
+    if not use_kernel("metric_value", backend, [c, wavelength, *weights], width_refusal(*w2.shape[1:])):
+        return reference.metric_value(c, wavelength, *weights)
+    c, wavelength = torch.broadcast_tensors(c, wavelength)
+    return _value(c, wavelength, *weights, code)
+
+
+def _launch_forward(c, wavelength, weights, precision, output, order):
+    from . import _triton
+
+    weights = [plain(w) for w in weights]
+    c, wavelength = plain(c), plain(wavelength)
+    models, points = c.shape
+    h2, h1 = weights[2].shape[1:]
+    o = _blocks.options("metric_forward")
+    programs = min(-(-points // o["BLOCK"]), processors(c.device) * o.pop("per_sm"))
+    outs = [torch.empty(c.shape, dtype=torch.float32, device=c.device) for _ in range(3 if order else 1)]
+    y, g, dg, gamma = outs * 4 if order == 0 else [outs[0], *outs]
+    _triton.forward_kernel[(programs, models)](
+        c, wavelength, *weights, y, g, dg, gamma, points, h1, h2,
+        K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, ORDER=order, **o,
+    )  # fmt: skip
+    return outs
+
+
+def launch_backward(c, wavelength, weights, grads, precision, output, order, points=True, rows=True):
+    """Gradients of points ``c`` [M, S, N] (``wavelength`` [M, N]): (c or None, wavelength, *weights).
+
+    ``grads``: (y,) for order 0; (Γ,) or (g, ∂g, Γ) for order 1. The reduction over programs is one torch sum.
+    """
+    from . import _triton
+
+    weights = [plain(w) for w in weights]
+    c, wavelength = plain(c), plain(wavelength)
+    models, stages, n = c.shape
+    h2, h1 = weights[2].shape[1:]
+    o = _blocks.options("metric_backward")
+    if order == 0:
+        o["num_warps"] = o.get("num_warps", 4)
+    programs = min(-(-n // o["BLOCK"]), processors(c.device) * o.pop("per_sm"))
+    size = h1 * h2 + 3 * h1 + 2 * h2 + 1
+    partial = torch.empty(models, programs, size, dtype=torch.float32, device=c.device)
+    to_c = torch.empty_like(c) if points else c
+    to_wavelength = torch.empty_like(wavelength)
+    grads = [plain(g) for g in grads]
+    y, g, dg, gamma = [grads[0]] * 4 if len(grads) == 1 else [grads[0], *grads]
+    _triton.backward_kernel[(programs, models)](
+        c, wavelength, *weights, y, g, dg, gamma, to_c, to_wavelength, partial, n, stages, h1, h2,
+        K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, ORDER=order,
+        GAMMA_ONLY=len(grads) == 1, POINTS=points, ROWS=rows, num_stages=1, **o,
+    )  # fmt: skip
+    total = partial.sum(1)
+    w2, wc, wl, b1, b2, w3, b3 = total.split([h1 * h2, h1, h1, h1, h2, h2, 1], dim=1)
+    w1 = torch.stack([wc, wl], -1)
+    flat = (w1, b1, w2.reshape(models, h2, h1), b2, w3[:, None], b3)
+    return (to_c if points else None, to_wavelength, *(t.contiguous() for t in flat))
+
+
+def _own(tensors):
+    """Copies of tensors that are views of one buffer: a custom operator's results may not share memory."""
+    return tuple(t.clone() for t in tensors)
+
+
+@torch.library.custom_op("geonode::metric_christoffel", mutates_args=())
+def _christoffel(
+    c: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor,
+    precision: int, output: int,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    return tuple(_launch_forward(c, wavelength, (w1, b1, w2, b2, w3, b3), precision, output, 1))
+
+
+@_christoffel.register_fake
+def _(c, wavelength, w1, b1, w2, b2, w3, b3, precision, output):
+    return tuple(torch.empty(c.shape, dtype=torch.float32, device=c.device) for _ in range(3))
+
+
+@torch.library.custom_op("geonode::metric_backward", mutates_args=())
+def _backward(
+    grads: list[Tensor], c: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor,
+    b3: Tensor, precision: int, output: int, order: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    weights = (w1, b1, w2, b2, w3, b3)
+    to_c, to_wavelength, *rest = launch_backward(c[:, None], wavelength, weights, grads, precision, output, order)
+    return to_c[:, 0], to_wavelength, *_own(rest)
+
+
+@_backward.register_fake
+def _(grads, c, wavelength, w1, b1, w2, b2, w3, b3, precision, output, order):
+    of = (c, wavelength, w1, b1, w2, b2, w3, b3)
+    return tuple(torch.empty(t.shape, dtype=torch.float32, device=t.device) for t in of)
+
+
+def _keep(ctx, inputs, output):
+    ctx.save_for_backward(*inputs[:8])
+    ctx.codes = inputs[8:]
+
+
+def _christoffel_vjp(ctx, to_g, to_dg, to_gamma):
+    return *_backward([to_g, to_dg, to_gamma], *ctx.saved_tensors, *ctx.codes, 1), None, None
+
+
+_christoffel.register_autograd(_christoffel_vjp, setup_context=_keep)
+
+
+@torch.library.custom_op("geonode::metric_value", mutates_args=())
+def _value(
+    c: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor,
+    precision: int,
+) -> Tensor:  # fmt: skip
+    return _launch_forward(c, wavelength, (w1, b1, w2, b2, w3, b3), precision, 1, 0)[0]
+
+
+@_value.register_fake
+def _(c, wavelength, w1, b1, w2, b2, w3, b3, precision):
+    return torch.empty(c.shape, dtype=torch.float32, device=c.device)
+
+
+def _value_vjp(ctx, to_y):
+    return *_backward([to_y], *ctx.saved_tensors, *ctx.codes, 1, 0), None
+
+
+_value.register_autograd(_value_vjp, setup_context=_keep)
