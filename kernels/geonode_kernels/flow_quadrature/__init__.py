@@ -63,7 +63,9 @@ def flow_loss(
 
 
 def _refusal(omega: Tensor) -> str | None:
-    return f"{omega.shape[-1]} hidden units do not fit a program's registers (256 do)" if omega.shape[-1] > 256 else None
+    return (
+        f"{omega.shape[-1]} hidden units do not fit a program's registers (256 do)" if omega.shape[-1] > 256 else None
+    )
 
 
 @lru_cache(maxsize=32)
@@ -89,9 +91,7 @@ def _same_stride(s_start: Tensor, s_end: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @torch.library.custom_op("geonode::flow_quadrature", mutates_args=())
-def _integral(
-    s_start: Tensor, s_end: Tensor, omega: Tensor, beta: Tensor, a: Tensor, a0: Tensor, nodes: int
-) -> Tensor:
+def _integral(s_start: Tensor, s_end: Tensor, omega: Tensor, beta: Tensor, a: Tensor, a0: Tensor, nodes: int) -> Tensor:
     from . import _triton
 
     models, pairs, wavelengths = s_start.shape
@@ -151,7 +151,9 @@ def _integral_backward(
 
 @_integral_backward.register_fake
 def _(grad, s_start, s_end, omega, beta, a, a0, nodes):
-    return tuple(torch.empty(t.shape, dtype=torch.float32, device=t.device) for t in (s_start, s_end, omega, beta, a, a0))
+    return tuple(
+        torch.empty(t.shape, dtype=torch.float32, device=t.device) for t in (s_start, s_end, omega, beta, a, a0)
+    )
 
 
 def _keep(ctx, inputs, output):
