@@ -99,6 +99,8 @@ def check_replicates(spectra: Floats, level_index: NDArray[np.intp], names: Sequ
         return
     seen: dict[tuple[int, bytes], int] = {}
     for sample, (level, spectrum) in enumerate(zip(level_index, spectra, strict=True)):
+        if np.isfinite(spectrum).sum() < IDENTICAL_AT_LEAST:  # masked nearly throughout
+            continue
         first = seen.setdefault((int(level), spectrum.tobytes()), sample)
         if first != sample:
             raise InputError(

@@ -191,14 +191,14 @@ class SpectralDataset:
 
     def select_samples(self, index: ArrayLike | slice) -> SpectralDataset:
         """The samples at ``index`` (integers, booleans or a slice)."""
-        rows = np.arange(len(self))[index if isinstance(index, slice) else np.asarray(index)]
+        rows = _picked(len(self), index)
         if rows.size == 0:
             raise InputError(f"{self.source or 'spectra'}: the selection leaves no spectrum.")
         return self._derive(rows=rows)
 
     def select_wavelengths(self, index: ArrayLike | slice) -> SpectralDataset:
         """The wavelengths at ``index`` (integers, booleans or a slice)."""
-        columns = np.arange(self.shape[1])[index if isinstance(index, slice) else np.asarray(index)]
+        columns = _picked(self.shape[1], index)
         if columns.size == 0:
             raise InputError(f"{self.source or 'spectra'}: the selection leaves no wavelength.")
         return self._derive(columns=columns)
@@ -355,6 +355,17 @@ def _check_shapes(y: Floats, c: Floats, x: Floats, where: str) -> None:
         raise InputError(f"{where}: spectra have {y.shape[1]} values each but there are {len(x)} wavelengths.")
     if c.shape[1] == 0:
         raise InputError(f"{where}: concentrations of shape {c.shape} name no analyte.")
+
+
+def _picked(length: int, index: ArrayLike | slice) -> NDArray[np.intp]:
+    """Positions that an index of any kind selects; an empty list selects none."""
+    if not isinstance(index, slice):
+        index = np.asarray(index)
+        index = index.astype(np.intp) if index.size == 0 else index
+    try:
+        return np.atleast_1d(np.arange(length)[index])
+    except IndexError as error:
+        raise InputError(f"the selection does not fit {length} entries ({error}).") from None
 
 
 def _label_samples(names: Sequence[str] | None, c: Floats, where: str) -> list[str]:

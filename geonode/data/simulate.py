@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from geonode.data.dataset import SpectralDataset
 from geonode.errors import InputError
@@ -29,8 +31,8 @@ class AssayParameters:
     # Displacement of the dye from dispersed particles, and its uptake by the aggregates: Hill midpoints and exponents.
     release_midpoint: float = 9.0
     release_exponent: float = 1.7
-    uptake_midpoint: float = 34.0
-    uptake_exponent: float = 4.0
+    uptake_midpoint: float = 37.0
+    uptake_exponent: float = 6.0
     # Aggregation of the particles.
     aggregation_midpoint: float = 30.0
     aggregation_exponent: float = 2.6
@@ -38,19 +40,19 @@ class AssayParameters:
     # Gold: plasmon of dispersed 15 nm spheres in water at 520 nm; aggregates couple, their band moves to the red and
     # broadens with the aggregated fraction. Interband absorption of gold sets in below about 500 nm.
     plasmon_center: float = 520.0
-    plasmon_width: float = 34.0
-    plasmon_amplitude: float = 0.42
-    aggregate_center: float = 575.0
-    aggregate_shift: float = 40.0
-    aggregate_width: float = 70.0
+    plasmon_width: float = 45.0
+    plasmon_amplitude: float = 0.15
+    aggregate_center: float = 530.0
+    aggregate_shift: float = 25.0
+    aggregate_width: float = 85.0
     aggregate_broadening: float = 60.0
-    aggregate_amplitude: float = 0.2
+    aggregate_amplitude: float = 0.38
     interband_edge: float = 470.0
     interband_width: float = 55.0
-    interband_amplitude: float = 0.38
+    interband_amplitude: float = 0.23
 
     # Methylene blue: monomer 664 nm with a vibronic shoulder at 612, dimer at 610, ultraviolet bands at 292 and 246.
-    dye_total: float = 9.0  # µM, all the dye in the assay
+    dye_total: float = 11.0  # µM, all the dye in the assay
     dimerisation: float = 0.006  # 1/µM, equilibrium constant of 2 M ⇌ D
     monomer_amplitude: float = 0.078  # per µM: 7.8e4 L/(mol cm)
     monomer_center: float = 664.0
@@ -62,9 +64,9 @@ class AssayParameters:
     dimer_center: float = 608.0
     dimer_width: float = 27.0
     # Dye on the particles: quenched, a weak broad band that makes the mixture gray rather than red.
-    bound_amplitude: float = 0.044  # per µM
-    bound_center: float = 630.0
-    bound_width: float = 90.0
+    bound_amplitude: float = 0.016  # per µM
+    bound_center: float = 650.0
+    bound_width: float = 65.0
 
     # Matrix and cuvette: absorption that falls off exponentially from 200 nm.
     tail_amplitude: float = 1.1
@@ -83,9 +85,11 @@ class SimulatedAssay(SpectralDataset):
     def device(self) -> torch.device:
         return self._device_tensors[1].device
 
-    def truth(self, concentrations: float | Sequence[float] | torch.Tensor) -> torch.Tensor:
+    def truth(self, concentrations: float | Sequence[float] | NDArray[np.float64] | torch.Tensor) -> torch.Tensor:
         """Noiseless spectra ``[C, W]`` at any concentrations ``[C]`` (ppb, ≥ 0), on the device of the assay."""
         dtype = self._device_tensors[1].dtype
+        if isinstance(concentrations, np.ndarray):
+            concentrations = concentrations.tolist()  # arrays of a data set are read-only, which torch warns of
         c = torch.as_tensor(concentrations, dtype=dtype, device=self.device).reshape(-1)
         return noiseless_spectra(c, self._device_tensors[2], self.parameters)
 

@@ -110,7 +110,7 @@ def load(path: str | os.PathLike[str]) -> SpectralDataset:
     import xarray as xr
 
     try:
-        with xr.open_dataset(path, engine="h5netcdf") as stored:
+        with xr.open_dataset(path, engine="h5netcdf", phony_dims="access") as stored:
             return from_xarray(stored.load())
     except InputError as error:
         raise ReaderError(f"{path}: {error}") from None

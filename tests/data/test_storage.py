@@ -1,0 +1,96 @@
+"""NetCDF: what is written is read back equal, and nothing is ever half-written."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import geonode
+from geonode.data import SpectralDataset
+from geonode.errors import InputError, ReaderError
+
+
+def make(n=4, w=12, dim=1, seed=0, **kwargs) -> SpectralDataset:
+    rng = np.random.default_rng(seed)
+    concentrations = np.arange(n * dim, dtype=float).reshape(n, dim) if dim > 1 else np.arange(n, dtype=float)
+    return SpectralDataset(rng.normal(size=(n, w)), concentrations, np.arange(300.0, 300.0 + w), **kwargs)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
+
+
+@settings(max_examples=8)
+@given(
+    n=st.integers(3, 6),
+    dim=st.integers(1, 3),
+    unit=TEXT,
+    notes=st.lists(TEXT, max_size=3),
+    labels=st.booleans(),
+    masked=st.integers(0, 3),
+    seed=st.integers(0, 1000),
+)
+def test_round_trip(tmp_path, n, dim, unit, notes, labels, masked, seed):
+    mask = np.zeros((n, 12), dtype=bool)
+    mask[0, :masked] = True
+    groups = [f"tag µ{i // 2}" for i in range(n)] if labels else None
+    data = make(n, dim=dim, seed=seed, concentration_unit=unit, notes=notes, groups=groups, mask=mask, source="x y")
+    data.save(tmp_path / "d.nc")
+    from geonode.data.storage import load
+
+    again = load(tmp_path / "d.nc")
+    assert again == data
+    assert again.notes == data.notes and again.source == data.source
+
+
+def test_load_standards_recognises_it_by_content(tmp_path):
+    data = make(concentration_unit="ppb")
+    data.save(tmp_path / "misleading.csv")
+    assert geonode.load_standards(tmp_path / "misleading.csv") == data
+    with pytest.raises(InputError, match="concentrations are in ppb, not in mM"):
+        geonode.load_standards(tmp_path / "misleading.csv", concentration_unit="mM")
+
+
+def test_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    target = tmp_path / "d.nc"
+    make().save(target)
+    before = target.read_bytes()
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(InputError, match=r"d\.nc: cannot be written \(No space left on device\)"):
+        make(seed=1).save(target)
+    assert target.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["d.nc"]
+
+
+def test_missing_folder(tmp_path):
+    with pytest.raises(InputError, match="does not exist; create it first"):
+        make().save(tmp_path / "absent" / "d.nc")
+
+
+def test_damaged_and_foreign_files(tmp_path):
+    target = tmp_path / "d.nc"
+    make(w=200).save(target)
+    whole = target.read_bytes()
+    for size in (20, len(whole) // 4, len(whole) // 2, len(whole) - 100):
+        target.write_bytes(whole[:size])
+        with pytest.raises(ReaderError, match=r"d\.nc: HDF5, but not a complete geonode data set"):
+            geonode.load_standards(target)
+    import h5py
+
+    with h5py.File(tmp_path / "foreign.h5", "w") as file:
+        file["x"] = np.arange(3)
+    with pytest.raises(ReaderError, match=r"foreign\.h5: HDF5, but not a complete geonode"):
+        geonode.load_standards(tmp_path / "foreign.h5")
+    (tmp_path / "old.nc").write_bytes(b"CDF\x01" + bytes(100))
+    with pytest.raises(ReaderError, match=r"old\.nc: NetCDF-3"):
+        geonode.load_standards(tmp_path / "old.nc")
+
+
+def test_newer_format_is_refused_by_name(tmp_path):
+    stored = make().xarray.assign_attrs(format_version=99)
+    stored.to_netcdf(tmp_path / "d.nc", engine="h5netcdf")
+    with pytest.raises(ReaderError, match="it is of format version 99, and this release reads version 1"):
+        geonode.load_standards(tmp_path / "d.nc")
