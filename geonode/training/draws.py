@@ -1,15 +1,13 @@
-"""Random draws keyed by (seed, epoch, step): a resumed run draws what the uninterrupted one would have drawn."""
+"""What a training step draws, keyed by (seed, epoch, step): a resumed run draws what the uninterrupted one would have."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from geonode.data.pairs import keyed_generator
 
-def keyed_generator(seed: int, epoch: int, step: int, device: torch.device | str = "cpu") -> torch.Generator:
-    """A generator whose state depends on (seed, epoch, step) alone."""
-    mixed = (seed * 0x9E3779B97F4A7C15 + epoch * 0xBF58476D1CE4E5B9 + step * 0x94D049BB133111EB) % (1 << 63)
-    return torch.Generator(device=device).manual_seed(mixed)
+_WAVELENGTHS, _PAIRS = 1, 2  # streams: draws of different kinds never share a generator
 
 
 def draw_wavelengths(
@@ -18,5 +16,17 @@ def draw_wavelengths(
     """Indices of ``count`` of ``width`` wavelengths without replacement; None where all are used."""
     if count is None or count >= width:
         return None
-    generator = keyed_generator(seed, epoch, step, device)
+    generator = keyed_generator(seed, epoch, step, _WAVELENGTHS, device=device)
     return torch.randperm(width, generator=generator, device=device)[:count]
+
+
+def draw_points(
+    size: int, count: int, seed: int, epoch: int, step: int, device: torch.device | str = "cpu"
+) -> tuple[Tensor, Tensor]:
+    """``count`` pairs (start, end) of point numbers below ``size``, stratified so that every region is visited."""
+    generator = keyed_generator(seed, epoch, step, _PAIRS, device=device)
+    uniform = torch.rand(2, count, generator=generator, device=device)
+    order = torch.randperm(count, generator=generator, device=device)
+    start = (torch.arange(count, device=device) + uniform[0]) / count
+    end = (order + uniform[1]) / count
+    return (start * size).long().clamp(max=size - 1), (end * size).long().clamp(max=size - 1)

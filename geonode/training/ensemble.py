@@ -16,31 +16,35 @@ from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
 from geonode.flow import CoupledSpectralODE
 from geonode.flow.network import SpectralFlow
-from geonode.training.draws import draw_wavelengths
+from geonode.training.batches import BatchSource
 from geonode.training.problem import Problem, build_problem
-from geonode.training.step import PointsBatch, clip_gradients, learning_rate, losses, parameter_groups, potential
+from geonode.training.step import clip_gradients, learning_rate, losses, parameter_groups, potential
 
 Progress = Callable[[int, int], None]
 
 
-def train(problem: Problem, config: GeodesicConfig, seed: int = 0, progress: Progress | None = None) -> CoupledSpectralODE:
-    """Train one model per fold of ``problem``, all together; returns the stacked model in evaluation mode."""
-    ode = problem.build_model(config, seed).to(problem.target.device, problem.target.dtype)
+def train(
+    problem: Problem, config: GeodesicConfig, seed: int = 0, progress: Progress | None = None
+) -> CoupledSpectralODE:
+    """Train one model per row of ``problem``, all together; returns the stacked model in evaluation mode.
+
+    Full precision only (float32 or float64, the problem's dtype): mixed precision is Lightning's part.
+    """
+    ode = problem.build_model(config, seed)
+    source = BatchSource(problem, ode.table, config, seed)
     optimizer = torch.optim.AdamW(parameter_groups(ode), weight_decay=config.weight_decay)
-    phi = ode.table.phi(problem.points).to(problem.target)
-    width = len(problem.wavelengths)
     for epoch in range(config.epochs):
         fraction = epoch / config.epochs
-        index = draw_wavelengths(width, config.wavelengths_per_step, seed, epoch, 0, problem.target.device)
-        target = problem.target if index is None else problem.target[:, :, index]
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"] * learning_rate(fraction)
-        terms = losses(ode, PointsBatch(phi, target, problem.weight, index), config.loss.at(fraction))
-        optimizer.zero_grad(set_to_none=True)
-        terms["total"].sum().backward()
-        for group in optimizer.param_groups:
-            clip_gradients(group["params"], getattr(config, f"{group['name']}_clip"))
-        optimizer.step()
+        for step in range(source.steps_per_epoch):
+            terms = losses(ode, source.batch(epoch, step), config.loss.at(fraction))
+            (terms["total"].sum() / source.accumulate).backward()
+            if (step + 1) % source.accumulate == 0 or step + 1 == source.steps_per_epoch:
+                for group in optimizer.param_groups:
+                    clip_gradients(group["params"], getattr(config, f"{group['name']}_clip"))
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
         if progress is not None:
             progress(epoch + 1, config.epochs)
     return ode.eval()
@@ -53,8 +57,7 @@ def predict(ode: CoupledSpectralODE, problem: Problem, concentrations: Tensor) -
     Sources are the smoothed spectra at the levels; each is weighted by the inverse of its arc length to the target
     (mean over wavelengths), so that near standards count most.
     """
-    levels = ode.to_u(problem.levels)
-    targets = ode.to_u(concentrations.to(problem.levels))
+    levels, targets = problem.level_coordinates, problem.coordinates(concentrations)
     everything = torch.cat([levels, targets], 1)
     n = levels.shape[1]
     real = torch.arange(n, device=levels.device) < problem.counts[:, None]
@@ -108,5 +111,5 @@ def fit_node_folds(
     ode = train(problem, config, seed, progress)
     longest = max(len(t) for t in targets)
     padded = np.stack([np.concatenate([t, np.repeat(t[-1:], longest - len(t))]) for t in targets])
-    spectra = predict(ode, problem, torch.from_numpy(padded).to(device)).cpu().double().numpy()
+    spectra = predict(ode, problem, torch.from_numpy(padded)).cpu().double().numpy()
     return [spectra[m, : len(t)] for m, t in enumerate(targets)]

@@ -16,19 +16,22 @@ from torch import Tensor
 
 from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
-from geonode.flow import CoupledSpectralODE, SpectralFlow, linear_warp
+from geonode.flow import CoupledSpectralODE, FreeFlow, SpectralFlow, linear_warp
+from geonode.geodesic.chebyshev import chebyshev_nodes
 from geonode.metric import WarpMetric
 
 _SMALLEST = np.finfo(float).tiny
+_DENSE = 256
 
 
 @dataclass
 class Problem:
-    """M stacked training problems over one wavelength grid; all tensors live on one device.
+    """M stacked training problems over one wavelength grid; all tensors live on one device, the warp on the host.
 
-    levels [M, n] (user units, padded by repeating the last), spectra [M, n, W] smoothed and scaled, counts [M] of real
-    levels, points [M, P] ascending warp coordinates with target [M, P, W] and weight [M, P]; centre [M, 1, W] and
-    scale [M, 1, 1] turn scaled spectra into user units; low, high [M] the range of the table.
+    levels [M, n] (user units, padded by repeating the last) with warp coordinates level_coordinates [M, n] and counts
+    [M] of real levels; spectra [M, n, W] at the levels, smoothed; points [M, P] ascending warp coordinates with target
+    [M, P, W] and weight [M, P]; centre [M, 1, W] and scale [M, 1, 1] turn scaled spectra into user units; low, high
+    [M] the range of the table; gamma [M, T] Christoffel symbol of the pull-back metric at its nodes, where asked for.
     """
 
     wavelengths: Tensor
@@ -36,14 +39,15 @@ class Problem:
     low: Tensor
     high: Tensor
     levels: Tensor
+    level_coordinates: Tensor
     counts: Tensor
-    measured: Tensor
     spectra: Tensor
     points: Tensor
     target: Tensor
     weight: Tensor
     centre: Tensor
     scale: Tensor
+    gamma: Tensor | None = None
 
     @property
     def models(self) -> int:
@@ -51,26 +55,43 @@ class Problem:
         return len(self.levels)
 
     def to(self, device: torch.device | str, dtype: torch.dtype) -> Problem:
-        """A copy on ``device``; spectra and weights in ``dtype``, coordinates in float64."""
-        exact = {"wavelengths", "low", "high", "levels", "counts", "points"}
+        """A copy on ``device``; spectra and weights in ``dtype``, coordinates in float64 where the device has it."""
+        exact = {"wavelengths", "low", "high", "levels", "level_coordinates", "points"}
+        host = {"warp", "wavelengths", "low", "high", "levels"}
+        coordinate = torch.float32 if torch.device(device).type == "mps" else torch.float64
         moved = {}
         for name, value in vars(self).items():
-            if isinstance(value, Tensor):
-                keep = name in exact
-                # float64 first moves, then casts: MPS has no float64, so there everything is float32
-                moved[name] = value.to(device=device, dtype=value.dtype if keep else dtype)
-            else:
-                moved[name] = value.to(device)
+            if isinstance(value, Tensor) and name not in host:
+                kind = coordinate if name in exact else dtype
+                value = value.to(kind if value.is_floating_point() else value.dtype).to(device)
+            moved[name] = value
         return Problem(**moved)
 
+    def coordinates(self, concentrations: Tensor) -> Tensor:
+        """Warp coordinates [M, C] of concentrations [M, C] (user units), on the problem's device."""
+        return self.warp.scaled(concentrations.cpu().double()).to(self.points)
+
     def build_model(self, config: GeodesicConfig, seed: int) -> CoupledSpectralODE:
-        """A fresh `CoupledSpectralODE` for this problem, its wavelength embedding started from the targets."""
+        """A fresh `CoupledSpectralODE` on the problem's device, in its dtype, started from its targets: the embedding
+        from their singular vectors, the output layer from least squares."""
         ode = CoupledSpectralODE(self.wavelengths, config, self.warp, self.models, self.low, self.high, seed)
-        ode = ode.to(self.target.device)
-        ode.flow.set_embedding(self.target)
+        host = self.to("cpu", torch.float64)
+        ode.flow.set_embedding(host.target)
         if isinstance(ode.flow, SpectralFlow):
-            ode.flow.solve_output(self.points, self.target, self.weight)
-        return ode
+            ode.flow.solve_output(host.points, host.target, host.weight)
+        return place(ode, self.target.device, self.target.dtype)
+
+
+def place(ode: CoupledSpectralODE, device: torch.device | str, dtype: torch.dtype) -> CoupledSpectralODE:
+    """Move a model: parameters in ``dtype``, tables in float64 (float32 on MPS, which has no float64)."""
+    if torch.device(device).type == "mps":
+        return ode.float().to(device)
+    for parameter in ode.parameters():
+        parameter.data = parameter.data.to(dtype)
+    ode.wavelength = ode.wavelength.to(dtype)
+    if isinstance(ode.flow, FreeFlow):
+        ode.flow.wavelength = ode.flow.wavelength.to(dtype)
+    return ode.to(device)
 
 
 def asked_range(levels: np.ndarray, margin: float, targets: np.ndarray | None = None) -> tuple[float, float]:
@@ -99,20 +120,40 @@ def build_problem(
         targets: per model, concentrations that will be asked for (widens the range served), or None.
     """
     warp = _warp(gps, config)
-    rows = [_rows(m, gp, warp, config, None if targets is None else targets[m]) for m, gp in enumerate(gps)]
+    rows = [
+        _rows(gp, _select(warp, m), config, None if targets is None else targets[m]) for m, gp in enumerate(gps)
+    ]
     stacked = {name: _stack([row[name] for row in rows], zero=name == "weight") for name in rows[0]}
     edges = stacked.pop("edges")
-    # a hair beyond the last point, so that rounding never puts a point outside its own table
-    low = edges[:, 0].clamp(max=-1.0) - 1e-6
-    high = edges[:, 1].clamp(min=1.0) + 1e-6
-    return Problem(
-        wavelengths=torch.as_tensor(np.asarray(wavelengths, dtype=np.float64)),
+    problem = Problem(
+        wavelengths=torch.from_numpy(np.array(wavelengths, dtype=np.float64)),
         warp=warp,
-        low=low,
-        high=high,
+        # a hair beyond the last point, so that rounding never puts a point outside its own table
+        low=edges[:, 0].clamp(max=-1.0) - 1e-6,
+        high=edges[:, 1].clamp(min=1.0) + 1e-6,
         counts=torch.tensor([len(gp.levels) for gp in gps]),
         **stacked,
     )
+    if config.loss.christoffel > 0.0:
+        problem.gamma = torch.stack([_pullback_gamma(gp, problem, m, config) for m, gp in enumerate(gps)])
+    return problem
+
+
+def _pullback_gamma(gp: GeodesicGP, problem: Problem, m: int, config: GeodesicConfig) -> Tensor:
+    """Γ = ½ d ln g/du [T] of the pull-back metric g = Σ_λ (dA/du)² of the GP's mean spectrum, by central differences.
+
+    g floors at 1e-4 of its mean, so that a turning point of the whole spectrum does not ask for an infinite Γ.
+    """
+    one, low, high = _select(problem.warp, m), float(problem.low[m]), float(problem.high[m])
+    nodes = chebyshev_nodes(config.table_nodes, low, high)
+    step = 1e-3 * (high - low)
+    middle = nodes.clamp(low + step, high - step)
+    rows = torch.cat([middle - step, middle, middle + step])
+    spectra = torch.from_numpy(gp.predict(one.from_scaled(rows).numpy()).mean).reshape(3, len(nodes), -1)
+    first = (spectra[2] - spectra[0]) / (2.0 * step)
+    second = (spectra[2] - 2.0 * spectra[1] + spectra[0]) / step**2
+    g = first.square().sum(1)
+    return (first * second).sum(1) / g.clamp_min(1e-4 * float(g.mean()))
 
 
 def _warp(gps: Sequence[GeodesicGP], config: GeodesicConfig) -> WarpMetric:
@@ -128,37 +169,33 @@ def _ends(gps: Sequence[GeodesicGP], origin: list[float]) -> tuple[list[float], 
     return origin, [gp.levels[0] for gp in gps], [gp.levels[-1] for gp in gps]
 
 
-def _rows(
-    m: int, gp: GeodesicGP, warp: WarpMetric, config: GeodesicConfig, targets: np.ndarray | None
-) -> dict[str, Tensor]:
+def _rows(gp: GeodesicGP, warp: WarpMetric, config: GeodesicConfig, targets: np.ndarray | None) -> dict[str, Tensor]:
     """One model's levels, points and targets, float64, before padding."""
     low, high = asked_range(gp.levels, config.margin, targets)
-    one = _select(warp, m)
+    edges = warp.scaled(torch.tensor([low, high], dtype=torch.float64))
     concentrations = gp.levels
     if config.teacher and config.collocation:
-        ends = one.scaled(torch.tensor([low, high], dtype=torch.float64))
-        spread = torch.linspace(0.0, 1.0, config.collocation, dtype=torch.float64)
-        between = one.from_scaled(ends[0] + (ends[1] - ends[0]) * spread).numpy().clip(low, high)
+        # pairs are drawn among the points, so flows that need pairs get a dense set of them
+        count = config.collocation if config.all_pairs else max(config.collocation, _DENSE)
+        spread = torch.linspace(0.0, 1.0, count, dtype=torch.float64)
+        between = warp.from_scaled(edges[0] + (edges[1] - edges[0]) * spread).numpy().clip(low, high)
         concentrations = np.unique(np.concatenate([gp.levels, between]))
     prediction = gp.predict(concentrations)
     at_levels = np.searchsorted(concentrations, gp.levels)
-    target = prediction.mean.copy()
-    if not config.teacher:
-        target = gp.level_means.copy()
+    target = prediction.mean if config.teacher else gp.level_means
     centre = gp.level_means.mean(0)
     scale = max(float(np.sqrt(np.mean((gp.level_means - centre) ** 2))), _SMALLEST)
     variance = (prediction.scale**2).mean(1)
     typical = np.median(variance)
-    source = prediction.mean[at_levels] if config.teacher else gp.level_means
     return {
-        "edges": one.scaled(torch.tensor([low, high], dtype=torch.float64)),
+        "edges": edges,
         "levels": torch.from_numpy(gp.levels.copy()),
-        "measured": torch.from_numpy((gp.level_means - centre) / scale),
-        "spectra": torch.from_numpy((source - centre) / scale),
-        "points": one.scaled(torch.from_numpy(concentrations)),
+        "level_coordinates": warp.scaled(torch.from_numpy(gp.levels.copy())),
+        "spectra": torch.from_numpy((target[at_levels] - centre) / scale),
+        "points": warp.scaled(torch.from_numpy(concentrations)),
         "target": torch.from_numpy((target - centre) / scale),
         "weight": torch.from_numpy(typical / np.maximum(variance + typical, _SMALLEST)),
-        "centre": torch.from_numpy(centre[None]),
+        "centre": torch.from_numpy(centre[None].copy()),
         "scale": torch.tensor([[scale]], dtype=torch.float64),
     }
 

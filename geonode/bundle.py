@@ -1,0 +1,77 @@
+"""The bundle file: safetensors with JSON metadata in its header, checksummed, written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from geonode.errors import BundleError, InputError
+
+VERSION = 1
+_KEY = "geonode_bundle"
+
+
+def write_bundle(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
+    """Write ``tensors`` and JSON-able ``metadata`` to ``path`` through a temporary file in the same folder.
+
+    Raises:
+        InputError: the folder does not exist, or ``path`` is a folder.
+    """
+    from geonode import __version__
+    from geonode.training.checkpoint_io import write_atomically
+
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give the bundle a file name.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} does not exist; create the folder first.")
+    tensors = {name: value.contiguous().clone() for name, value in tensors.items()}
+    header = {
+        "version": VERSION,
+        "geonode": __version__,
+        "checksum": _checksum(tensors),
+        **metadata,
+    }
+    write_atomically(path, lambda temporary: save_file(tensors, temporary, {_KEY: json.dumps(header)}))
+
+
+def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Tensors and metadata of a bundle.
+
+    Raises:
+        BundleError: missing, truncated, altered, foreign, or of a later version.
+    """
+    if not path.is_file():
+        raise BundleError(f"{path} does not exist or is not a file; give the bundle that `geonode fit --out` wrote.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            text = (file.metadata() or {}).get(_KEY)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        header = json.loads(text) if text is not None else None
+    except (OSError, SafetensorError, ValueError) as error:
+        raise BundleError(
+            f"{path} is not a geonode bundle or is truncated ({error}); fit again or copy it anew."
+        ) from error
+    if not isinstance(header, dict) or "version" not in header:
+        raise BundleError(f"{path} holds tensors but is no geonode bundle; give the file that `geonode fit` wrote.")
+    if header["version"] > VERSION:
+        raise BundleError(
+            f"{path} is a bundle of version {header['version']}, and this geonode reads up to {VERSION}; upgrade it."
+        )
+    if header.get("checksum") != _checksum(tensors):
+        raise BundleError(f"{path} was altered after it was written (its checksum differs); copy it anew or fit again.")
+    return tensors, header
+
+
+def _checksum(tensors: dict[str, torch.Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        value = tensors[name].cpu()
+        digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b"")
+    return digest.hexdigest()

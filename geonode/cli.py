@@ -1,0 +1,64 @@
+"""The `geonode` command: one sentence and exit code 2 for anything the user can put right."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from geonode.errors import GeonodeError
+
+
+class _Program(TyperGroup):
+    """Errors raised on purpose become one sentence on stderr and exit code 2; never a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except GeonodeError as error:
+            typer.echo(f"geonode: {error}", err=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    cls=_Program,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="Spectra at concentrations nobody measured, and concentrations from spectra, by geodesic-coupled neural ODEs.",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    ctx: typer.Context, version: bool = typer.Option(False, "--version", help="Show the version and exit.")
+) -> None:
+    if version:
+        from geonode import __version__
+
+        typer.echo(f"geonode {__version__}")
+        raise typer.Exit
+
+
+def _register() -> None:
+    from geonode.commands import demo, doctor, evaluate, fit, predict
+
+    for command in (fit, predict, evaluate, demo, doctor):
+        command.register(app)
+
+
+_register()
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    # operations that Apple's GPUs lack run on the CPU, one by one, instead of failing
+    os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The commands of the `geonode` program, one module each, with `register(app)`."""

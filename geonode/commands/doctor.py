@@ -1,0 +1,87 @@
+"""`geonode doctor`: versions, devices, which kernels are usable, free memory."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+import typer
+
+_PACKAGES = (
+    "geodesic-node", "torch", "torchdiffeq", "lightning", "numpy", "scipy", "xarray", "h5netcdf", "scikit-learn",
+    "chemotools", "safetensors", "triton", "cupy-cuda12x", "cupy-cuda13x", "nvidia-ml-py",
+)  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+
+    @app.command()
+    def doctor() -> None:
+        """Say what this machine has and what geonode can use of it.
+
+        Example:
+
+            geonode doctor
+        """
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(show_header=False, box=None)
+        for name, value in findings():
+            table.add_row(name, value)
+        Console().print(table)
+
+
+def findings() -> list[tuple[str, str]]:
+    """(what, value) rows: versions, devices with free memory, kernels."""
+    rows = [("python", platform.python_version()), ("system", f"{platform.system()} {platform.machine()}")]
+    rows += [(name, _version(name)) for name in _PACKAGES]
+    rows += _devices()
+    rows += _kernels()
+    return rows
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _devices() -> list[tuple[str, str]]:
+    import os
+
+    import torch
+
+    rows = [("cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} used by torch, {_free_memory()} free")]
+    if torch.cuda.is_available():
+        for i in range(torch.cuda.device_count()):
+            free, total = torch.cuda.mem_get_info(i)
+            rows.append((f"cuda:{i}", f"{torch.cuda.get_device_name(i)}, {free / 2**30:.1f} of {total / 2**30:.1f} GiB free"))
+    else:
+        rows.append(("cuda", "no usable device"))
+    rows.append(("mps", "available" if torch.backends.mps.is_available() else "no usable device"))
+    return rows
+
+
+def _free_memory() -> str:
+    import os
+
+    try:
+        return f"{os.sysconf('SC_AVPHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.1f} GiB"
+    except (ValueError, OSError):  # not told by this system
+        return "unknown memory"
+
+
+def _kernels() -> list[tuple[str, str]]:
+    """Whether the fused kernels can run here, and why not; the path each operation took in this process."""
+    from geonode_kernels import _runtime
+
+    try:
+        import triton
+    except ImportError:
+        return [("kernels", "torch (Triton is not installed)")]
+    usable = _runtime.triton_available()
+    rows = [("kernels", f"triton {triton.__version__}" if usable else "torch (no CUDA device for Triton)")]
+    return rows + [(f"  {op}", path) for op, path in sorted(_runtime.paths_taken().items())]

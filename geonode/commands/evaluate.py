@@ -1,0 +1,62 @@
+"""`geonode evaluate`: leave one concentration out, every method on the same folds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from geonode.commands.common import Device, Files, Quiet, Seed, Select, Unit, check_output, progress_bar, say, write_text
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+
+    @app.command()
+    def evaluate(
+        files: Files,
+        json_path: Annotated[Path | None, typer.Option("--json", help="Scores of every method at every level.")] = None,
+        plot: Annotated[Path | None, typer.Option("--plot", help="Figure (PNG, SVG or PDF).")] = None,
+        select: Select = None,
+        unit: Unit = None,
+        method: Annotated[list[str] | None, typer.Option("--method", help="Only this method; repeatable.")] = None,
+        inverse: Annotated[bool, typer.Option("--inverse", help="Also concentration from spectrum, against PLS and others.")] = False,
+        seed: Seed = 0,
+        device: Device = "auto",
+        quiet: Quiet = False,
+    ) -> None:
+        """Compare geonode with interpolation, fits and the binding isotherm on your standards.
+
+        One concentration at a time is left out with all its replicates, everything is fitted without it, and its
+        spectrum is predicted. The winner is chosen by a second, inner leave-one-out.
+
+        Examples:
+
+            geonode evaluate standards.csv --json scores.json --plot scores.png
+
+            geonode evaluate cary.csv --select DMSA --method gp --method pchip
+        """
+        from geonode.data import load_standards
+        from geonode.training import resolve_device
+        from geonode.validation import evaluate as evaluate_standards
+
+        for path in (json_path, plot):
+            if path is not None:
+                check_output(path)
+        dataset = load_standards(list(files), select=select, concentration_unit=unit)
+        options = {"inverse": True} if inverse else {}
+        with progress_bar(quiet) as progress:
+            report = evaluate_standards(
+                dataset, methods=method, seed=seed, device=resolve_device(device), progress=progress, **options
+            )
+        if json_path is not None:
+            write_text(json_path, report.to_json())
+        if plot is not None:
+            report.plot(plot)
+        if not quiet:
+            from rich.console import Console
+
+            Console().print(report.table())
+        for note in report.notes:
+            say(f"note: {note}", quiet)

@@ -1,0 +1,257 @@
+"""`fit`, the fitted model, and its bundle: standards in, predicted spectra out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from geonode.bundle import read_bundle, write_bundle
+from geonode.calibration import GeodesicGP
+from geonode.config import GeodesicConfig
+from geonode.data import SpectralDataset
+from geonode.errors import BundleError, InputError
+from geonode.flow import CoupledSpectralODE
+from geonode.training.datamodule import fit_gp
+from geonode.training.ensemble import predict
+from geonode.training.problem import Problem, asked_range, build_problem, place
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Progress = Callable[[str, int, int], None]
+
+
+class GeodesicModel:
+    """A fitted calibration: the standards, their geodesic GP, and (unless ``predictor="gp"``) the neural ensemble.
+
+    Made by `fit` and `load`. Attributes: ``dataset``, ``config``, ``gp``, ``ode`` (a `CoupledSpectralODE` of
+    ``config.members`` stacked models, or None), ``problem`` (what it was trained on), ``history`` (losses by epoch).
+    """
+
+    def __init__(
+        self,
+        dataset: SpectralDataset,
+        config: GeodesicConfig,
+        gp: GeodesicGP,
+        problem: Problem | None = None,
+        ode: CoupledSpectralODE | None = None,
+        history: Sequence[dict[str, float]] = (),
+    ) -> None:
+        self.dataset, self.config, self.gp = dataset, config, gp
+        self.problem, self.ode, self.history = problem, ode, list(history)
+
+    @property
+    def calibrated_range(self) -> tuple[float, float]:
+        """Lowest and highest standard, in the unit of concentration."""
+        return float(self.gp.levels[0]), float(self.gp.levels[-1])
+
+    @property
+    def served_range(self) -> tuple[float, float]:
+        """Concentrations the neural flow answers for: the calibrated range and ``config.margin`` of it beyond."""
+        return asked_range(self.gp.levels, self.config.margin)
+
+    def predict_spectra(
+        self, concentrations: float | Sequence[float] | np.ndarray, predictor: str | None = None
+    ) -> tuple[xr.DataArray, xr.DataArray]:
+        """Mean and standard deviation of the spectrum at each concentration.
+
+        Args:
+            concentrations: a number or [C], in the unit of the standards. Outside the calibrated range the prediction
+                is an extrapolation: allowed, and flagged in the coordinate ``extrapolated``.
+            predictor: ``"node"`` or ``"gp"``; None takes ``config.predictor``.
+
+        Returns:
+            (mean, std), each an xarray.DataArray with dims (concentration, wavelength), in the unit of the standards.
+            std is that of one further measured spectrum: the GP's calibrated Student-t band, and for the neural flow
+            the spread of its members besides.
+
+        Raises:
+            InputError: not finite, or beyond what the neural flow was trained for.
+        """
+        c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
+        if c.ndim != 1 or len(c) == 0 or not np.isfinite(c).all():
+            raise InputError("concentrations must be a number or a list of finite numbers.")
+        predictor = predictor or self.config.predictor
+        if predictor not in ("node", "gp"):
+            raise InputError(f"predictor={predictor!r} is not known; choose node or gp.")
+        band = self.gp.predict(c)
+        mean, variance = band.mean, band.std**2
+        if predictor == "node":
+            members = self._node_spectra(c)
+            mean = members.mean(0)
+            if len(members) > 1:
+                variance = variance + members.var(0, ddof=1)
+        return self._labelled(c, mean, "mean"), self._labelled(c, np.sqrt(variance), "std")
+
+    def _node_spectra(self, c: np.ndarray) -> np.ndarray:
+        """Spectra [members, C, W] of the neural ensemble."""
+        if self.ode is None or self.problem is None:
+            raise InputError("This model was fitted with predictor='gp' and has no neural flow; fit again with 'node'.")
+        low, high = self.served_range
+        outside = c[(c < low) | (c > high)]
+        if len(outside):
+            unit = self.dataset.units["concentration"]
+            raise InputError(
+                f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {unit}, the range the neural flow was "
+                "trained for; fit again with a larger margin, or predict with predictor='gp'."
+            )
+        rows = torch.from_numpy(np.tile(c, (self.problem.models, 1)))
+        return predict(self.ode, self.problem, rows).cpu().double().numpy()
+
+    def _labelled(self, c: np.ndarray, values: np.ndarray, name: str) -> xr.DataArray:
+        import xarray as xr
+
+        units = self.dataset.units
+        low, high = self.calibrated_range
+        return xr.DataArray(
+            values,
+            dims=("concentration", "wavelength"),
+            coords={
+                "concentration": ("concentration", c, {"units": units["concentration"]}),
+                "wavelength": ("wavelength", self.dataset.wavelengths, {"units": units["wavelength"]}),
+                "extrapolated": ("concentration", (c < low) | (c > high)),
+            },
+            name=name,
+            attrs={"units": units["signal"]},
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the bundle: one file, tensors in safetensors and metadata in its JSON header, whole or not at all."""
+        arrays = {f"dataset/{k}": v for k, v in dataset_arrays(self.dataset).items()}
+        tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
+        if self.ode is not None:
+            for name, parameter in self.ode.named_parameters():
+                tensors[f"ode/{name}"] = parameter.detach().cpu()
+        gp_arrays, gp_meta = self.gp.state()
+        for name, value in gp_arrays.items():
+            tensors[f"gp/{name}"] = torch.from_numpy(np.array(value))
+        metadata = {
+            "dataset": dataset_metadata(self.dataset),
+            "config": self.config.to_json(),
+            "gp": gp_meta,
+            "history": self.history,
+        }
+        write_bundle(Path(path), tensors, metadata)
+
+
+def fit(
+    dataset: SpectralDataset,
+    config: GeodesicConfig | None = None,
+    *,
+    device: str = "auto",
+    seed: int | None = None,
+    progress: Progress | None = None,
+    log_dir: str | Path | None = None,
+) -> GeodesicModel:
+    """Fit the geometry and the coupled neural ODE to standards.
+
+    Args:
+        dataset: at least three levels of one analyte. Wavelengths with masked values are left out.
+        config: None for the defaults.
+        device: ``auto``, ``cpu``, ``cuda`` or ``mps``, for the training; the fitted model lives on the CPU.
+        seed: overrides ``config.seed``.
+        progress: called as ``progress(what, done, total)``.
+        log_dir: TensorBoard and CSV logs of the training; None writes none.
+
+    Raises:
+        InputError: several analytes, fewer than three levels.
+        DeviceError: a device or precision that cannot be had.
+    """
+    config = config or GeodesicConfig()
+    if seed is not None:
+        config = config.replace(seed=seed)
+    from geonode.training.trainer import resolve_device, train_module
+
+    resolve_device(device)
+    dataset = prepared(dataset)
+    if config.predictor == "gp":
+        return GeodesicModel(dataset, config, fit_gp(dataset))
+    from geonode.training.datamodule import SpectralDataModule
+
+    data = SpectralDataModule(dataset, config)
+    report = None if progress is None else lambda done, total: progress("training the flow", done, total)
+    module = train_module(data, config, device=device, progress=report, log_dir=log_dir)
+    problem = data.problem.to("cpu", module.problem.target.dtype)
+    return GeodesicModel(dataset, config, data.gp, problem, module.ode, module.history)
+
+
+def prepared(dataset: SpectralDataset) -> SpectralDataset:
+    """The dataset as models take it: one analyte, three levels, no masked wavelength.
+
+    Raises:
+        InputError: several analytes, or fewer than three levels.
+    """
+    if dataset.dim != 1:
+        raise InputError(
+            f"fit takes one analyte, and this data set has {dataset.dim} ({', '.join(dataset.analytes)}); select the "
+            "samples in which only one of them varies, or train a MultiAnalyteODE."
+        )
+    return dataset.require_levels(3).without_masked()
+
+
+def load(path: str | Path) -> GeodesicModel:
+    """Read a bundle written by `GeodesicModel.save`.
+
+    Raises:
+        BundleError: missing, truncated, altered, foreign, or of a later version.
+    """
+    path = Path(path)
+    tensors, metadata = read_bundle(path)
+    try:
+        config = GeodesicConfig.from_json(metadata["config"])
+        arrays = {k[8:]: v.numpy() for k, v in tensors.items() if k.startswith("dataset/")}
+        dataset = dataset_from(arrays, metadata["dataset"])
+        gp = GeodesicGP.from_state({k[3:]: v.numpy() for k, v in tensors.items() if k.startswith("gp/")}, metadata["gp"])
+        state = {k[4:]: v for k, v in tensors.items() if k.startswith("ode/")}
+        if not state:
+            return GeodesicModel(dataset, config, gp, history=metadata["history"])
+        dtype = torch.float64 if config.precision == "64-true" else torch.float32
+        problem = build_problem([gp] * config.members, dataset.wavelengths, config).to("cpu", dtype)
+        ode = CoupledSpectralODE(
+            problem.wavelengths, config, problem.warp, problem.models, problem.low, problem.high, config.seed
+        )
+        ode = place(ode, "cpu", dtype)
+        missing = ode.load_state_dict(state, strict=False).missing_keys
+    except (KeyError, ValueError, RuntimeError) as error:
+        raise BundleError(f"{path} is not a complete geonode bundle ({error}); fit again and save anew.") from error
+    lacking = [name for name, _ in ode.named_parameters() if name in missing]
+    if lacking:
+        raise BundleError(f"{path} lacks the parameter {lacking[0]}; fit again and save anew.")
+    return GeodesicModel(dataset, config, gp, problem, ode.eval(), metadata["history"])
+
+
+def dataset_arrays(dataset: SpectralDataset) -> dict[str, np.ndarray]:
+    """The numbers of a dataset."""
+    return {
+        "spectra": dataset.spectra,
+        "concentrations": dataset.concentrations,
+        "wavelengths": dataset.wavelengths,
+    }
+
+
+def dataset_metadata(dataset: SpectralDataset) -> dict[str, Any]:
+    """The words of a dataset (JSON)."""
+    units = dataset.units
+    return {
+        "groups": [str(g) for g in dataset.groups],
+        "analytes": list(dataset.analytes),
+        "concentration_unit": units["concentration"],
+        "wavelength_unit": units["wavelength"],
+        "signal": dataset.signal,
+        "signal_unit": units["signal"],
+        "names": list(dataset.names),
+        "notes": list(dataset.notes),
+        "source": dataset.source,
+    }
+
+
+def dataset_from(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> SpectralDataset:
+    """The inverse of `dataset_arrays` and `dataset_metadata`."""
+    # a few wavelengths may agree by chance: what was checked when the file was read is not checked again
+    return SpectralDataset(
+        arrays["spectra"], arrays["concentrations"], arrays["wavelengths"], _copies_allowed=True, **metadata
+    )

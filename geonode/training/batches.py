@@ -1,0 +1,82 @@
+"""Batches of one problem, drawn on its device: nothing is copied from the host inside an epoch.
+
+Two kinds. Where every pair is a difference of one potential (the default flow), a batch is all points at once and an
+epoch is one step. Otherwise a batch is explicit pairs: the measured ones without replacement, and, with the GP as
+teacher, as many between points of the served range.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from geonode.config import GeodesicConfig
+from geonode.data.pairs import PairSampler
+from geonode.flow.arctable import ArcLengthTable
+from geonode.training.draws import draw_points, draw_wavelengths
+from geonode.training.problem import Problem
+from geonode.training.step import PairsBatch, PointsBatch
+
+
+def step_counts(levels: int, config: GeodesicConfig) -> tuple[int, int, int]:
+    """(micro-batches in an epoch, micro-batches per optimiser step, pairs per micro-batch) for n levels.
+
+    A batch never holds more pairs than there are; an epoch always ends on an optimiser step.
+    """
+    pairs = levels * (levels - 1)
+    batch = min(config.batch_size or pairs, pairs)
+    micro = min(config.micro_batch or batch, batch)
+    if config.all_pairs:
+        return 1, 1, micro
+    return -(-pairs // micro), -(-batch // micro), micro
+
+
+class BatchSource:
+    """``batch(epoch, step)`` for a problem on its device; the same key always gives the same batch.
+
+    Args:
+        problem: stacked problem, already on the device.
+        table: arc-length table of the model to be trained.
+        config: `batch_size`, `micro_batch`, `wavelengths_per_step` and the flow decide what a step holds.
+        seed: first part of the key.
+    """
+
+    def __init__(self, problem: Problem, table: ArcLengthTable, config: GeodesicConfig, seed: int = 0) -> None:
+        self.problem, self.config, self.seed = problem, config, seed
+        self.device = problem.target.device
+        self.phi = table.phi(problem.points).to(problem.target)
+        self.steps_per_epoch, self.accumulate, micro_batch = step_counts(problem.levels.shape[1], config)
+        self.micro_batch = micro_batch
+        self.sampler = PairSampler(problem.levels.shape[1], micro_batch, seed, self.device)
+        # last position of each level among the ascending points
+        self.level_points = torch.searchsorted(problem.points, problem.level_coordinates).clamp(
+            max=problem.points.shape[1] - 1
+        )
+
+    def batch(self, epoch: int, step: int) -> PointsBatch | PairsBatch:
+        """The batch of one step."""
+        problem = self.problem
+        width = problem.target.shape[2]
+        index = draw_wavelengths(width, self.config.wavelengths_per_step, self.seed, epoch, step, self.device)
+        target = problem.target if index is None else problem.target[:, :, index]
+        if self.config.all_pairs:
+            return PointsBatch(self.phi, target, problem.weight, index, problem.gamma)
+        source, end = self.sampler.batch(epoch, step)
+        starts, ends = self.level_points[:, source], self.level_points[:, end]
+        if self.config.teacher:
+            drawn = draw_points(problem.points.shape[1], self.micro_batch, self.seed, epoch, step, self.device)
+            starts = torch.cat([starts, drawn[0].expand(problem.models, -1)], 1)
+            ends = torch.cat([ends, drawn[1].expand(problem.models, -1)], 1)
+        return PairsBatch(
+            start=problem.points.gather(1, starts),
+            end=problem.points.gather(1, ends),
+            source=_rows(target, starts),
+            target=_rows(target, ends),
+            weight=problem.weight.gather(1, starts) * problem.weight.gather(1, ends),
+            index=index,
+            gamma=problem.gamma,
+        )
+
+
+def _rows(spectra: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """Rows ``index`` [M, B] of spectra [M, P, W] → [M, B, W]."""
+    return spectra.gather(1, index[..., None].expand(-1, -1, spectra.shape[2]))

@@ -1,0 +1,90 @@
+"""`GeodesicSpectralModule`: the training step under Lightning, with mixed precision, accumulation and resuming."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lightning as L
+import torch
+from torch import Tensor
+
+from geonode.config import GeodesicConfig
+from geonode.errors import DeviceError
+from geonode.training.batches import BatchSource
+from geonode.training.problem import Problem, place
+from geonode.training.step import clip_gradients, learning_rate, losses, parameter_groups
+
+
+class GeodesicSpectralModule(L.LightningModule):
+    """M coupled spectral ODEs trained on one problem.
+
+    Batches are drawn on the device by key (seed, epoch, step), so the loader only counts steps. One optimiser with a
+    parameter group for the metric and one for the flow, each with its own learning rate and gradient clipping.
+
+    Args:
+        problem: from `SpectralDataModule.problem` or `build_problem`.
+        config: the same that built the problem.
+        seed: of initial weights and draws; None takes ``config.seed``.
+
+    Raises:
+        DeviceError: ``16-mixed`` without a CUDA device, when training starts.
+    """
+
+    def __init__(self, problem: Problem, config: GeodesicConfig | None = None, seed: int | None = None) -> None:
+        super().__init__()
+        self.config = config or GeodesicConfig()
+        self.seed = self.config.seed if seed is None else seed
+        dtype = torch.float64 if self.config.precision == "64-true" else torch.float32
+        self.problem = problem.to("cpu", dtype)
+        self.ode = self.problem.build_model(self.config, self.seed)
+        self.history: list[dict[str, float]] = []
+        self._source: BatchSource | None = None
+
+    def forward(self, source: Tensor, start: Tensor, end: Tensor) -> Tensor:
+        """Transport spectra; see `CoupledSpectralODE.forward`."""
+        return self.ode(source, start, end)
+
+    def on_fit_start(self) -> None:
+        """Move the problem to the training device once; refuse what cannot be had there."""
+        if self.config.precision == "16-mixed" and self.device.type != "cuda":
+            raise DeviceError(
+                f"precision='16-mixed' needs a CUDA device, and this is {self.device.type}; "
+                "use precision='32-true' or 'bf16-mixed'."
+            )
+        dtype = self.problem.target.dtype
+        self.ode = place(self.ode, self.device, dtype)
+        self._source = BatchSource(self.problem.to(self.device, dtype), self.ode.table, self.config, self.seed)
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """Sum over models of the weighted loss; the terms are logged as means over models."""
+        if self._source is None:
+            raise RuntimeError("training_step was called before training started.")
+        weights = self.config.loss.at(self.current_epoch / self.config.epochs)
+        terms = losses(self.ode, self._source.batch(self.current_epoch, batch_idx), weights)
+        self.log_dict({f"loss/{name}": value.detach().mean() for name, value in terms.items()}, batch_size=1)
+        return terms["total"].sum()
+
+    def configure_optimizers(self) -> Any:
+        """AdamW (not fused: the fused one would clip gradients that are still scaled) with a cosine schedule."""
+        optimizer = torch.optim.AdamW(parameter_groups(self.ode), weight_decay=self.config.weight_decay)
+        steps = max(1, int(self.trainer.estimated_stepping_batches))
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate(min(step / steps, 1.0)))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def configure_gradient_clipping(self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None) -> None:
+        """Clip each group by its own limit, each model by its own norm; the norms are logged."""
+        for group in optimizer.param_groups:
+            norm = clip_gradients(group["params"], getattr(self.config, f"{group['name']}_clip"))
+            if norm.numel():
+                self.log(f"gradient_norm/{group['name']}", norm.mean(), batch_size=1)
+
+    def on_train_epoch_end(self) -> None:
+        """Keep the epoch's losses for the report."""
+        metrics = self.trainer.callback_metrics
+        row = {name[5:]: value.detach() for name, value in metrics.items() if name.startswith("loss/")}
+        self._losses = getattr(self, "_losses", [])
+        self._losses.append(row)
+
+    def on_train_end(self) -> None:
+        """Turn the kept losses into numbers: one transfer, after the last step."""
+        self.history = [{name: float(value) for name, value in row.items()} for row in getattr(self, "_losses", [])]

@@ -1,0 +1,151 @@
+"""The Lightning Trainer geonode uses: device choice, precision, accumulation, logging, checkpoints without pickle."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+
+from geonode.config import GeodesicConfig
+from geonode.errors import DeviceError
+from geonode.training.batches import step_counts
+from geonode.training.checkpoint_io import SafetensorsIO
+from geonode.training.datamodule import SpectralDataModule
+from geonode.training.module import GeodesicSpectralModule
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def resolve_device(device: str = "auto") -> torch.device:
+    """The torch device for ``auto``, ``cpu``, ``cuda`` or ``mps``; auto takes CUDA where there is one, else the CPU.
+
+    Raises:
+        DeviceError: an unknown name, or a device that is not there.
+    """
+    if device not in DEVICES:
+        raise DeviceError(f"device={device!r} is not known; choose one of {', '.join(DEVICES)}.")
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise DeviceError("device='cuda' was asked for, but no CUDA device is usable here; use --device cpu.")
+    if device == "mps" and not torch.backends.mps.is_available():
+        raise DeviceError("device='mps' was asked for, but there is no Apple GPU here; use --device cpu.")
+    return torch.device(device)
+
+
+def build_trainer(
+    config: GeodesicConfig,
+    levels: int,
+    device: str = "auto",
+    progress: Callable[[int, int], None] | None = None,
+    log_dir: str | Path | None = None,
+    checkpoint_every: int | None = None,
+    **options: Any,
+) -> L.Trainer:
+    """A Trainer for `GeodesicSpectralModule` on ``levels`` standards.
+
+    Args:
+        progress: called as ``progress(epoch, epochs)``; without it and with ``log_dir`` Lightning's own bar is shown.
+        log_dir: where TensorBoard and CSV logs and checkpoints go; None writes nothing.
+        checkpoint_every: epochs between checkpoints (needs ``log_dir``).
+        options: passed on to `lightning.Trainer`.
+
+    Raises:
+        DeviceError: a device that is not there, or fp16 where there is no CUDA device.
+    """
+    kind = resolve_device(device).type
+    if config.precision == "16-mixed" and kind != "cuda":
+        raise DeviceError(
+            f"precision='16-mixed' needs a CUDA device, and this is {kind}; use precision='32-true' or 'bf16-mixed'."
+        )
+    callbacks: list[Callback] = [_Progress(progress)] if progress else []
+    loggers: list[Any] = []
+    if log_dir is not None:
+        from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
+
+        loggers = [CSVLogger(log_dir, name="csv"), TensorBoardLogger(log_dir, name="tensorboard")]
+        if checkpoint_every:
+            folder = Path(log_dir) / "checkpoints"
+            callbacks.append(
+                ModelCheckpoint(folder, "{epoch:06d}", every_n_epochs=checkpoint_every, save_top_k=-1, save_last=True)
+            )
+    _, accumulate, _ = step_counts(levels, config)
+    settings: dict[str, Any] = {
+        "accelerator": {"cuda": "gpu"}.get(kind, kind),
+        "devices": 1,
+        "max_epochs": config.epochs,
+        "accumulate_grad_batches": accumulate,
+        "callbacks": callbacks,
+        "logger": loggers,
+        "enable_checkpointing": bool(log_dir and checkpoint_every),
+        "enable_progress_bar": log_dir is not None and progress is None,
+        "enable_model_summary": False,
+        "log_every_n_steps": 1,
+        "plugins": [SafetensorsIO(), *_precision(config)],
+    }
+    if config.precision != "16-mixed":
+        settings["precision"] = config.precision
+    return L.Trainer(**{**settings, **options})
+
+
+def train_module(
+    data: SpectralDataModule,
+    config: GeodesicConfig,
+    device: str = "auto",
+    seed: int | None = None,
+    resume: str | Path | None = None,
+    **options: Any,
+) -> GeodesicSpectralModule:
+    """Train on ``data`` under Lightning and return the trained module on the host.
+
+    ``resume`` is a checkpoint to go on from; ``options`` go to `build_trainer`.
+    """
+    module = GeodesicSpectralModule(data.problem, config, seed)
+    with _quiet_lightning():
+        trainer = build_trainer(config, len(data.dataset.levels), device, **options)
+        trainer.fit(module, data, ckpt_path=resume)
+    module.ode = module.ode.cpu().eval()
+    return module
+
+
+def _precision(config: GeodesicConfig) -> list[Any]:
+    """The fp16 plugin with the configured loss scaler; other precisions are named to the Trainer."""
+    if config.precision != "16-mixed":
+        return []
+    from lightning.pytorch.plugins.precision import MixedPrecision
+
+    scaler = torch.amp.GradScaler(
+        "cuda", init_scale=config.scaler_init, backoff_factor=config.scaler_backoff, growth_interval=2000
+    )
+    return [MixedPrecision("16-mixed", "cuda", scaler)]
+
+
+class _Progress(Callback):
+    def __init__(self, report: Callable[[int, int], None]) -> None:
+        self._report = report
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        self._report(trainer.current_epoch + 1, trainer.max_epochs)
+
+
+class _quiet_lightning:
+    """Lightning's banners and its advice on loader workers: the loader here only counts, so the advice is void."""
+
+    def __enter__(self) -> None:
+        self._logger = logging.getLogger("lightning.pytorch")
+        self._level = self._logger.level
+        self._logger.setLevel(logging.WARNING)
+        self._warnings = warnings.catch_warnings()
+        self._warnings.__enter__()
+        warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+        warnings.filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 on torch 2.13
+
+    def __exit__(self, *exception: Any) -> None:
+        self._warnings.__exit__(None, None, None)
+        self._logger.setLevel(self._level)
