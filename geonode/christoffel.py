@@ -29,6 +29,24 @@ class ChristoffelRule:
             return -gamma * v * v
         return -(gamma * v[..., None, :, None] * v[..., None, None, :]).sum((-2, -1))
 
+    def linearised(
+        self, metric: Metric, c: Tensor, v: Tensor, wavelength: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Acceleration [..., D] and its derivatives by c and by v, each [..., k, i]: the variational equation (D ≥ 2).
+
+        The default takes forward-mode tangents of ``acceleration``, one per coordinate of c and of v.
+        """
+        axes = [torch.zeros_like(c) + axis for axis in torch.eye(metric.dim, dtype=c.dtype, device=c.device)]
+        still = torch.zeros_like(c)
+        tangents = [(axis, still) for axis in axes] + [(still, axis) for axis in axes]
+        columns = []
+        for tangent in tangents:
+            value, column = torch.func.jvp(
+                lambda x, w: self.acceleration(metric, x, w, wavelength), (c, torch.zeros_like(c) + v), tangent
+            )
+            columns.append(column)
+        return value, torch.stack(columns[: metric.dim], -1), torch.stack(columns[metric.dim :], -1)
+
 
 def symbols(g: Tensor, dg: Tensor, dim: int) -> Tensor:
     """Γ from a metric and its derivative ``dg[..., k, i, j] = ∂_k g_ij``."""
@@ -55,6 +73,27 @@ class Exact(ChristoffelRule):
         along = (dg * v[..., :, None, None] * v[..., None, None, :]).sum((-3, -1))
         across = (dg * v[..., None, :, None] * v[..., None, None, :]).sum((-2, -1))
         return (small_inverse(g) * (0.5 * across - along)[..., None, :]).sum(-1)
+
+    def linearised(
+        self, metric: Metric, c: Tensor, v: Tensor, wavelength: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """From ∂²g: with p = g c̈ = ½ ∂g(v, v) − (v·∂)g v, g ∂c̈/∂v = ∂p/∂v and g ∂_m c̈ = ∂_m p − (∂_m g) c̈."""
+        g, dg, d2g = metric.two_derivatives(c, wavelength)
+        inverse = small_inverse(g)
+        w = (dg * v[..., None, None, :]).sum(-1)  # w[k, l] = ∂_k g_lj vʲ
+        along = (w * v[..., :, None]).sum(-2)
+        across = (w * v[..., None, :]).sum(-1)
+        acceleration = (inverse * (0.5 * across - along)[..., None, :]).sum(-1)
+        by_v = w - w.mT - (dg * v[..., :, None, None]).sum(-3)
+        q = (d2g * v[..., None, None, None, :]).sum(-1)  # q[m, k, l] = ∂_m ∂_k g_lj vʲ
+        by_c = 0.5 * (q * v[..., None, None, :]).sum(-1) - (q * v[..., None, :, None]).sum(-2)
+        by_c = by_c - (dg * acceleration[..., None, None, :]).sum(-1)
+        return acceleration, matmul(inverse, by_c.mT), matmul(inverse, by_v)
+
+
+def matmul(left: Tensor, right: Tensor) -> Tensor:
+    """Product of small matrices as a sum, which autocast leaves alone."""
+    return (left.unsqueeze(-1) * right.unsqueeze(-3)).sum(-2)
 
 
 class FiniteDifference(ChristoffelRule):

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
-from geonode.christoffel import ChristoffelRule, make_rule
+from geonode.christoffel import ChristoffelRule, make_rule, matmul
 from geonode.errors import InputError
 from geonode.geodesic.solution import GeodesicSolution, HermitePath, Status
 from geonode.metric.base import Metric, drop_unit_axis
 
-Acceleration = Callable[[Tensor, Tensor], Tensor]
+State = tuple[Tensor, ...]
+Field = Callable[[State], State]
 
 
 @dataclass(frozen=True)
@@ -29,20 +31,20 @@ class RungeKutta:
     b: tuple[float, ...]
     order: int
 
-    def step(self, acceleration: Acceleration, c: Tensor, v: Tensor, h: float) -> tuple[Tensor, Tensor]:
-        """(c, v) at t + h for dc/dt = v, dv/dt = acceleration(c, v)."""
-        speeds, forces = [v], [acceleration(c, v)]
+    def step(self, field: Field, state: State, h: float) -> State:
+        """The state at t + h for d(state)/dt = field(state)."""
+        slopes = [field(state)]
         for row in self.a[1:]:
-            position, velocity = c, v
-            for weight, speed, force in zip(row, speeds, forces, strict=True):
-                if weight:
-                    position, velocity = position + (h * weight) * speed, velocity + (h * weight) * force
-            speeds.append(velocity)
-            forces.append(acceleration(position, velocity))
-        for weight, speed, force in zip(self.b, speeds, forces, strict=True):
-            if weight:
-                c, v = c + (h * weight) * speed, v + (h * weight) * force
-        return c, v
+            slopes.append(field(_advance(state, row, slopes, h)))
+        return _advance(state, self.b, slopes, h)
+
+
+def _advance(state: State, weights: tuple[float, ...], slopes: list[State], h: float) -> State:
+    """state + h Σ weights·slopes, skipping zero weights."""
+    for weight, slope in zip(weights, slopes, strict=True):
+        if weight:
+            state = tuple(torch.add(x, dx, alpha=h * weight) for x, dx in zip(state, slope, strict=True))
+    return state
 
 
 # Anything with ``order`` and ``step`` may be added here; its name is then a ``method`` of every solver.
@@ -58,6 +60,7 @@ ADAPTIVE = ("dopri5", "dopri8", "bosh3", "tsit5")
 # Above this many evaluations of the metric the graph of a loop is rebuilt in the backward pass instead of stored:
 # a stored evaluation of a 64-wide network takes about 3 kB in float64.
 _CHECKPOINT_ABOVE = 2**19
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 
 def stepper(method: str) -> RungeKutta:
@@ -85,48 +88,55 @@ class Flow:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """End point, end velocity, and whether every step stayed in the domain; ``path`` collects the states."""
 
-        def step(c: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-            return self.method.step(lambda x, w: self.rule.acceleration(self.metric, x, w, wavelength), c, v, h)
+        def field(state: State) -> State:
+            return state[1], self.rule.acceleration(self.metric, *state, wavelength)
 
-        h = 1.0 / self.steps
-        inside = self.metric.in_domain(c)
-        if path is not None:
-            path.append((c, v))
-        rebuild = self._too_large_to_store(v)
-        for _ in range(self.steps):
-            c, v = checkpoint(step, c, v, use_reentrant=False) if rebuild else step(c, v)
-            inside = inside & self.metric.in_domain(c)
-            if path is not None:
-                path.append((c, v))
+        (c, v), inside = self._run(field, (c, v), path)
         return c, v, inside
 
     def with_jacobian(self, c: Tensor, v: Tensor, wavelength: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """End point, end velocity, in-domain flag and ∂c(1)/∂v(0) [..., D, D] ([...] for D = 1).
 
-        D ≥ 2: the Jacobi fields of the D unit velocities, carried beside the path as tangents of every step; the
-        tangent of a Runge–Kutta step is the same step of the variational equation, so this is the exact derivative of
-        the discrete flow. D = 1: √(g(a)/g(c(1))), from conservation of energy.
+        D ≥ 2: the Jacobi fields X, Ẋ of the D unit velocities are columns of matrices that the same Runge–Kutta steps
+        carry beside the path, Ẍ = (∂c̈/∂c) X + (∂c̈/∂ċ) Ẋ: the exact derivative of the discrete flow. D = 1:
+        √(g(a)/g(c(1))), from conservation of energy.
         """
-        if self.metric.dim == 1:
+        metric = self.metric
+        if metric.dim == 1:
             end, end_velocity, inside = self(c, v, wavelength)
-            return end, end_velocity, inside, (self.metric(c, wavelength) / self.metric(end, wavelength)).sqrt()
+            return end, end_velocity, inside, (metric(c, wavelength) / metric(end, wavelength)).sqrt()
 
-        def field(direction: Tensor):
-            def flow(velocity: Tensor):
-                end, end_velocity, inside = self(c, velocity, wavelength)
-                return end, (end, end_velocity, inside)
+        def field(state: State) -> State:
+            c, v, x, dx = state
+            acceleration, by_c, by_v = self.rule.linearised(metric, c, v, wavelength)
+            return v, acceleration, dx, matmul(by_c, x) + matmul(by_v, dx)
 
-            _, tangent, primal = torch.func.jvp(flow, (v,), (direction.expand_as(v),), has_aux=True)
-            return tangent, primal
+        still = torch.zeros_like(v).unsqueeze(-1).expand(*v.shape, metric.dim)
+        unit = still + torch.eye(metric.dim, dtype=v.dtype, device=v.device)
+        (end, end_velocity, jacobian, _), inside = self._run(field, (c, v, still, unit))
+        return end, end_velocity, inside, jacobian
 
-        directions = torch.eye(self.metric.dim, dtype=v.dtype, device=v.device)
-        tangents, (ends, end_velocities, insides) = torch.func.vmap(field)(directions)
-        return ends[0], end_velocities[0], insides[0], tangents.movedim(0, -1)
+    def _run(self, field: Field, state: State, path: list[tuple[Tensor, Tensor]] | None = None) -> tuple[State, Tensor]:
+        """All steps; the flag says whether c stayed in the domain."""
+        inside = self.metric.in_domain(state[0])
+        if path is not None:
+            path.append(state[:2])
+        rebuild = self._too_large_to_store(state[1])
+        h = 1.0 / self.steps
+        for _ in range(self.steps):
+            if rebuild:
+                state = checkpoint(self.method.step, field, state, h, use_reentrant=False)
+            else:
+                state = self.method.step(field, state, h)
+            inside = inside & self.metric.in_domain(state[0])
+            if path is not None:
+                path.append(state[:2])
+        return state, inside
 
     def _too_large_to_store(self, v: Tensor) -> bool:
         if not torch.is_grad_enabled() or torch.compiler.is_compiling():
             return False
-        if torch._C._functorch.peek_interpreter_stack() is not None:
+        if inside_transform(v):
             return False  # torch.func transforms do not take part in rebuilding
         evaluations = v.numel() // self.metric.dim * self.steps * len(self.method.b)
         return evaluations > _CHECKPOINT_ABOVE
@@ -159,6 +169,33 @@ def check_problem(metric: Metric, wavelength: Tensor | None, **points: Tensor) -
 
 def _kind(value: object) -> str:
     return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
+
+
+def inside_transform(x: Tensor) -> bool:
+    """True under vmap, jvp or grad of torch.func, or where ``x`` carries a forward-mode tangent."""
+    from torch._C import _functorch  # pyright: ignore[reportAttributeAccessIssue]
+
+    return _functorch.peek_interpreter_stack() is not None or forward_ad.unpack_dual(x).tangent is not None
+
+
+def default_tolerance(metric: Metric, dtype: torch.dtype) -> float:
+    """Relative residual that counts as converged in the coarser of ``dtype`` and the metric's own parameters."""
+    dtypes = [dtype, *(p.dtype for p in metric.parameters() if p.dtype.is_floating_point)]
+    return max(_TOLERANCE.get(d, 1e-2) for d in dtypes)
+
+
+@torch.no_grad()
+def allowed_residual(
+    metric: Metric, start: Tensor, end: Tensor, tolerance: float, dtype: torch.dtype | None = None
+) -> Tensor:
+    """``tolerance`` of the distance asked for, and a few rounding errors of the ends in ``dtype`` [...]."""
+    rounding = 64 * torch.finfo(dtype or start.dtype).eps * (norm(metric, start) + norm(metric, end))
+    return tolerance * norm(metric, end - start) + rounding
+
+
+def norm(metric: Metric, x: Tensor) -> Tensor:
+    """Length of each problem's vector in ℝᴰ [...]."""
+    return x.abs() if metric.dim == 1 else torch.linalg.vector_norm(x, dim=-1)
 
 
 def sound(metric: Metric, wavelength: Tensor | None, *points: Tensor) -> tuple[Tensor, Tensor]:

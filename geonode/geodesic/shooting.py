@@ -18,13 +18,23 @@ from torch import Tensor
 
 from geonode.christoffel import ChristoffelRule, make_rule
 from geonode.errors import InputError
-from geonode.geodesic.ivp import Flow, check_problem, choose, relative_drift, sound, status_of, stepper
+from geonode.geodesic.ivp import (
+    Flow,
+    allowed_residual,
+    check_problem,
+    choose,
+    default_tolerance,
+    norm,
+    relative_drift,
+    sound,
+    status_of,
+    stepper,
+)
 from geonode.geodesic.solution import GeodesicSolution, HermitePath, Status
 from geonode.metric.base import Metric, drop_unit_axis, small_inverse
 
 _STAGE_STEPS = 2  # Newton steps at every stage before the last: enough to stay in its basin
-_CHORD = ((0.0694318442, 0.1739274226), (0.3300094782, 0.3260725774))  # four-point Gauss–Legendre on [0, 1], half of it
-_TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
+_CHORD_NODES = 17
 
 
 @dataclass
@@ -85,15 +95,14 @@ def shoot(
             raise InputError(f"{name} must be at least 1, got {count}.")
     unit, (start, end) = drop_unit_axis(metric, wavelength, start, end)
     flow = Flow(metric, make_rule(christoffel, metric), stepper(method), ode_steps)
-    if tolerance is None:
-        tolerance = _TOLERANCE.get(start.dtype, 1e-3)
+    tolerance = default_tolerance(metric, start.dtype) if tolerance is None else tolerance
     start, end = _expand(metric, wavelength, start, end)
 
     finite, _ = sound(metric, wavelength, start, end)
     valid = metric.in_domain(start) & metric.in_domain(end)
     first = _problem(metric, finite & valid, start, end, wavelength)
     found = _solve(flow, *(None if x is None else x.detach() for x in first), newton_steps, stages, tolerance)
-    allowed = _allowed(metric, start, end, tolerance)
+    allowed = allowed_residual(metric, start, end, tolerance)
     status = status_of(
         finite,
         valid & found.inside,
@@ -130,17 +139,8 @@ def _problem(
     return choose(metric, good, start, harmless), choose(metric, good, end, harmless), wl
 
 
-def _norm(metric: Metric, x: Tensor) -> Tensor:
-    return x.abs() if metric.dim == 1 else torch.linalg.vector_norm(x, dim=-1)
-
-
 def _per_problem(metric: Metric, x: Tensor) -> Tensor:
     return x if metric.dim == 1 else x.unsqueeze(-1)
-
-
-def _allowed(metric: Metric, start: Tensor, end: Tensor, tolerance: float) -> Tensor:
-    rounding = 64 * torch.finfo(start.dtype).eps * (_norm(metric, start.detach()) + _norm(metric, end.detach()))
-    return tolerance * _norm(metric, (end - start).detach()) + rounding
 
 
 def _apply_inverse(metric: Metric, jacobian: Tensor, residual: Tensor) -> Tensor:
@@ -153,22 +153,20 @@ def _apply_inverse(metric: Metric, jacobian: Tensor, residual: Tensor) -> Tensor
 def _solve(
     flow: Flow, a: Tensor, b: Tensor, wavelength: Tensor | None, newton_steps: int, stages: int, tolerance: float
 ) -> _Newton:
-    """Continuation in the target: every stage starts from the last one's velocity, stretched by the chord's length."""
+    """Continuation in the target: every stage starts from the last one's velocity, stretched to the next target."""
     metric = flow.metric
-    guesses = [_chord_velocity(metric, a, (b - a) * (k / stages), wavelength) for k in range(1, stages + 1)]
-    zero = torch.zeros_like(_norm(metric, a))
-    state = _Newton(torch.zeros_like(a), guesses[0], zero, zero, zero, zero.bool(), zero.long())
+    first, fractions = _chord(metric, a, b - a, wavelength, stages)
+    zero = torch.zeros_like(norm(metric, a))
+    state = _Newton(torch.zeros_like(a), first, zero, zero, zero, zero.bool(), zero.long())
     for k in range(1, stages + 1):
         last = k == stages
-        target = b if last else a + (b - a) * (k / stages)
+        target = b if last else a + (b - a) * _per_problem(metric, fractions[k - 1])
         if k > 1:
-            longer, shorter = _norm(metric, guesses[k - 1]), _norm(metric, guesses[k - 2])
-            stretch = longer / torch.where(shorter > 0, shorter, torch.ones_like(shorter))
-            state.step = state.velocity * (_per_problem(metric, stretch) - 1.0)
+            state.step = state.velocity / (k - 1)
         state.residual = torch.full_like(zero, torch.inf)
         state.damping = torch.ones_like(zero)
         state.inside = torch.zeros_like(zero, dtype=torch.bool)
-        allowed = _allowed(metric, a, target, tolerance)
+        allowed = allowed_residual(metric, a, target, tolerance)
         for _ in range(newton_steps if last else _STAGE_STEPS):
             _newton_step(flow, state, a, target, wavelength, allowed)
     return state
@@ -182,9 +180,9 @@ def _newton_step(
     trial = state.velocity + _per_problem(metric, state.damping) * state.step
     reached, end_velocity, inside, jacobian = flow.with_jacobian(a, trial, wavelength)
     miss = reached - target
-    residual = _norm(metric, miss)
+    residual = norm(metric, miss)
     step = -_apply_inverse(metric, jacobian, miss)
-    better = (residual < state.residual) & torch.isfinite(_norm(metric, step)) & inside
+    better = (residual < state.residual) & torch.isfinite(norm(metric, step)) & inside
     drift = relative_drift(metric, wavelength, (a, trial), [(reached, end_velocity)])
     state.iterations = state.iterations + (state.residual > allowed)
     state.velocity = choose(metric, better, trial, state.velocity)
@@ -195,16 +193,32 @@ def _newton_step(
     state.damping = torch.where(better, (2.0 * state.damping).clamp_max(1.0), 0.25 * state.damping)
 
 
-def _chord_velocity(metric: Metric, a: Tensor, chord: Tensor, wavelength: Tensor | None) -> Tensor:
-    """The chord's direction with the speed that covers its length ∫√g(chord, chord) in unit time."""
-    at_start = metric.energy(a, chord, wavelength)
-    length = torch.zeros_like(at_start)
-    for node, weight in _CHORD:
-        for place in (node, 1.0 - node):
-            length = length + weight * metric.energy(a + place * chord, chord, wavelength).clamp_min(0.0).sqrt()
-    usable = torch.isfinite(length) & (at_start > 0)
-    ratio = torch.where(usable, length, torch.ones_like(length)) / torch.where(usable, at_start, 1.0).sqrt()
-    return chord * _per_problem(metric, ratio)
+def _chord(
+    metric: Metric, a: Tensor, chord: Tensor, wavelength: Tensor | None, stages: int
+) -> tuple[Tensor, list[Tensor]]:
+    """First velocity, and the fractions of the chord at which 1/stages, 2/stages, … of its length are covered.
+
+    Equal lengths, not equal coordinates: towards the edge of a half-plane most of the way lies in the last per cent of
+    the coordinate. The first velocity has the chord's direction and covers 1/stages of its length in unit time.
+    """
+    places = 0.5 - 0.5 * torch.linspace(0.0, torch.pi, _CHORD_NODES, dtype=a.dtype, device=a.device).cos()
+    speeds, covered = [], [torch.zeros_like(norm(metric, a))]
+    for i in range(_CHORD_NODES):
+        speeds.append(metric.energy(a + places[i] * chord, chord, wavelength).clamp_min(0.0).sqrt())
+        if i:
+            covered.append(covered[-1] + 0.5 * (places[i] - places[i - 1]) * (speeds[-1] + speeds[-2]))
+    length, at_start = covered[-1], speeds[0]
+    usable = torch.isfinite(length) & (length > 0) & (at_start > 0)
+    ratio = torch.where(usable, length, 1.0) / torch.where(usable, at_start, 1.0)
+    table = torch.stack(covered) / torch.where(usable, length, 1.0)
+    fractions = []
+    for k in range(1, stages):
+        cell = (table <= k / stages).sum(0, keepdim=True).clamp(1, _CHORD_NODES - 1)
+        low, high = table.gather(0, cell - 1)[0], table.gather(0, cell)[0]
+        left, right = places[cell[0] - 1], places[cell[0]]
+        fraction = left + (right - left) * (k / stages - low) / torch.where(high > low, high - low, 1.0)
+        fractions.append(torch.where(usable, fraction, k / stages))
+    return chord * _per_problem(metric, ratio / stages), fractions
 
 
 def _finish(

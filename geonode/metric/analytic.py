@@ -45,9 +45,12 @@ class Euclidean(Metric):
     def value_and_derivative(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """g and zeros."""
         g = self(c, wavelength)
-        return g, torch.zeros_like(g) if self.dim == 1 else torch.zeros_like(g).unsqueeze(-3).repeat_interleave(
-            self.dim, -3
-        )
+        return g, torch.zeros_like(g) if self.dim == 1 else torch.stack([torch.zeros_like(g)] * self.dim, -3)
+
+    def two_derivatives(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """g and zeros."""
+        g, dg = self.value_and_derivative(c, wavelength)
+        return g, dg, torch.zeros_like(g) if self.dim == 1 else torch.stack([torch.zeros_like(dg)] * self.dim, -4)
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
         """|b − a|."""
@@ -132,6 +135,14 @@ class PoincareHalfPlane(Metric):
         dg = torch.stack([torch.zeros_like(g), along_y], dim=-3)
         return _with_wavelength(g, c, wavelength, 2), _with_wavelength(dg, c, wavelength, 2)
 
+    def two_derivatives(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """g, ∂g, ∂²g: only ∂_y∂_y g = 6 I/y⁴ is not zero."""
+        g, dg = self.value_and_derivative(c, wavelength)
+        zero = torch.zeros_like(g)
+        along_yy = 6.0 * g / c[..., 1, None, None] ** 2
+        d2g = torch.stack([torch.stack([zero, zero], -3), torch.stack([zero, along_yy], -3)], -4)
+        return g, dg, d2g
+
     def in_domain(self, c: Tensor) -> Tensor:
         """y > 0."""
         return torch.isfinite(c).all(-1) & (c[..., 1] > 0)
@@ -188,6 +199,14 @@ class Sphere(Metric):
         along = torch.diag_embed(torch.stack([zero, slope], -1))
         dg = torch.stack([along, torch.zeros_like(along)], dim=-3)
         return self(c, wavelength), _with_wavelength(dg, c, wavelength, 2)
+
+    def two_derivatives(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """g, ∂g, ∂²g: only ∂_θ∂_θ g_φφ = 2 cos 2θ is not zero."""
+        g, dg = self.value_and_derivative(c, wavelength)
+        bend = 2.0 * (2.0 * c[..., 0]).cos()
+        along = _with_wavelength(torch.diag_embed(torch.stack([torch.zeros_like(bend), bend], -1)), c, wavelength, 2)
+        zero = torch.zeros_like(g)
+        return g, dg, torch.stack([torch.stack([along, zero], -3), torch.stack([zero, zero], -3)], -4)
 
     def in_domain(self, c: Tensor) -> Tensor:
         """0 < θ < π."""

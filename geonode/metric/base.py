@@ -64,6 +64,23 @@ class Metric(nn.Module):
             parts.append(derivative)
         return value, torch.stack(parts, dim=-3)
 
+    def two_derivatives(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """g, ``dg[..., k, i, j]`` and ``d2g[..., l, k, i, j] = ∂_l ∂_k g_ij`` (D = 1: all [...]), for Jacobi fields.
+
+        The default takes forward-mode tangents of ``value_and_derivative``; they cost far more than the formula, so
+        metrics that are shot with often should give it.
+        """
+        if self.dim == 1:
+            tangents = [torch.ones_like(c)]
+        else:
+            self.check(c)
+            tangents = [torch.zeros_like(c) + axis for axis in torch.eye(self.dim, dtype=c.dtype, device=c.device)]
+        parts = []
+        for tangent in tangents:
+            (g, dg), (_, part) = torch.func.jvp(lambda x: self.value_and_derivative(x, wavelength), (c,), (tangent,))
+            parts.append(part)
+        return g, dg, parts[0] if self.dim == 1 else torch.stack(parts, dim=-4)
+
     def in_domain(self, c: Tensor) -> Tensor:
         """True where ``c`` is a point of the manifold: bool [...] (without the axis D). Default: every finite point."""
         finite = torch.isfinite(c)

@@ -19,15 +19,27 @@ from geonode.errors import InputError
 from geonode.metric.base import Chart, Metric
 from geonode.metric.warp import WarpMetric
 
-# name → (value of z, derivative given z and the value)
-ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
-    "tanh": (torch.tanh, lambda z, y: 1.0 - y * y),
-    "silu": (F.silu, lambda z, y: torch.sigmoid(z) * (1.0 + z - y)),
-    "softplus": (F.softplus, lambda z, y: torch.sigmoid(z)),
+# name → functions of z: the value y, and from (z, y) the first and the second derivative
+Curve = tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]
+
+
+def _sigmoid_slope(z: Tensor, y: Tensor) -> Tensor:
+    sigmoid = torch.sigmoid(z)
+    return sigmoid * (1.0 - sigmoid)
+
+
+ACTIVATIONS: dict[str, Curve] = {
+    "tanh": (torch.tanh, lambda z, y: 1.0 - y * y, lambda z, y: 2.0 * y * (y * y - 1.0)),
+    "silu": (
+        F.silu,
+        lambda z, y: torch.sigmoid(z) * (1.0 + z - y),
+        lambda z, y: _sigmoid_slope(z, y) * (2.0 + z * (1.0 - 2.0 * torch.sigmoid(z))),
+    ),
+    "softplus": (F.softplus, lambda z, y: torch.sigmoid(z), _sigmoid_slope),
 }
-TRANSFORMS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
-    "softplus": (F.softplus, lambda z, y: torch.sigmoid(z)),
-    "exp": (torch.exp, lambda z, y: y),
+TRANSFORMS: dict[str, Curve] = {
+    "softplus": ACTIVATIONS["softplus"],
+    "exp": (torch.exp, lambda z, y: y, lambda z, y: y),
 }
 
 
@@ -82,7 +94,7 @@ class StackedMLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``[M, N, in]`` → ``[M, N, out]``."""
-        act, _ = ACTIVATIONS[self.activation]
+        act = ACTIVATIONS[self.activation][0]
         last = len(self.weights) - 1
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = torch.baddbmm(bias[:, None, :], x.to(self.dtype), weight.mT).to(self.dtype)
@@ -91,7 +103,7 @@ class StackedMLP(nn.Module):
 
     def value_and_derivative(self, x: Tensor, inputs: Sequence[int] = (0,)) -> tuple[Tensor, Tensor]:
         """Value ``[M, N, out]`` and its derivatives by the named inputs, ``[K, M, N, out]``."""
-        act, slope = ACTIVATIONS[self.activation]
+        act, slope, _ = ACTIVATIONS[self.activation]
         last = len(self.weights) - 1
         tangents: list[Tensor] = []
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
@@ -105,6 +117,28 @@ class StackedMLP(nn.Module):
                 gain = slope(z, x)
                 tangents = [gain * tangent for tangent in tangents]
         return x, torch.stack([tangent.expand_as(x) for tangent in tangents])
+
+    def two_derivatives(self, x: Tensor, inputs: Sequence[int] = (0,)) -> tuple[Tensor, Tensor, Tensor]:
+        """Value ``[M, N, out]``, first ``[K, M, N, out]`` and second ``[K, K, M, N, out]`` derivatives."""
+        act, slope, bend = ACTIVATIONS[self.activation]
+        last, count = len(self.weights) - 1, len(inputs)
+        first: list[Tensor] = []
+        second: dict[tuple[int, int], Tensor] = {}
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = torch.baddbmm(bias[:, None, :], x.to(self.dtype), weight.mT).to(self.dtype)
+            if layer == 0:
+                first = [weight[:, None, :, k] for k in inputs]
+                second = {(k, m): torch.zeros_like(first[k]) for k in range(count) for m in range(k + 1)}
+            else:
+                first = [torch.bmm(tangent, weight.mT).to(self.dtype) for tangent in first]
+                second = {pair: torch.bmm(part, weight.mT).to(self.dtype) for pair, part in second.items()}
+            if layer < last:
+                z, x = x, act(x)
+                gain, curve = slope(z, x), bend(z, x)
+                second = {(k, m): curve * first[k] * first[m] + gain * part for (k, m), part in second.items()}
+                first = [gain * tangent for tangent in first]
+        full = [[second[max(k, m), min(k, m)].expand_as(x) for m in range(count)] for k in range(count)]
+        return x, torch.stack([t.expand_as(x) for t in first]), torch.stack([torch.stack(row) for row in full])
 
 
 class _NetworkOfConcentration(nn.Module):
@@ -144,6 +178,13 @@ class _NetworkOfConcentration(nn.Module):
         x, shape = self._inputs(c, wavelength)
         value, derivative = self.mlp.value_and_derivative(x, range(self.dim))
         return value.reshape(*shape, -1).to(c.dtype), derivative.reshape(self.dim, *shape, -1).to(c.dtype)
+
+    def evaluate_with_two_derivatives(self, c: Tensor, wavelength: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Raw outputs ``[..., out]``, first ``[D, ..., out]`` and second ``[D, D, ..., out]`` derivatives."""
+        x, shape = self._inputs(c, wavelength)
+        parts = self.mlp.two_derivatives(x, range(self.dim))
+        value, first, second = (part.reshape(*part.shape[:-3], *shape, part.shape[-1]).to(c.dtype) for part in parts)
+        return value, first, second
 
 
 class MetricNetwork(Metric):
@@ -198,7 +239,7 @@ class MetricNetwork(Metric):
         """g [...] (D = 1) or [..., D, D] in the dtype of ``c``."""
         self.check(c)
         raw = self.network.evaluate(c, wavelength)
-        positive, _ = TRANSFORMS[self.transform]
+        positive = TRANSFORMS[self.transform][0]
         if self.dim == 1:
             return positive(raw[..., 0]) + self.floor
         factor = self._triangle(torch.where(self.on_diagonal, positive(raw), raw))
@@ -208,7 +249,7 @@ class MetricNetwork(Metric):
         """g and ∂g, carried through the layers together."""
         self.check(c)
         raw, slope = self.network.evaluate_with_derivative(c, wavelength)
-        positive, gain = TRANSFORMS[self.transform]
+        positive, gain, _ = TRANSFORMS[self.transform]
         value = positive(raw)
         gain = gain(raw, value)
         if self.dim == 1:
@@ -218,6 +259,25 @@ class MetricNetwork(Metric):
         half = _product(torch.movedim(change, 0, -3), factor.unsqueeze(-3))
         floor = self.floor * torch.eye(self.dim, dtype=c.dtype, device=c.device)
         return _product(factor, factor) + floor, half + half.mT
+
+    def two_derivatives(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """g, ∂g and ∂²g, carried through the layers together."""
+        self.check(c)
+        raw, first, second = self.network.evaluate_with_two_derivatives(c, wavelength)
+        positive, gain, bend = TRANSFORMS[self.transform]
+        value = positive(raw)
+        slope, curve = gain(raw, value), bend(raw, value)
+        curved = curve * first.unsqueeze(0) * first.unsqueeze(1) + slope * second
+        if self.dim == 1:
+            return value[..., 0] + self.floor, (slope * first)[0, ..., 0], curved[0, 0, ..., 0]
+        factor = self._triangle(torch.where(self.on_diagonal, value, raw))
+        change = self._triangle(torch.where(self.on_diagonal, slope * first, first)).movedim(0, -3)
+        change2 = self._triangle(torch.where(self.on_diagonal, curved, second)).movedim((0, 1), (-4, -3))
+        once = _product(change, factor.unsqueeze(-3))
+        half = _product(change2, factor[..., None, None, :, :])
+        cross = _product(change.unsqueeze(-3), change.unsqueeze(-4))
+        floor = self.floor * torch.eye(self.dim, dtype=c.dtype, device=c.device)
+        return _product(factor, factor) + floor, once + once.mT, half + half.mT + cross + cross.mT
 
     def reference(self, like: Tensor) -> Tensor:
         """The middle of the normalised range."""
