@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ._runtime import INTERPRETED
+from ._interpreter import INTERPRETED
 
 # exp(2 z) = exp2(TWO_LOG2E * z): weights and biases are scaled once so that tanh needs no product of its own
 TWO_LOG2E = tl.constexpr(2.8853900817779268)
@@ -29,7 +29,7 @@ if INTERPRETED:
 
     @triton.jit
     def tanh_approx(x):
-        return 1.0 - 2.0 / (1.0 + tl.exp2(x * 2.8853900817779268))
+        return 1.0 - 2.0 / (1.0 + tl.exp2(x * TWO_LOG2E))
 
 else:
 
@@ -47,9 +47,12 @@ else:
 
 
 @triton.jit
-def logistic_pair(z):
+def logistic_pair(z, PRECISION: tl.constexpr):
     """For z already multiplied by TWO_LOG2E: r = 1/(1 + exp 2z), so tanh = 1 − 2r and its derivative 4 (r − r²)."""
-    return reciprocal(1.0 + tl.exp2(z))
+    if PRECISION == 2:
+        return 0.5 - 0.5 * tanh_approx(z * HALF_LN2)
+    else:
+        return reciprocal(1.0 + tl.exp2(z))
 
 
 @triton.jit

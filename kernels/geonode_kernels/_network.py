@@ -66,13 +66,13 @@ def value_and_derivatives(
 
     ``zl`` [B, K1] = (w1λ λ + b1) · TWO_LOG2E and ``b2`` = b2 · TWO_LOG2E are scaled by the caller, ``y0`` = Σ W3 + b3.
     """
-    r = logistic_pair(c[:, None] * (wc * TWO_LOG2E)[None, :] + zl)
+    r = logistic_pair(c[:, None] * (wc * TWO_LOG2E)[None, :] + zl, PRECISION)
     h = SCALE - (2.0 * SCALE) * r
     h_high = narrow(h, PRECISION)
     h_low = remainder(h, h_high)
     zero = tl.zeros([c.shape[0], b2.shape[0]], tl.float32)
     z = dot(h_high, h_low, w2_high, w2_low, zero, PRECISION)
-    r2 = logistic_pair(z * (TWO_LOG2E / (SCALE * w2_scale)) + b2[None, :])
+    r2 = logistic_pair(z * (TWO_LOG2E / (SCALE * w2_scale)) + b2[None, :], PRECISION)
     y = y0 - tl.sum(r2 * (2.0 * w3)[None, :], 1)
     dy = tl.zeros_like(y)
     ddy = tl.zeros_like(y)

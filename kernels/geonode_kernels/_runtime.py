@@ -1,15 +1,11 @@
 """What runs where: backends, precisions, fixed block sizes, and the one place that decides between them."""
 
-import os
 from importlib.util import find_spec
-from typing import Optional
 
 import torch
 from torch import Tensor
 
-# Decided once, when the kernels are first imported: Triton decorates a function for its interpreter or for a device at
-# that moment, and cannot change its mind later.
-INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
+from ._interpreter import INTERPRETED
 
 PRECISIONS = {"fp32": 0, "tf32": 1, "bf16": 2}
 OUTPUTS = {"softplus": 0, "exp": 1}
@@ -34,7 +30,7 @@ def triton_available() -> bool:
     return find_spec("triton") is not None
 
 
-def _obstacle(tensors: list[Tensor]) -> Optional[str]:
+def _obstacle(tensors: list[Tensor]) -> str | None:
     """Why these tensors cannot go through a kernel; None where they can."""
     if not triton_available():
         return "Triton is not installed"
@@ -52,7 +48,7 @@ def _obstacle(tensors: list[Tensor]) -> Optional[str]:
     return None
 
 
-def use_kernel(op: str, backend: str, tensors: list[Tensor], refusal: Optional[str] = None) -> bool:
+def use_kernel(op: str, backend: str, tensors: list[Tensor], refusal: str | None = None) -> bool:
     """True for the kernel, False for plain torch. ``refusal``: a reason known to the op itself.
 
     Raises:
@@ -74,7 +70,7 @@ def use_kernel(op: str, backend: str, tensors: list[Tensor], refusal: Optional[s
     return reason is None
 
 
-def width_refusal(*hidden: int) -> Optional[str]:
+def width_refusal(*hidden: int) -> str | None:
     """Why a metric network of these widths cannot stay on chip."""
     if max(hidden) > WIDEST:
         return f"a hidden layer has {max(hidden)} units, and its weights stay on chip only up to {WIDEST}"

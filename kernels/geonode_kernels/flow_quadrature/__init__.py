@@ -10,7 +10,7 @@ from .._gauss import gauss_legendre
 from .._runtime import padded, plain, use_kernel
 from . import reference
 
-__all__ = ["flow_loss", "flow_quadrature"]
+__all__ = ["flow_loss", "flow_loss_of_ends", "flow_quadrature"]
 
 
 def flow_quadrature(
@@ -56,9 +56,27 @@ def flow_loss(
     ``target`` [M, B, W] is the measured change of absorbance, ``weight`` [M, B]; neither gets a gradient. Where only
     the loss is needed this does half the work of `flow_quadrature` and its backward.
     """
-    tensors = [s_start, s_end, omega, beta, a, a0, target, weight]
+    return flow_loss_of_ends(
+        torch.stack([s_start, s_end], 1), omega, beta, a, a0, target, weight, nodes, backend=backend
+    )
+
+
+def flow_loss_of_ends(
+    ends: Tensor,
+    omega: Tensor,
+    beta: Tensor,
+    a: Tensor,
+    a0: Tensor,
+    target: Tensor,
+    weight: Tensor,
+    nodes: int = 16,
+    *,
+    backend: str = "auto",
+) -> Tensor:
+    """`flow_loss` with both ends in one tensor [M, 2, B, W] (as one matrix product gives them): one gradient, not two."""
+    tensors = [ends, omega, beta, a, a0, target, weight]
     if not use_kernel("flow_loss", backend, tensors, _refusal(omega)):
-        return reference.flow_loss(*tensors, nodes=nodes)
+        return reference.flow_loss(ends[:, 0], ends[:, 1], *tensors[1:], nodes=nodes)
     return _loss(*(t.to(torch.float32) for t in tensors), nodes)[0]
 
 
@@ -113,8 +131,11 @@ def _(s_start, s_end, omega, beta, a, a0, nodes):
     return torch.empty(s_start.shape, dtype=torch.float32, device=s_start.device)
 
 
-def _launch_backward(s_start, s_end, omega, beta, a, a0, grad, target, weight, nodes):
-    """Gradients (s_start, s_end, ω, β, a, a₀) and the loss [M], which means something where a target is given."""
+def _launch_backward(s_start, s_end, omega, beta, a, a0, grad, target, weight, nodes, ends=None):
+    """Gradients (s_start, s_end, ω, β, a, a₀) and the loss [M], which means something where a target is given.
+
+    ``ends`` [M, 2, B, W]: where to write the first two.
+    """
     from . import _triton
 
     models, pairs, wavelengths = s_start.shape
@@ -125,7 +146,10 @@ def _launch_backward(s_start, s_end, omega, beta, a, a0, grad, target, weight, n
     chunk = -(-o.pop("per_program") // o["BLOCK"]) * o["BLOCK"]
     splits = -(-pairs // chunk)
     new = partial(torch.empty, dtype=torch.float32, device=s_start.device)
-    to_start, to_end = new(models, pairs, wavelengths), new(models, pairs, wavelengths)
+    if ends is None:
+        to_start, to_end, stride = new(models, pairs, wavelengths), new(models, pairs, wavelengths), pairs * wavelengths
+    else:
+        to_start, to_end, stride = ends[:, 0], ends[:, 1], 2 * pairs * wavelengths
     to_omega, to_beta, to_a = (new(splits, models, wavelengths, hidden) for _ in range(3))
     to_a0, loss = new(splits, models, wavelengths), new(splits, models, wavelengths)
     fused = target is not None
@@ -134,7 +158,7 @@ def _launch_backward(s_start, s_end, omega, beta, a, a0, grad, target, weight, n
         s_start, s_end, plain(omega), plain(beta), plain(a), plain(a0), table, up,
         plain(target) if fused else up, plain(weight) if fused else up,
         to_start, to_end, to_omega, to_beta, to_a, to_a0, loss,
-        pairs, wavelengths, hidden, s_start.stride(0), pairs * wavelengths, chunk,
+        pairs, wavelengths, hidden, s_start.stride(0), stride, chunk,
         K=padded(hidden), PAIRS=table.shape[0], FUSED=fused, **o,
     )  # fmt: skip
     # partial sums are added in a fixed order: a torch sum of one shape is deterministic
@@ -170,24 +194,19 @@ _integral.register_autograd(_integral_vjp, setup_context=_keep)
 
 @torch.library.custom_op("geonode::flow_loss", mutates_args=())
 def _loss(
-    s_start: Tensor,
-    s_end: Tensor,
-    omega: Tensor,
-    beta: Tensor,
-    a: Tensor,
-    a0: Tensor,
-    target: Tensor,
-    weight: Tensor,
-    nodes: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    *gradients, loss = _launch_backward(s_start, s_end, omega, beta, a, a0, None, target, weight, nodes)
-    return loss, *gradients
+    ends: Tensor, omega: Tensor, beta: Tensor, a: Tensor, a0: Tensor, target: Tensor, weight: Tensor, nodes: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    to_ends = torch.empty(ends.shape, dtype=torch.float32, device=ends.device)
+    _, _, *gradients, loss = _launch_backward(
+        ends[:, 0], ends[:, 1], omega, beta, a, a0, None, target, weight, nodes, to_ends
+    )
+    return loss, to_ends, *gradients
 
 
 @_loss.register_fake
-def _(s_start, s_end, omega, beta, a, a0, target, weight, nodes):
+def _(ends, omega, beta, a, a0, target, weight, nodes):
     new = lambda t: torch.empty(t.shape, dtype=torch.float32, device=t.device)  # noqa: E731
-    return new(a0[:, 0]), new(s_start), new(s_end), new(omega), new(beta), new(a), new(a0)
+    return new(a0[:, 0]), new(ends), new(omega), new(beta), new(a), new(a0)
 
 
 def _keep_gradients(ctx, inputs, output):

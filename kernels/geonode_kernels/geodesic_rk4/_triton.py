@@ -81,7 +81,7 @@ def forward_kernel(
         y, dy, ddy = value_and_derivatives(
             cs, zl, wc, w2_high, w2_low, w2_scale, bias2, wo, y0, PRECISION, 2 if JACOBI or SAVE else 1
         )
-        g, dg, gamma, dgamma = gamma_from(y, dy, ddy, OUTPUT)
+        _, _, gamma, dgamma = gamma_from(y, dy, ddy, OUTPUT)
         if SAVE:
             at = (m * 4 * steps + i) * N + n
             tl.store(stage_gamma + at, gamma, mask=inside)

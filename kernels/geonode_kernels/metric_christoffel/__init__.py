@@ -7,7 +7,7 @@ from .. import _blocks
 from .._runtime import output_code, padded, plain, precision_code, processors, use_kernel, width_refusal
 from . import reference
 
-__all__ = ["metric_christoffel", "metric_value"]
+__all__ = ["metric_christoffel", "metric_density", "metric_value"]
 
 
 def metric_christoffel(
@@ -62,6 +62,28 @@ def metric_value(
     return _value(c, wavelength, *weights, code)
 
 
+def metric_density(
+    c: Tensor,
+    wavelength: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    w3: Tensor,
+    b3: Tensor,
+    *,
+    precision: str = "fp32",
+    backend: str = "auto",
+) -> Tensor:
+    """ρ = √g̃ = e^{y/2} [M, N]: the density of arc length of the default flow. Arguments as above."""
+    weights = (w1, b1, w2, b2, w3, b3)
+    code = precision_code(precision)
+    if not use_kernel("metric_density", backend, [c, wavelength, *weights], width_refusal(*w2.shape[1:])):
+        return reference.metric_density(c, wavelength, *weights)
+    c, wavelength = torch.broadcast_tensors(c, wavelength)
+    return _density(c, wavelength, *weights, code)
+
+
 def _launch_forward(c, wavelength, weights, precision, output, order):
     from . import _triton
 
@@ -83,7 +105,7 @@ def _launch_forward(c, wavelength, weights, precision, output, order):
 def launch_backward(c, wavelength, weights, grads, precision, output, order, points=True, rows=True):
     """Gradients of points ``c`` [M, S, N] (``wavelength`` [M, N]): (c or None, wavelength, *weights).
 
-    ``grads``: (y,) for order 0; (Γ,) or (g, ∂g, Γ) for order 1. The reduction over programs is one torch sum.
+    ``grads``: (y,) or (ρ, the value of ρ) for order 0; (Γ,) or (g, ∂g, Γ) for order 1. The reduction over programs is one torch sum.
     """
     from . import _triton
 
@@ -92,15 +114,16 @@ def launch_backward(c, wavelength, weights, grads, precision, output, order, poi
     models, stages, n = c.shape
     h2, h1 = weights[2].shape[1:]
     o = _blocks.options("metric_backward")
-    if order == 0:
-        o["num_warps"] = o.get("num_warps", 4)
     programs = min(-(-n // o["BLOCK"]), processors(c.device) * o.pop("per_sm"))
     size = h1 * h2 + 3 * h1 + 2 * h2 + 1
     partial = torch.empty(models, programs, size, dtype=torch.float32, device=c.device)
     to_c = torch.empty_like(c) if points else c
     to_wavelength = torch.empty_like(wavelength)
     grads = [plain(g) for g in grads]
-    y, g, dg, gamma = [grads[0]] * 4 if len(grads) == 1 else [grads[0], *grads]
+    if order == 0:  # (y,) or (ρ, its value)
+        y, g, dg, gamma = grads[0], grads[-1], grads[0], grads[0]
+    else:
+        y, g, dg, gamma = [grads[0]] * 4 if len(grads) == 1 else [grads[0], *grads]
     _triton.backward_kernel[(programs, models)](
         c, wavelength, *weights, y, g, dg, gamma, to_c, to_wavelength, partial, n, stages, h1, h2,
         K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, ORDER=order,
@@ -164,7 +187,7 @@ def _value(
     c: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor,
     precision: int,
 ) -> Tensor:  # fmt: skip
-    return _launch_forward(c, wavelength, (w1, b1, w2, b2, w3, b3), precision, 1, 0)[0]
+    return _launch_forward(c, wavelength, (w1, b1, w2, b2, w3, b3), precision, 0, 0)[0]
 
 
 @_value.register_fake
@@ -173,7 +196,33 @@ def _(c, wavelength, w1, b1, w2, b2, w3, b3, precision):
 
 
 def _value_vjp(ctx, to_y):
-    return *_backward([to_y], *ctx.saved_tensors, *ctx.codes, 1, 0), None
+    return *_backward([to_y], *ctx.saved_tensors, *ctx.codes, 0, 0), None
 
 
 _value.register_autograd(_value_vjp, setup_context=_keep)
+
+
+@torch.library.custom_op("geonode::metric_density", mutates_args=())
+def _density(
+    c: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor,
+    precision: int,
+) -> Tensor:  # fmt: skip
+    return _launch_forward(c, wavelength, (w1, b1, w2, b2, w3, b3), precision, 1, 0)[0]
+
+
+@_density.register_fake
+def _(c, wavelength, w1, b1, w2, b2, w3, b3, precision):
+    return torch.empty(c.shape, dtype=torch.float32, device=c.device)
+
+
+def _keep_density(ctx, inputs, output):
+    ctx.save_for_backward(*inputs[:8], output)
+    ctx.code = inputs[8]
+
+
+def _density_vjp(ctx, to_rho):
+    *inputs, rho = ctx.saved_tensors
+    return *_backward([to_rho, rho], *inputs, ctx.code, 1, 0), None
+
+
+_density.register_autograd(_density_vjp, setup_context=_keep_density)

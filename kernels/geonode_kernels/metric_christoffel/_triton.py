@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .._device import SCALE, TWO_LOG2E, dot, logistic_pair, narrow, remainder, scale_for
+from .._device import LOG2E, SCALE, TWO_LOG2E, dot, logistic_pair, narrow, remainder, scale_for
 from .._network import gamma_from, load_first, load_second, load_third, upstream, value_and_derivatives
 
 
@@ -38,7 +38,7 @@ def forward_kernel(
     OUTPUT: tl.constexpr,
     ORDER: tl.constexpr,
 ):
-    """ORDER 0 writes the network's value y; ORDER 1 writes g, ∂g/∂c and Γ. Programs stride over tiles of rows."""
+    """ORDER 0 writes the network's value y (OUTPUT 1: e^{y/2}); ORDER 1 writes g, ∂g/∂c and Γ. Programs stride over tiles of rows."""
     m = tl.program_id(1).to(tl.int64)
     wc, wl, bias1 = load_first(w1, b1, m, H1, K1)
     w2t = load_second(w2, m, H1, H2, K1, K2)
@@ -57,9 +57,9 @@ def forward_kernel(
         zl = (lam[:, None] * wl[None, :] + bias1[None, :]) * TWO_LOG2E
         y, dy, ddy = value_and_derivatives(c, zl, wc, w2_high, w2_low, w2_scale, bias2, wo, y0, PRECISION, ORDER)
         if ORDER == 0:
-            tl.store(y_out + row, y, mask=inside)
+            tl.store(y_out + row, tl.exp2(y * (0.5 * LOG2E)) if OUTPUT == 1 else y, mask=inside)
         else:
-            g, dg, gamma, dgamma = gamma_from(y, dy, ddy, OUTPUT)
+            g, dg, gamma, _ = gamma_from(y, dy, ddy, OUTPUT)
             tl.store(g_out + row, g, mask=inside)
             tl.store(dg_out + row, dg, mask=inside)
             tl.store(gamma_out + row, gamma, mask=inside)
@@ -105,7 +105,8 @@ def backward_kernel(
     """Gradients of one launch's points: [stages, N] of them, ``wavelength`` [N] shared by the stages.
 
     Weight gradients go to ``partial`` [M, programs, W2 | W1c | W1λ | b1 | b2 | W3 | b3] in a fixed order. POINTS: also
-    write ∂/∂c per point. ROWS: also ∂/∂λ, summed over the stages of a row. GAMMA_ONLY: the upstream gradient is that of Γ alone.
+    write ∂/∂c per point. ROWS: also ∂/∂λ, summed over the stages of a row. GAMMA_ONLY: the upstream gradient is that
+    of Γ alone.
     """
     m = tl.program_id(1).to(tl.int64)
     wc, wl, bias1 = load_first(w1, b1, m, H1, K1)
@@ -147,15 +148,17 @@ def backward_kernel(
             at = (m * stages + stage) * N + n
             c = tl.load(c_in + at, mask=inside, other=0.0).to(tl.float32)
             # layer 1 and its derivative
-            r1 = logistic_pair((wlk[:, None] * lam[None, :] + bk1[:, None]) + wck[:, None] * c[None, :])
+            r1 = logistic_pair((wlk[:, None] * lam[None, :] + bk1[:, None]) + wck[:, None] * c[None, :], PRECISION)
             h = SCALE - (2.0 * SCALE) * r1
             h_high = narrow(h, PRECISION)
             h_low = remainder(h, h_high)
             z2 = dot(w2_high, w2_low, h_high, h_low, zero2, PRECISION)
-            r2 = logistic_pair(z2 * (TWO_LOG2E / (SCALE * w2_scale)) + bk2[:, None])
+            r2 = logistic_pair(z2 * (TWO_LOG2E / (SCALE * w2_scale)) + bk2[:, None], PRECISION)
             q2 = r2 - r2 * r2
             if ORDER == 0:
                 up = tl.load(grad_y + at, mask=inside, other=0.0).to(tl.float32)
+                if OUTPUT == 1:  # the result was e^{y/2}, kept where the gradient to g would be
+                    up *= 0.5 * tl.load(grad_g + at, mask=inside, other=0.0)
                 up_d = tl.zeros_like(up)
             else:
                 d = (r1 - r1 * r1) * wd[:, None]

@@ -25,6 +25,11 @@ def metric_value(c: Tensor, wavelength: Tensor, *weights: Tensor) -> Tensor:
     return network(c, wavelength, weights)[0]
 
 
+def metric_density(c: Tensor, wavelength: Tensor, *weights: Tensor) -> Tensor:
+    """ρ = e^{y/2} [M, N]."""
+    return torch.exp(0.5 * network(c, wavelength, weights)[0])
+
+
 def metric_christoffel(
     c: Tensor, wavelength: Tensor, *weights: Tensor, output: str = "softplus"
 ) -> tuple[Tensor, Tensor, Tensor]:
