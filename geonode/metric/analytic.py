@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from geonode.metric.base import Metric
+from geonode.metric.base import Chart, Metric
 
 
 def _with_wavelength(value: Tensor, c: Tensor, wavelength: Tensor | None, dim: int) -> Tensor:
@@ -92,6 +92,11 @@ class PowerLaw(Metric):
         """c = 1."""
         return torch.ones_like(like)
 
+    @property
+    def chart(self) -> Chart:
+        """The arc length itself, in which the metric is one."""
+        return Chart(self.arc_length, self._at_length, lambda c: c ** (0.5 * self.exponent), Euclidean(1))
+
     def arc_length(self, c: Tensor) -> Tensor:
         """An antiderivative of √g."""
         q = 1.0 + 0.5 * self.exponent
@@ -107,7 +112,9 @@ class PowerLaw(Metric):
 
     def exp(self, a: Tensor, v: Tensor) -> Tensor:
         """s⁻¹(s(a) + v √g(a)); NaN where the path leaves c > 0."""
-        s = self.arc_length(a) + v * a ** (0.5 * self.exponent)
+        return self._at_length(self.arc_length(a) + v * a ** (0.5 * self.exponent))
+
+    def _at_length(self, s: Tensor) -> Tensor:
         q = 1.0 + 0.5 * self.exponent
         return s.exp() if q == 0 else (q * s) ** (1.0 / q)
 

@@ -36,6 +36,7 @@ class Metric(nn.Module):
     """
 
     chart: Chart | None = None  # D = 1 metrics may name a coordinate in which they are smooth
+    models: int | None = None  # M of a stack whose inputs lead with the model axis; None: any batch shape
 
     def __init__(self, dim: int = 1) -> None:
         super().__init__()

@@ -328,7 +328,7 @@ class ExponentialMetric(Metric):
 
     def __init__(self, network: LogMetricNetwork) -> None:
         super().__init__(dim=1)
-        self.network = network
+        self.network, self.models = network, network.models
 
     def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """exp m [...]."""
@@ -351,6 +351,7 @@ class ConformalWarpMetric(Metric):
     def __init__(self, warp: WarpMetric, network: LogMetricNetwork) -> None:
         super().__init__(dim=1)
         self.warp, self.network = warp, network
+        self.models = network.models if network.models is not None else warp.models
 
     @property
     def chart(self) -> Chart:
