@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from geonode.data import checks
 from geonode.data.dataset import SpectralDataset
-from geonode.data.readers.recording import Recording, Trace
-from geonode.data.readers.text import shorten
+from geonode.data.readers.concentrations import listing
+from geonode.data.readers.recording import Recording
+from geonode.data.readers.selection import Found, alternatives, select_traces
 from geonode.errors import InputError, ReaderError
-
-Found = list[tuple[Recording, Trace]]
 
 
 def assemble(
@@ -29,9 +28,14 @@ def assemble(
     first = recordings[0]
     if len(recordings) == 1 and first.dataset is not None and select is None:
         return _with_unit(first.dataset, concentration_unit, where)
-    found = _select(recordings, select, where)
+    found = [(recording, trace) for recording in recordings for trace in recording.traces]
+    if not found:
+        raise ReaderError(f"{where}: no spectrum found.")
+    found = select_traces(found, select, where)
+    found, unknown = _without_unknowns(found)
     _require_one_series(found, select, where)
-    _require_concentrations(found, where)
+    _require_concentrations(found, recordings, where)
+    _require_one_condition(found, where)
     shared: dict[str, Any] = {
         "concentration_unit": _common(recordings, "concentration_unit", where),
         "wavelength_unit": _common(recordings, "wavelength_unit", where),
@@ -41,6 +45,8 @@ def assemble(
     several = len(recordings) > 1
     names = [f"{recording.path.name}: {trace.name}" if several else trace.name for recording, trace in found]
     notes = [f"{r.path.name}: {note}" if several else note for r in recordings for note in r.notes]
+    if unknown:
+        notes.append(f"{len(unknown)} spectra of unknown concentration left out: {listing(unknown)}")
     wavelengths, spectra, mask = _on_one_grid(found, names, notes, where)
     groups = [trace.group for _, trace in found]
     try:
@@ -61,27 +67,13 @@ def assemble(
     return _with_unit(data, concentration_unit, where)
 
 
-def _select(recordings: Sequence[Recording], select: str | None, where: str) -> Found:
-    found = [(recording, trace) for recording in recordings for trace in recording.traces]
-    if not found:
-        raise ReaderError(f"{where}: no spectrum found.")
-    if select is None:
-        return found
-    chosen = [(r, t) for r, t in found if select.casefold() in t.name.casefold()]
-    if not chosen:
-        raise ReaderError(
-            f"{where}: no spectrum is named like '{select}'; there are {_listed(t.name for _, t in found)}."
-        )
-    return chosen
-
-
 def _require_one_series(found: Found, select: str | None, where: str) -> None:
     series = list(dict.fromkeys(trace.series for _, trace in found if trace.series))
-    if len(series) > 1:
+    if len(series) > (len(alternatives(select)) if select else 1):
         within = f" named like '{select}'" if select else ""
         raise ReaderError(
-            f"{where}: {len(series)} series{within} ({_listed(series)}); choose one by a part of its name, "
-            f"such as --select {_telling_part(series)}."
+            f"{where}: {len(series)} series{within} ({listing(series)}); choose one by a part of its name, "
+            f"such as --select {_telling_part(series)}, or several, such as a series and its blank, with commas."
         )
 
 
@@ -91,16 +83,44 @@ def _telling_part(series: list[str]) -> str:
     return next((w for w in reversed(words) if w and not any(w in other for other in series[:-1])), series[-1])
 
 
-def _require_concentrations(found: Found, where: str) -> None:
+def _without_unknowns(found: Found) -> tuple[Found, list[str]]:
+    """Standards alone, and the names of the rest: those whose concentration the file or a table says is unknown."""
+    standards = [(recording, trace) for recording, trace in found if not trace.unknown]
+    return standards, [trace.name for _, trace in found if trace.unknown]
+
+
+def _require_concentrations(found: Found, recordings: Sequence[Recording], where: str) -> None:
+    if not found:
+        raise ReaderError(f"{where}: every spectrum is of unknown concentration; give the concentrations of standards.")
     without = [trace.name for _, trace in found if trace.concentration is None]
     if without:
+        part = "no concentration is known" if len(without) == len(found) else "the file says no concentration"
         raise ReaderError(
-            f"{where}: no concentration is known for {_listed(without)}; select the standards by name, or write a "
-            "CSV whose first column is 'wavelength' and whose other columns are headed by their concentration."
+            f"{where}: {part} for {listing(without)}; give a table of them (--concentrations NOTE), select the "
+            "standards by name, or write a CSV whose first column is 'wavelength' and whose others are headed by their "
+            "concentration."
         )
     sizes = {len(trace.concentration or ()) for _, trace in found}
     if len(sizes) > 1:
         raise ReaderError(f"{where}: spectra of different numbers of analytes ({sorted(sizes)}); read them apart.")
+    names = {tuple(r.analytes) if r.analytes else None for r in recordings if r.traces}
+    if len(names) > 1:
+        raise ReaderError(f"{where}: the files differ in their analytes ({listing(map(str, names))}); read them apart.")
+
+
+def _require_one_condition(found: Found, where: str) -> None:
+    """Refuse standards of one concentration that differ in something else by design, such as pH."""
+    for name in dict.fromkeys(key for _, trace in found for key in trace.conditions):
+        by_level: dict[tuple[float, ...], set[float]] = {}
+        for _, trace in found:
+            by_level.setdefault(trace.concentration or (), set()).add(trace.conditions.get(name, float("nan")))
+        values = sorted({value for group in by_level.values() for value in group})
+        if len(values) <= len(found) / 2 and any(len(group) > 1 for group in by_level.values()):
+            shown = ", ".join(f"{value:g}" for value in values[:6]) + (" …" if len(values) > 6 else "")
+            raise ReaderError(
+                f"{where}: standards of one concentration differ in '{name}' ({shown}); keep one value, such "
+                f"as --select '{name}={values[len(values) // 2]:g}', or make it an analyte too (--column {name})."
+            )
 
 
 def _common(recordings: Sequence[Recording], attribute: str, where: str) -> str:
@@ -141,9 +161,3 @@ def _with_unit(data: SpectralDataset, unit: str | None, where: str) -> SpectralD
             f"{where}: concentrations are in {data.concentration_unit}, not in {unit}; leave the unit out, or convert."
         )
     return data.with_metadata(concentration_unit=unit)
-
-
-def _listed(names: Iterable[str], limit: int = 12) -> str:
-    quoted = [f"'{shorten(name, 60)}'" for name in names]
-    more = len(quoted) - limit
-    return ", ".join(quoted[:limit]) + (f" and {more} more" if more > 0 else "")

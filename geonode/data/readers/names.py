@@ -36,6 +36,18 @@ def concentration_in(name: str) -> tuple[Decimal, str, str] | None:
     return value, _SPELLINGS[match.group(2)], name[: match.start()].rstrip(" _-")
 
 
+_UNIT_ALONE = re.compile(
+    r"(?<![A-Za-z])("
+    + "|".join(re.escape(unit) for unit in sorted(_SPELLINGS, key=len, reverse=True))
+    + r")(?![A-Za-z/])"
+)
+
+
+def units_in(remark: str) -> list[str]:
+    """Units of concentration that a remark mentions, such as ``mM`` of ``concentrations of the samples mM``."""
+    return [_SPELLINGS[unit] for unit in _UNIT_ALONE.findall(remark)]
+
+
 def set_concentrations_from_names(recording: Recording, where: str) -> None:
     """Fill in concentration, series and unit of every trace whose name holds a concentration.
 

@@ -52,5 +52,6 @@ def read(path: Path) -> Recording:
         signal=data.signal,
         signal_unit=data.signal_unit,
         notes=list(data.notes),
+        repairs=False,
         dataset=data,
     )

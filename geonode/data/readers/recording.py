@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,10 @@ class Trace:
         series: name of the series it belongs to, where a file may hold several.
         group: label of its replicate group, if the file has one.
         masked: ``[w]``, True where the value is unusable; None if nothing is.
+        unknown: the file says that the concentration is not known: no standard.
+        attributes: what else is known of the sample, by name, such as ``{"pH": "7.4"}``; selections may use it.
+        conditions: those attributes that are numbers and may matter as much as the concentration.
+        keys: names under which a table of concentrations may list it, such as a well or a file name.
     """
 
     name: str
@@ -35,6 +40,10 @@ class Trace:
     series: str = ""
     group: str | None = None
     masked: np.ndarray | None = None
+    unknown: bool = False
+    attributes: dict[str, str] = field(default_factory=dict)
+    conditions: dict[str, float] = field(default_factory=dict)
+    keys: tuple[str, ...] = ()
 
 
 @dataclass
@@ -46,6 +55,9 @@ class Recording:
         traces: the spectra, in the file's order.
         concentrations_from: where the concentrations were found; empty if nowhere.
         notes: what was dropped, masked, averaged or assumed.
+        mask_reasons: how many values were masked by the reader, by reason.
+        repairs: True where an instrument wrote the file, so that its quirks are repaired and noted; False where a
+            person did, who is told of them instead.
         dataset: the file as a whole, where it holds a complete data set.
     """
 
@@ -59,6 +71,8 @@ class Recording:
     signal: str = "absorbance"
     signal_unit: str = ""
     notes: list[str] = field(default_factory=list)
+    mask_reasons: Counter[str] = field(default_factory=Counter)
+    repairs: bool = True
     dataset: SpectralDataset | None = None
 
     def fail(self, what: str) -> ReaderError:

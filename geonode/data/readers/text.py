@@ -9,7 +9,7 @@ from pathlib import Path
 from geonode.errors import ReaderError
 
 # More than any spectrometer writes as text; beyond it a file is a mistake, and memory stays bounded.
-MAX_BYTES = 64 * 2**20
+MAX_BYTES = 32 * 2**20
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b")) + b"\x7f"

@@ -46,7 +46,7 @@ def read(path: Path) -> Recording:
             row of the wrong length, a cell that is no number.
     """
     rows = text.rows_of(text.read_text(path), ",", path)
-    recording = Recording(path, FORMAT, [], concentrations_from="the column headers", signal="signal")
+    recording = Recording(path, FORMAT, [], concentrations_from="the column headers", signal="signal", repairs=False)
     header = rows[0]
     while header and not header[-1]:
         header.pop()

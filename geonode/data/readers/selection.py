@@ -1,0 +1,58 @@
+"""Which spectra of a file are meant: ``DMSA``, ``H148G & pH=7.4``, ``anisaldehyde, solvent_ethanol``."""
+
+from __future__ import annotations
+
+import re
+
+from geonode.data.readers.concentrations import listing
+from geonode.data.readers.recording import Recording, Trace
+from geonode.errors import ReaderError
+
+Found = list[tuple[Recording, Trace]]
+
+
+def select_traces(found: Found, select: str | None, where: str) -> Found:
+    """The traces that a selection means.
+
+    ``select`` is a part of the name or series (upper and lower case alike), or ``column=value`` of what the file or a
+    table of concentrations says of the sample. ``&`` joins conditions that all must hold, a comma those of which one
+    must. A name that itself holds such a sign is found as it stands.
+
+    Raises:
+        ReaderError: nothing is selected.
+    """
+    if select is None:
+        return found
+    chosen = [(r, t) for r, t in found if select.casefold() in t.name.casefold()]
+    if chosen:
+        return chosen
+    wanted = alternatives(select)
+    chosen = [(r, t) for r, t in found if any(all(_matches(t, term) for term in terms) for terms in wanted)]
+    if not chosen:
+        columns = sorted({name for _, trace in found for name in trace.attributes})
+        by = f"; columns to select by, as column=value, are {listing(columns)}" if columns else ""
+        raise ReaderError(
+            f"{where}: no spectrum is named like '{select}'; there are {listing(t.name for _, t in found)}{by}."
+        )
+    return chosen
+
+
+def alternatives(select: str) -> list[list[str]]:
+    """Terms of each alternative."""
+    parts = [[term.strip() for term in part.split("&") if term.strip()] for part in select.split(",")]
+    return [terms for terms in parts if terms]
+
+
+def _matches(trace: Trace, term: str) -> bool:
+    column, sign, value = term.partition("=")
+    if sign:
+        for name, cell in trace.attributes.items():
+            if name.casefold() == column.strip().casefold():
+                return cell.casefold() == value.strip().casefold() or _same_number(cell, value)
+        return False
+    return term.casefold() in trace.name.casefold() or term.casefold() in trace.series.casefold()
+
+
+def _same_number(a: str, b: str) -> bool:
+    number = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*")
+    return bool(number.fullmatch(a) and number.fullmatch(b)) and float(a) == float(b)
