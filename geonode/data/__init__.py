@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from geonode.data.dataset import SpectralDataset
 from geonode.data.pairs import PairSampler, all_pairs, continuous_concentrations, decode_pairs, keyed_generator
-from geonode.data.readers import load_standards
+from geonode.data.readers import Inspection, inspect_file, load_standards
 from geonode.data.simulate import AssayParameters, SimulatedAssay, simulate_assay
 
 __all__ = [
     "AssayParameters",
+    "Inspection",
     "PairSampler",
     "SimulatedAssay",
     "SpectralDataset",
     "all_pairs",
     "continuous_concentrations",
     "decode_pairs",
+    "inspect_file",
     "keyed_generator",
     "load_standards",
     "simulate_assay",

@@ -32,10 +32,21 @@ from geonode.data.readers import (
 from geonode.data.readers.assemble import assemble
 from geonode.data.readers.clean import clean
 from geonode.data.readers.concentrations import ConcentrationTable, apply_mapping, apply_table, read_table
+from geonode.data.readers.inspection import Inspection, inspect_file
 from geonode.data.readers.recording import Recording, Trace
 from geonode.errors import InputError, ReaderError
 
-__all__ = ["READERS", "Recording", "Trace", "load_standards", "read_file", "recognise", "record"]
+__all__ = [
+    "READERS",
+    "Inspection",
+    "Recording",
+    "Trace",
+    "inspect_file",
+    "load_standards",
+    "read_file",
+    "recognise",
+    "record",
+]
 
 # In this order: the more particular first.
 READERS: tuple[ModuleType, ...] = (

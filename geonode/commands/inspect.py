@@ -1,0 +1,45 @@
+"""`geonode inspect`: what a file is, before anything is made of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from geonode.commands.common import Select
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+
+    @app.command()
+    def inspect(
+        file: Annotated[Path, typer.Argument(help="A file of spectra, as an instrument wrote it or as CSV.")],
+        concentrations: Annotated[
+            Path | None, typer.Option("--concentrations", help="Table of concentrations, where the file has none.")
+        ] = None,
+        column: Annotated[
+            list[str] | None, typer.Option("--column", help="Column of that table; once more for each further analyte.")
+        ] = None,
+        select: Select = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
+    ) -> None:
+        """Say what a file is, how many spectra it holds, which concentrations were found and where.
+
+        Also lists what was dropped, masked, averaged or assumed, and what it lacks to be a set of standards.
+
+        Examples:
+
+            geonode inspect example.csv
+
+            geonode inspect plate.csv --concentrations note.csv --column Cl --select "pH=7.4"
+        """
+        from geonode.data.readers.inspection import inspect_file
+
+        found = inspect_file(file, concentrations=concentrations, column=column or None, select=select)
+        if as_json:
+            typer.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+        else:
+            typer.echo("\n".join(found.lines()))
