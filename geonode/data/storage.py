@@ -107,9 +107,12 @@ def load(path: str | os.PathLike[str]) -> SpectralDataset:
     Raises:
         ReaderError: truncated, foreign, or of a version this release cannot read.
     """
+    import h5py
     import xarray as xr
 
     try:
+        with h5py.File(path, "r") as file:
+            file.attrs.get("_nc3_strict")  # where h5netcdf fails at this, it prints a traceback besides raising
         with xr.open_dataset(path, engine="h5netcdf", phony_dims="access") as stored:
             return from_xarray(stored.load())
     except InputError as error:

@@ -31,7 +31,7 @@ from geonode.data.readers import (
 )
 from geonode.data.readers.assemble import assemble
 from geonode.data.readers.clean import clean
-from geonode.data.readers.concentrations import ConcentrationTable, apply_mapping, apply_table, read_table
+from geonode.data.readers.concentrations import ConcentrationTable, NoEntryError, apply_mapping, apply_table, read_table
 from geonode.data.readers.inspection import Inspection, inspect_file
 from geonode.data.readers.recording import Recording, Trace
 from geonode.errors import InputError, ReaderError
@@ -100,9 +100,8 @@ def load_standards(
     """
     recordings = record(path, concentrations=concentrations, column=column)
     data = assemble(recordings, select=select, concentration_unit=concentration_unit)
-    data = data.without_masked()
     try:
-        return data.require_levels(3)
+        return data.without_masked().require_levels(3)
     except InputError as error:
         raise ReaderError(str(error)) from None
 
@@ -148,7 +147,7 @@ def _apply_to_all(recordings: list[Recording], apply: Callable[[Recording], None
     for recording in recordings:
         try:
             apply(recording)
-        except InputError as error:
+        except NoEntryError as error:
             errors.append(error)
             for trace in recording.traces:
                 trace.unknown, trace.concentration = True, None

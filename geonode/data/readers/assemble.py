@@ -124,8 +124,10 @@ def _require_one_condition(found: Found, where: str) -> None:
 
 
 def _common(recordings: Sequence[Recording], attribute: str, where: str) -> str:
-    """The one value of an attribute; an empty one agrees with any other."""
+    """The one value of an attribute; one that says nothing agrees with any other."""
     values = list(dict.fromkeys(v for r in recordings if (v := getattr(r, attribute))))
+    if attribute == "signal" and len(values) > 1:
+        values = [value for value in values if value != "signal"]
     if len(values) > 1:
         what = attribute.replace("_", " ")
         raise ReaderError(f"{where}: the files differ in {what} ({', '.join(values)}); convert them to one first.")

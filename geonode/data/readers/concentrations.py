@@ -14,11 +14,15 @@ from pathlib import Path
 
 from geonode.data.readers import names, table, text
 from geonode.data.readers.recording import Recording, Trace
-from geonode.errors import InputError, ReaderError
+from geonode.errors import ReaderError
 
 _UNKNOWN = re.compile(r"(nan|n/?a|unknown|\?|-*)", re.I)
 _CONCENTRATION = re.compile(r"conc", re.I)
 _WELL = re.compile(r"([A-Za-z]{1,2})0*(\d{1,3})")
+
+
+class NoEntryError(ReaderError):
+    """A table or a mapping that lists none of a file's spectra."""
 
 
 @dataclass
@@ -71,7 +75,7 @@ def read_table(path: Path) -> ConcentrationTable:
     remarks = [line.lstrip("# \t") for line in lines if line.lstrip().startswith("#")]
     body = [line for line in lines if not line.lstrip().startswith("#")]
     dialect = _dialect_of([*remarks, *body])
-    if dialect is None:
+    if dialect is None or not body:
         raise ReaderError(f"{path}: not a table of concentrations; write a CSV with a header and one sample a row.")
     if len(body) == 1 and remarks:
         return _read_two_lines(path, remarks, dialect.split(body[0]), dialect)
@@ -133,9 +137,10 @@ def apply_table(recording: Recording, found: ConcentrationTable, column: str | S
             one of numbers.
 
     Raises:
-        ReaderError: no column names the samples, no such column, several that may be meant, a sample listed twice.
+        NoEntryError: no column names the samples.
+        ReaderError: no such column, several that may be meant, a cell that is no number.
     """
-    key, rows = _match_rows(recording.traces, found)
+    key, rows = _match_rows(recording.traces, found, column)
     columns = _concentration_columns(found, key, column)
     listed = [row for row in rows if row is not None]
     others = [c for c in found.header if c != key and c not in columns]
@@ -167,10 +172,15 @@ def apply_table(recording: Recording, found: ConcentrationTable, column: str | S
         recording.concentration_unit = units[0] if len(set(units)) == 1 else ", ".join(u or "1" for u in units)
 
 
-def _match_rows(traces: Sequence[Trace], found: ConcentrationTable) -> tuple[str, list[int | None]]:
+def _match_rows(
+    traces: Sequence[Trace], found: ConcentrationTable, wanted: str | Sequence[str] | None
+) -> tuple[str, list[int | None]]:
     """The column that names the samples, and each trace's row by it (None where it has none)."""
     best: tuple[int, str, list[int | None]] = (0, "", [])
+    taken = {wanted} if isinstance(wanted, str) else set(wanted or ())
     for column in found.header:
+        if column in taken or _CONCENTRATION.search(column):
+            continue  # values, which may look like the numbers of samples
         index: dict[str, int] = {}
         twice = ""
         for i, row in enumerate(found.rows):
@@ -185,9 +195,9 @@ def _match_rows(traces: Sequence[Trace], found: ConcentrationTable) -> tuple[str
             best = (matched, column, rows)
     if not best[0]:
         sample = traces[0]
-        raise found.fail(
-            f"no column with a distinct entry for each sample names the spectra; have one with their names, such as "
-            f"'{text.shorten(sample.keys[0] if sample.keys else sample.name)}'."
+        raise NoEntryError(
+            f"{found.path}: no column with a distinct entry for each sample names the spectra; have one with their "
+            f"names, such as '{text.shorten(sample.keys[0] if sample.keys else sample.name)}'."
         )
     return best[1], best[2]
 
@@ -234,7 +244,7 @@ def apply_mapping(recording: Recording, values: Mapping[str, float | Sequence[fl
     """Set concentrations from a mapping of names (of spectra, wells or files) to values, in place.
 
     Raises:
-        InputError: no name of the mapping is that of a spectrum.
+        NoEntryError: no name of the mapping is that of a spectrum.
     """
     index = {normalise(str(key)): value for key, value in values.items()}
     matched = 0
@@ -248,7 +258,7 @@ def apply_mapping(recording: Recording, values: Mapping[str, float | Sequence[fl
         trace.concentration = tuple(float(v) for v in point)
     if not matched:
         there = listing(trace.name for trace in recording.traces)
-        raise InputError(f"{recording.path}: none of the concentrations names a spectrum; there are {there}.")
+        raise NoEntryError(f"{recording.path}: none of the concentrations names a spectrum; there are {there}.")
     recording.concentrations_from = "the concentrations given"
 
 

@@ -93,6 +93,8 @@ def _find_table(lines: list[str], recording: Recording) -> _Table:
         raise recording.fail("no table of at least two rows of numbers; export the spectra as a table.")
     width = Counter(len(rows[k][1]) for k in mine).most_common(1)[0][0]
     first, last = mine[0], mine[-1]
+    if labels and _axis([dialect.number(cell) for cell in rows[first][1][labels:]]) is not None:
+        first += 1  # names before numbers in every row: the wavelengths head them
     below = len(rows) - last - 1
     if below:
         recording.notes.append(

@@ -115,8 +115,16 @@ def _merge(recording: Recording, part: Recording, name: str) -> None:
     """Units and notes of one file into those of the list; units that contradict are refused."""
     for attribute in ("wavelength_unit", "signal", "signal_unit"):
         mine, theirs = getattr(recording, attribute), getattr(part, attribute)
-        if recording.traces and mine != theirs:
+        if attribute.startswith("signal") and part.signal == "signal" and recording.traces:
+            continue  # a file that does not say what was measured agrees with any other
+        if (
+            recording.traces
+            and mine != theirs
+            and not (attribute.startswith("signal") and recording.signal == "signal")
+        ):
             what = attribute.replace("_", " ")
             raise recording.fail(f"'{name}' differs from the files before it in {what} ({theirs} and {mine}).")
-        setattr(recording, attribute, theirs)
+    if not recording.traces or recording.signal == "signal":
+        recording.signal, recording.signal_unit = part.signal, part.signal_unit
+    recording.wavelength_unit = part.wavelength_unit
     recording.notes += [note for note in part.notes if note not in recording.notes]

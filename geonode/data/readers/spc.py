@@ -104,7 +104,7 @@ class _Reader:
         self.at = _HEADER
 
     def take(self, kind: str, count: int) -> np.ndarray:
-        """``count`` values of a numpy kind such as ``f4``."""
+        """``count`` values of a numpy kind such as ``f4``, as float64."""
         dtype = np.dtype(self.order + kind)
         if count < 1 or count * dtype.itemsize > len(self.data) - self.at:
             raise self.recording.fail(
@@ -113,14 +113,15 @@ class _Reader:
             )
         values = np.frombuffer(self.data, dtype, count, self.at)
         self.at += count * dtype.itemsize
-        return values
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            return values.astype(np.float64)
 
     def ordinates(self, exponent: int, count: int) -> np.ndarray:
         """Y: floats where the exponent is −128, else integers of 32 or 16 bits, times 2 to the exponent."""
         if exponent == -128:
-            return self.take("f4", count).astype(np.float64)
+            return self.take("f4", count)
         bits = 16 if self.flags & _Y16 else 32
-        return np.ldexp(self.take(f"i{bits // 8}", count).astype(np.float64), exponent - bits)
+        return np.ldexp(self.take(f"i{bits // 8}", count), exponent - bits)
 
     def subheader(self) -> tuple[int, int]:
         """(exponent, points) of the trace that begins here."""
@@ -133,7 +134,7 @@ class _Reader:
 
     def traces_with_one_x(self, traces: int, count: int, first: float, last: float):
         if self.flags & _X_VALUES:
-            x = self.take("f4", count).astype(np.float64)
+            x = self.take("f4", count)
         else:
             if not 1 <= count <= len(self.data) // 2:
                 raise self.recording.fail(f"{count} points announced in {len(self.data)} bytes; the file is damaged.")
@@ -151,6 +152,6 @@ class _Reader:
         for _ in range(traces):
             exponent, points = self.subheader()
             points = points if self.flags & _MULTI else count
-            x = self.take("f4", points).astype(np.float64)
+            x = self.take("f4", points)
             spectra.append((x, self.ordinates(exponent, points)))
         return spectra

@@ -180,7 +180,7 @@ def wavelength_unit(header: str) -> str | None:
 
 
 _SIGNALS = (
-    (re.compile(r"\b(abs|absorbance|absorption|extinction|od|a\.?u\.?)\b", re.I), "absorbance", ""),
+    (re.compile(r"(?<![a-z])(abs|absorbance|absorption|extinction|od)(?![a-z])", re.I), "absorbance", ""),
     (re.compile(r"^A$"), "absorbance", ""),
     (re.compile(r"%\s?T|T\s?%|transmi(ttance|ssion)", re.I), "transmittance", ""),
     (re.compile(r"%\s?R|R\s?%|reflect(ance|ivity)", re.I), "reflectance", ""),
