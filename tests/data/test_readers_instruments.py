@@ -9,6 +9,7 @@ import geonode
 from geonode.data import inspect_file
 from geonode.data.readers import read_file
 from geonode.errors import InputError, ReaderError
+from tests.data import readers_table
 
 # file: (format, spectra, most wavelengths, lowest, highest, unit of wavelength, signal, masked)
 RAW = {
@@ -156,3 +157,8 @@ def test_ocean_optics_wild_edges_are_noted(shared_data):
     found = inspect_file(shared_data / "raw" / "fmt_oceanoptics" / "OO_comma.txt")
     assert any("15 values between 179.37 and 185.09 nm" in note for note in found.notes)
     assert any("tabs, decimal comma" in note for note in found.notes)
+
+
+def test_the_table_in_the_documentation_is_what_the_readers_say(shared_data):
+    _, written, _ = readers_table.split(readers_table.DOCUMENT.read_text(encoding="utf-8"))
+    assert written == readers_table.make(shared_data / "raw"), "run python -m tests.data.readers_table"

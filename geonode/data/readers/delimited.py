@@ -80,7 +80,8 @@ def _find_table(lines: list[str], recording: Recording) -> _Table:
     dialect = table.detect_dialect(lines)
     if dialect is None:
         raise recording.fail("no rows of numbers; export the spectra as a table, with one wavelength a row.")
-    rows = [(i, _strip(dialect.split(line))) for i, line in enumerate(lines, start=1) if line.strip()]
+    numbered = ((i, _strip(dialect.split(line))) for i, line in enumerate(lines, start=1))
+    rows = [(i, cells) for i, cells in numbered if any(cells)]
     shapes = [
         (table.leading_labels(cells, dialect), len(cells)) if _is_data(cells, dialect) else None for _, cells in rows
     ]
