@@ -26,8 +26,8 @@ LAYERS = [
     {"calibration"},
     {"training"},
     {"validation"},
-    {"model"},
-    {"export", "bench", "plotting", "cli", "__main__"},
+    {"bundle", "model"},
+    {"export", "bench", "plotting", "commands", "cli", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
