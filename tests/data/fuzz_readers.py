@@ -24,6 +24,7 @@ from pathlib import Path
 
 import geonode
 from geonode.data import SpectralDataset, inspect_file
+from geonode.data.readers import foreign
 from geonode.errors import ReaderError
 from tests.conftest import shared_data_path
 from tests.data import samples
@@ -127,7 +128,8 @@ MUTATIONS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 
 def mutate(seeds: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
     """(what was done, the file): one to three mutations of a seed, now and then spliced with another."""
-    name = rng.choice(list(seeds))
+    # Formats that take a process each are drawn less often.
+    name = rng.choices(list(seeds), weights=[0.2 if name in ("opus", "wdf") else 1.0 for name in seeds])[0]
     data, done = seeds[name], [name]
     if rng.random() < 0.1:
         other = rng.choice(list(seeds))
@@ -194,6 +196,7 @@ def run(cases: int, seed: int, failures: Path | None = None, report: bool = Fals
     """So many cases; the outcomes by kind. A finding is written to ``failures`` and counted, or raised if None."""
     rng = random.Random(seed)
     seeds = load_seeds()
+    foreign.SECONDS = min(foreign.SECONDS, 3)  # a damaged file may keep such a parser for ever
     outcomes: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -218,6 +218,52 @@ def spc_own_x() -> bytes:
     return spc(own_x=True, integers=True)
 
 
+# --- formats of other people's parsers --------------------------------------------------------------------------------
+
+
+def wdf() -> bytes:
+    """Header, abscissae and spectra of a Renishaw file."""
+    n = len(WAVELENGTHS)
+    head = struct.pack(
+        "<IIQQ16s12x IIIQQI III24s4H IIQQI f48x32s160s 48x32x32x",
+        *(0x31464457, 1, 512, 0, b"\1" * 16, 1, 0, n, len(LEVELS), len(LEVELS), 1, 1, n, 0, b"WiRE", 5, 0, 0, 0),
+        *(0, 1, 0, 0, 6, 532.0, b"user", b"A series"),
+    )
+    axis = struct.pack("<IIQII", 0x54534C58, 0, 16 + 8 + 4 * n, 1, 3) + WAVELENGTHS.astype("<f4").tobytes()
+    values = np.array([spectrum(c) for c in LEVELS], dtype="<f4").tobytes()
+    return head + struct.pack("<IIQ", 0x41544144, 0, 16 + len(values)) + values + axis
+
+
+def opus() -> bytes:
+    """Directory, sample parameters, absorbance and its status block of a Bruker file."""
+    n = len(WAVELENGTHS)
+
+    def parameter(key: str, value) -> bytes:
+        if isinstance(value, str):
+            raw = value.encode() + b"\0" * (2 - len(value) % 2)
+            return struct.pack("<3sx2h", key.encode(), 2, len(raw) // 2) + raw
+        if isinstance(value, int):
+            return struct.pack("<3sx2hi", key.encode(), 0, 2, value)
+        return struct.pack("<3sx2hd", key.encode(), 1, 4, value)
+
+    y = spectrum(5.0).astype("<f4")
+    status = {"DPF": 1, "NPT": n, "FXV": 4000.0, "LXV": 4000.0 - 4 * (n - 1), "CSF": 1.0, "MXY": float(y.max())}
+    blocks = [
+        (0, 0, 0, 4, 0, 0, y.tobytes()),
+        (0, 0, 1, 4, 0, 0, b"".join(parameter(k, v) for k, v in {**status, "DXU": "WN"}.items()) + b"END\0" + bytes(4)),
+        (0, 0, 10, 0, 0, 0, parameter("SNM", "A 5 mM") + b"END\0" + bytes(4)),
+    ]
+    start = 24 + 12 * len(blocks)
+    directory, body = b"", b""
+    for *kind, raw in blocks:
+        raw += bytes(-len(raw) % 4)
+        shifts = (0, 2, 4, 10, 17, 19)
+        code = sum(part << shift for part, shift in zip(kind, shifts, strict=True))
+        directory += struct.pack("<3i", code, len(raw) // 4, start + len(body))
+        body += raw
+    return b"\n\n\xfe\xfe" + struct.pack("<d3i", 1.0, 24, len(blocks), len(blocks)) + directory + body
+
+
 def netcdf() -> bytes:
     from geonode.data import SpectralDataset
 
@@ -230,5 +276,5 @@ def netcdf() -> bytes:
 
 MAKERS = (
     *(tidy, cary, clariostar, enspire, peds, shimadzu, nanodrop, ocean, delimited, pairs, samples_in_rows, note),
-    *(file_list, jcamp, jcamp_squeezed, spc, spc_own_x, netcdf),
+    *(file_list, jcamp, jcamp_squeezed, spc, spc_own_x, netcdf, opus, wdf),
 )

@@ -24,10 +24,12 @@ from geonode.data.readers import (
     netcdf,
     ocean,
     ole2,
+    opus,
     peds,
     shimadzu,
     spc,
     tidy,
+    wdf,
 )
 from geonode.data.readers.assemble import assemble
 from geonode.data.readers.clean import clean
@@ -52,6 +54,8 @@ __all__ = [
 READERS: tuple[ModuleType, ...] = (
     netcdf,
     ole2,
+    opus,
+    wdf,
     spc,
     jcamp,
     peds,
