@@ -23,7 +23,7 @@ from geonode.geodesic.chebyshev import (
 )
 from geonode.geodesic.ivp import allowed_residual, check_problem, default_tolerance, inside_transform, status_of
 from geonode.geodesic.solution import GeodesicSolution, Status
-from geonode.metric.base import Chart, Metric, drop_unit_axis
+from geonode.metric.base import Chart, Metric
 
 __all__ = ["arc_length_geodesic", "chebyshev_nodes", "integration_matrix"]
 
@@ -74,9 +74,8 @@ def arc_length_geodesic(
         )
     if nodes < 8:
         raise InputError(f"nodes must be at least 8, got {nodes}.")
-    check_problem(metric, wavelength, start=start, end=end)
-    unit, (start, end) = drop_unit_axis(metric, wavelength, start, end)
-    tolerance = default_tolerance(metric, start.dtype) if tolerance is None else tolerance
+    unit, (start, end) = check_problem(metric, wavelength, start=start, end=end)
+    tolerance = default_tolerance(metric, start.dtype, start.device.type) if tolerance is None else tolerance
     problems = _Problems(metric, start, end, wavelength, shared)
     error = _probe(problems, nodes, tolerance, start.dtype)
     good = error.status == Status.CONVERGED
@@ -155,7 +154,7 @@ def _layout(metric: Metric, batch: torch.Size, wavelength: Tensor | None, shared
     if wavelength is None:
         axes = tuple(range(first, len(batch))) if shared else ()
         return _Layout(batch, axes, None)
-    padded = wavelength.reshape(*([1] * (len(batch) - wavelength.ndim)), *wavelength.shape)
+    padded = wavelength.reshape([1] * (len(batch) - wavelength.ndim) + list(wavelength.shape))
     constant = not (wavelength.requires_grad or inside_transform(wavelength))
     if constant and shared:  # an expanded axis holds one value
         for axis, stride in enumerate(padded.stride()):

@@ -31,9 +31,9 @@ from geonode.geodesic.ivp import (
     stepper,
 )
 from geonode.geodesic.solution import GeodesicSolution, HermitePath, Status
-from geonode.metric.base import Metric, drop_unit_axis, small_inverse
+from geonode.metric.base import Metric, small_inverse
 
-_STAGE_STEPS = 2  # Newton steps at every stage before the last: enough to stay in its basin
+_STAGE_STEPS = 3  # Newton steps at every stage before the last: enough to stay in the basin of the next
 _CHORD_NODES = 17
 
 
@@ -70,7 +70,7 @@ def shoot(
         metric: a ``Metric``.
         start, end: [...] (D = 1; [..., 1] also accepted beside a wavelength [...]) or [..., D]; user units.
         wavelength: [...], broadcast; None for metrics that use none.
-        newton_steps: Newton iterations on the full target; earlier stages take two each.
+        newton_steps: Newton iterations on the full target; earlier stages take three each.
         ode_steps: steps of the integrator over t ∈ [0, 1]; RK4 errs by O(ode_steps⁻⁴).
         stages: targets on the chord from start to end, the last being the end itself; 8–16 for far targets.
         tolerance: largest residual, relative to |end − start|, that counts as converged; None for 1e-9 in float64
@@ -89,18 +89,18 @@ def shoot(
         InputError: arguments that do not fit together, unknown names, or counts below one.
         SolverError: a problem failed and ``throw`` is set.
     """
-    check_problem(metric, wavelength, start=start, end=end)
+    unit, (start, end) = check_problem(metric, wavelength, start=start, end=end)
     for name, count in (("newton_steps", newton_steps), ("ode_steps", ode_steps), ("stages", stages)):
         if count < 1:
             raise InputError(f"{name} must be at least 1, got {count}.")
-    unit, (start, end) = drop_unit_axis(metric, wavelength, start, end)
     flow = Flow(metric, make_rule(christoffel, metric), stepper(method), ode_steps)
-    tolerance = default_tolerance(metric, start.dtype) if tolerance is None else tolerance
+    tolerance = default_tolerance(metric, start.dtype, start.device.type) if tolerance is None else tolerance
     start, end = _expand(metric, wavelength, start, end)
 
     finite, _ = sound(metric, wavelength, start, end)
     valid = metric.in_domain(start) & metric.in_domain(end)
     first = _problem(metric, finite & valid, start, end, wavelength)
+    finite = finite & _metric_is_finite(metric, *first)
     found = _solve(flow, *(None if x is None else x.detach() for x in first), newton_steps, stages, tolerance)
     allowed = allowed_residual(metric, start, end, tolerance)
     status = status_of(
@@ -137,6 +137,12 @@ def _problem(
     harmless = metric.reference(start)
     wl = None if wavelength is None else torch.where(good, wavelength, torch.zeros_like(wavelength))
     return choose(metric, good, start, harmless), choose(metric, good, end, harmless), wl
+
+
+@torch.no_grad()
+def _metric_is_finite(metric: Metric, start: Tensor, end: Tensor, wavelength: Tensor | None) -> Tensor:
+    energies = [metric.energy(point, torch.ones_like(point), wavelength) for point in (start, end)]
+    return torch.isfinite(energies[0]) & torch.isfinite(energies[1])
 
 
 def _per_problem(metric: Metric, x: Tensor) -> Tensor:
