@@ -15,7 +15,7 @@ from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
 from geonode.christoffel import ChristoffelRule, make_rule, matmul
-from geonode.errors import InputError
+from geonode.errors import InputError, SolverError
 from geonode.geodesic.solution import GeodesicSolution, HermitePath, Status
 from geonode.metric.base import Metric, drop_unit_axis
 
@@ -245,6 +245,7 @@ def exponential_map(
     method: str = "rk4",
     christoffel: str | ChristoffelRule = "exact",
     jacobian: bool = False,
+    drift_tolerance: float = 0.05,
     rtol: float = 1e-10,
     atol: float = 1e-12,
     throw: bool = False,
@@ -260,6 +261,7 @@ def exponential_map(
             ``rtol`` and ``atol`` (a check: not differentiable under torch.func).
         christoffel: a rule or its name, see ``geonode.christoffel``.
         jacobian: also return ∂c(1)/∂ċ(0), the Jacobi fields at t = 1 (fixed-step methods).
+        drift_tolerance: a path along which g(ċ, ċ) changes by more, relatively, is reported as MAX_ITERATIONS.
         throw: raise SolverError instead of returning a failure.
 
     Returns:
@@ -268,7 +270,7 @@ def exponential_map(
 
     Raises:
         InputError: arguments that do not fit together, an unknown method, or fewer than one step.
-        SolverError: a path failed and ``throw`` is set.
+        SolverError: a path failed and ``throw`` is set, or an adaptive method cannot meet ``rtol`` and ``atol``.
     """
     unit, (start, velocity) = check_problem(metric, wavelength, start=start, velocity=velocity)
     if steps < 1:
@@ -281,21 +283,18 @@ def exponential_map(
     full = batch if metric.dim == 1 else (*batch, metric.dim)
     start, velocity = start.expand(full), velocity.expand(full)
 
-    def follow(c: Tensor, v: Tensor, wl: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        if method in ADAPTIVE:
-            return _adaptive(flow, c, v, wl, method, rtol, atol)
-        path: list[tuple[Tensor, Tensor]] = []
-        _, _, inside = flow(c, v, wl, path)
-        return torch.stack([c for c, _ in path]), torch.stack([v for _, v in path]), inside
-
-    status = _outcome(flow, start, velocity, wavelength, follow)
+    status = _outcome(flow, start, velocity, wavelength)
     good = status == Status.CONVERGED
     # Failed problems are replaced at their input: masking their output would leave NaN in every weight's gradient.
-    c = choose(metric, good, start, metric.reference(start))
-    v = choose(metric, good, velocity, torch.zeros_like(velocity))
-    wl = None if wavelength is None else torch.where(good, wavelength, torch.zeros_like(wavelength))
-    positions, velocities, _ = follow(c, v, wl)
+    c, v, wl = _replaced(metric, good, start, velocity, wavelength)
+    if method in ADAPTIVE:
+        positions, velocities = _adaptive(flow, c, v, wl, method, rtol, atol)
+    else:
+        path: list[tuple[Tensor, Tensor]] = []
+        flow(c, v, wl, path)
+        positions, velocities = torch.stack([c for c, _ in path]), torch.stack([v for _, v in path])
     drift = relative_drift(metric, wl, (c, v), list(zip(positions[1:], velocities[1:], strict=True)))
+    status = torch.where(good & (drift > drift_tolerance), int(Status.MAX_ITERATIONS), status)
     tensor = flow.with_jacobian(c, v, wl)[3] if jacobian else None
     nan = torch.full((), torch.nan, dtype=start.dtype, device=start.device)
     positions, velocities = choose(metric, good, positions, nan), choose(metric, good, velocities, nan)
@@ -319,12 +318,21 @@ def exponential_map(
     return solution.throw() if throw else solution
 
 
+def _replaced(
+    metric: Metric, good: Tensor, start: Tensor, velocity: Tensor, wavelength: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The problems, with one that rests at a harmless point in place of each that is not good."""
+    wl = None if wavelength is None else torch.where(good, wavelength, torch.zeros_like(wavelength))
+    still = choose(metric, good, velocity, torch.zeros_like(velocity))
+    return choose(metric, good, start, metric.reference(start)), still, wl
+
+
 @torch.no_grad()
-def _outcome(flow: Flow, start: Tensor, velocity: Tensor, wavelength: Tensor | None, follow) -> Tensor:
-    """Status of every problem from a first pass without a graph."""
+def _outcome(flow: Flow, start: Tensor, velocity: Tensor, wavelength: Tensor | None) -> Tensor:
+    """Status of every problem from a first pass in fixed steps, without a graph."""
     finite, inside = sound(flow.metric, wavelength, start, velocity)
-    positions, velocities, stayed = follow(start.detach(), velocity.detach(), wavelength)
-    last = torch.isfinite(positions[-1]) & torch.isfinite(velocities[-1])
+    end, end_velocity, stayed = flow(*_replaced(flow.metric, finite & inside, start, velocity, wavelength))
+    last = torch.isfinite(end) & torch.isfinite(end_velocity)
     return status_of(finite, inside & stayed, last if flow.metric.dim == 1 else last.all(-1))
 
 
@@ -340,7 +348,7 @@ def status_of(finite: Tensor, inside: Tensor, solved: Tensor, reached: Tensor | 
 
 def _adaptive(
     flow: Flow, c: Tensor, v: Tensor, wavelength: Tensor | None, method: str, rtol: float, atol: float
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:
     """States at the fixed-step times from torchdiffeq's adaptive solver; one step size for the whole batch."""
     from torchdiffeq import odeint
 
@@ -348,6 +356,8 @@ def _adaptive(
         return state[1], flow.rule.acceleration(flow.metric, state[0], state[1], wavelength)
 
     times = torch.linspace(0.0, 1.0, flow.steps + 1, dtype=c.dtype, device=c.device)
-    positions, velocities = odeint(field, (c, v), times, rtol=rtol, atol=atol, method=method)
-    inside = flow.metric.in_domain(positions).all(0)
-    return positions, velocities, inside
+    try:
+        positions, velocities = odeint(field, (c, v), times, rtol=rtol, atol=atol, method=method)  # pyright: ignore
+    except AssertionError as error:  # its step size underflowed
+        raise SolverError(f"{method} cannot meet rtol={rtol:g}, atol={atol:g} here; use rk4 ({error}).") from None
+    return positions, velocities
