@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from geonode.data.dataset import SpectralDataset
 from geonode.data.pairs import PairSampler, all_pairs, continuous_concentrations, decode_pairs, keyed_generator
+from geonode.data.preprocessing import Preprocessing
 from geonode.data.readers import Inspection, inspect_file, load_standards
 from geonode.data.simulate import AssayParameters, SimulatedAssay, simulate_assay
 
@@ -11,6 +12,7 @@ __all__ = [
     "AssayParameters",
     "Inspection",
     "PairSampler",
+    "Preprocessing",
     "SimulatedAssay",
     "SpectralDataset",
     "all_pairs",
