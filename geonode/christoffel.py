@@ -39,13 +39,13 @@ class ChristoffelRule:
         axes = [torch.zeros_like(c) + axis for axis in torch.eye(metric.dim, dtype=c.dtype, device=c.device)]
         still = torch.zeros_like(c)
         tangents = [(axis, still) for axis in axes] + [(still, axis) for axis in axes]
-        columns = []
-        for tangent in tangents:
-            value, column = torch.func.jvp(
-                lambda x, w: self.acceleration(metric, x, w, wavelength), (c, torch.zeros_like(c) + v), tangent
-            )
-            columns.append(column)
-        return value, torch.stack(columns[: metric.dim], -1), torch.stack(columns[metric.dim :], -1)
+        point = (c, torch.zeros_like(c) + v)
+        pairs = [
+            torch.func.jvp(lambda x, w: self.acceleration(metric, x, w, wavelength), point, tangent)[:2]
+            for tangent in tangents
+        ]
+        by_c, by_v = ([column for _, column in part] for part in (pairs[: metric.dim], pairs[metric.dim :]))
+        return pairs[0][0], torch.stack(by_c, -1), torch.stack(by_v, -1)
 
 
 def symbols(g: Tensor, dg: Tensor, dim: int) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -89,7 +90,8 @@ class Flow:
         """End point, end velocity, and whether every step stayed in the domain; ``path`` collects the states."""
 
         def field(state: State) -> State:
-            return state[1], self.rule.acceleration(self.metric, *state, wavelength)
+            c, v = state
+            return v, self.rule.acceleration(self.metric, c, v, wavelength)
 
         (c, v), inside = self._run(field, (c, v), path)
         return c, v, inside
@@ -120,7 +122,7 @@ class Flow:
         """All steps; the flag says whether c stayed in the domain."""
         inside = self.metric.in_domain(state[0])
         if path is not None:
-            path.append(state[:2])
+            path.append((state[0], state[1]))
         rebuild = self._too_large_to_store(state[1])
         h = 1.0 / self.steps
         for _ in range(self.steps):
@@ -130,7 +132,7 @@ class Flow:
                 state = self.method.step(field, state, h)
             inside = inside & self.metric.in_domain(state[0])
             if path is not None:
-                path.append(state[:2])
+                path.append((state[0], state[1]))
         return state, inside
 
     def _too_large_to_store(self, v: Tensor) -> bool:
@@ -227,7 +229,7 @@ def choose(metric: Metric, condition: Tensor, yes: Tensor, no: Tensor) -> Tensor
 @torch.no_grad()
 def relative_drift(metric: Metric, wavelength: Tensor | None, start: tuple, states: list[tuple]) -> Tensor:
     """Largest relative change of the energy from its value at the start [...]; zero for a path that does not move."""
-    before = metric.energy(*start, wavelength)
+    before = metric.energy(start[0], start[1], wavelength)
     moving = before > 0
     drift = torch.zeros_like(before)
     for c, v in states:
@@ -331,7 +333,8 @@ def _replaced(
 def _outcome(flow: Flow, start: Tensor, velocity: Tensor, wavelength: Tensor | None) -> Tensor:
     """Status of every problem from a first pass in fixed steps, without a graph."""
     finite, inside = sound(flow.metric, wavelength, start, velocity)
-    end, end_velocity, stayed = flow(*_replaced(flow.metric, finite & inside, start, velocity, wavelength))
+    c, v, wl = _replaced(flow.metric, finite & inside, start, velocity, wavelength)
+    end, end_velocity, stayed = flow(c, v, wl)
     last = torch.isfinite(end) & torch.isfinite(end_velocity)
     return status_of(finite, inside & stayed, last if flow.metric.dim == 1 else last.all(-1))
 
@@ -357,7 +360,7 @@ def _adaptive(
 
     times = torch.linspace(0.0, 1.0, flow.steps + 1, dtype=c.dtype, device=c.device)
     try:
-        positions, velocities = odeint(field, (c, v), times, rtol=rtol, atol=atol, method=method)  # pyright: ignore
+        states: Any = odeint(field, (c, v), times, rtol=rtol, atol=atol, method=method)
     except AssertionError as error:  # its step size underflowed
         raise SolverError(f"{method} cannot meet rtol={rtol:g}, atol={atol:g} here; use rk4 ({error}).") from None
-    return positions, velocities
+    return states[0], states[1]

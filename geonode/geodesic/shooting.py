@@ -101,7 +101,7 @@ def shoot(
     valid = metric.in_domain(start) & metric.in_domain(end)
     first = _problem(metric, finite & valid, start, end, wavelength)
     finite = finite & _metric_is_finite(metric, *first)
-    found = _solve(flow, *(None if x is None else x.detach() for x in first), newton_steps, stages, tolerance)
+    found = _solve(flow, *first, newton_steps, stages, tolerance)
     allowed = allowed_residual(metric, start, end, tolerance)
     status = status_of(
         finite,
@@ -161,6 +161,8 @@ def _solve(
 ) -> _Newton:
     """Continuation in the target: every stage starts from the last one's velocity, stretched to the next target."""
     metric = flow.metric
+    a, b = a.detach(), b.detach()
+    wavelength = None if wavelength is None else wavelength.detach()
     first, fractions = _chord(metric, a, b - a, wavelength, stages)
     zero = torch.zeros_like(norm(metric, a))
     state = _Newton(torch.zeros_like(a), first, zero, zero, zero, zero.bool(), zero.long())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -54,16 +55,11 @@ class Metric(nn.Module):
         Differentiable to any order. The default carries one forward-mode tangent per coordinate.
         """
         if self.dim == 1:
-            return torch.func.jvp(lambda x: self(x, wavelength), (c,), (torch.ones_like(c),))
+            return tangent_of(lambda x: self(x, wavelength), c, torch.ones_like(c))
         self.check(c)
         axes = torch.eye(self.dim, dtype=c.dtype, device=c.device)
-        parts = []
-        value = None
-        for k in range(self.dim):
-            tangent = axes[k].expand_as(c)
-            value, derivative = torch.func.jvp(lambda x: self(x, wavelength), (c,), (tangent,))
-            parts.append(derivative)
-        return value, torch.stack(parts, dim=-3)
+        pairs = [tangent_of(lambda x: self(x, wavelength), c, axis.expand_as(c)) for axis in axes]
+        return pairs[0][0], torch.stack([derivative for _, derivative in pairs], dim=-3)
 
     def two_derivatives(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """g, ``dg[..., k, i, j]`` and ``d2g[..., l, k, i, j] = ∂_l ∂_k g_ij`` (D = 1: all [...]), for Jacobi fields.
@@ -76,10 +72,9 @@ class Metric(nn.Module):
         else:
             self.check(c)
             tangents = [torch.zeros_like(c) + axis for axis in torch.eye(self.dim, dtype=c.dtype, device=c.device)]
-        parts = []
-        for tangent in tangents:
-            (g, dg), (_, part) = torch.func.jvp(lambda x: self.value_and_derivative(x, wavelength), (c,), (tangent,))
-            parts.append(part)
+        pairs = [tangent_of(lambda x: self.value_and_derivative(x, wavelength), c, tangent) for tangent in tangents]
+        g, dg = pairs[0][0]
+        parts = [part for _, (_, part) in pairs]
         return g, dg, parts[0] if self.dim == 1 else torch.stack(parts, dim=-4)
 
     def in_domain(self, c: Tensor) -> Tensor:
@@ -105,14 +100,21 @@ class Metric(nn.Module):
             )
 
 
+def tangent_of(function: Callable[[Tensor], Any], c: Tensor, tangent: Tensor) -> tuple[Any, Any]:
+    """``function(c)`` and its derivative in the direction ``tangent``, by forward mode."""
+    value, derivative = torch.func.jvp(function, (c,), (tangent,))[:2]
+    return value, derivative
+
+
 def drop_unit_axis(metric: Metric, wavelength: Tensor | None, *points: Tensor) -> tuple[bool, tuple[Tensor, ...]]:
     """Let D = 1 points [..., 1] stand for [...], as they do for D ≥ 2, where the wavelength [...] says so.
 
     An axis is a coordinate axis only if it has size one and the wavelength has exactly the shape before it; otherwise
     ``[B, 1]`` against ``[W]`` is ordinary broadcasting. Returns whether the axis was dropped, and the points.
     """
-    unit = metric.dim == 1 and wavelength is not None
-    unit = unit and all(p.ndim == wavelength.ndim + 1 and p.shape == (*wavelength.shape, 1) for p in points)
+    if metric.dim > 1 or wavelength is None:
+        return False, points
+    unit = all(p.ndim == wavelength.ndim + 1 and p.shape == (*wavelength.shape, 1) for p in points)
     return unit, tuple(p.squeeze(-1) for p in points) if unit else points
 
 

@@ -207,6 +207,9 @@ class MetricNetwork(Metric):
         InputError: floor ≤ 0, or an unknown transform or activation.
     """
 
+    layout: Tensor
+    on_diagonal: Tensor
+
     def __init__(
         self,
         dim: int = 1,
@@ -313,11 +316,11 @@ class LogMetricNetwork(nn.Module):
             1, 1, hidden, models, True, activation=activation, seed=seed, zero_last=True
         )
 
-    def forward(self, u: Tensor, wavelength: Tensor) -> Tensor:
+    def forward(self, u: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """m [...]."""
         return self.network.evaluate(u, wavelength)[..., 0]
 
-    def value_and_derivative(self, u: Tensor, wavelength: Tensor) -> tuple[Tensor, Tensor]:
+    def value_and_derivative(self, u: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """m and ∂m/∂u, both [...]; Γ̃ = ½ ∂m/∂u."""
         value, slope = self.network.evaluate_with_derivative(u, wavelength)
         return value[..., 0], slope[0, ..., 0]

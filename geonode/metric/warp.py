@@ -116,7 +116,7 @@ class Warp:
             return _sqrt(x, order)
         if self.kind == "square":
             return _square(x, order)
-        kappa = _column((self.kappa,), x).reshape(())
+        kappa = _column((self.kappa or 1.0,), x).reshape(())
         return _held(_saturation if self.kind == "saturation" else _logarithm, x, kappa, order)
 
 
@@ -178,6 +178,11 @@ class WarpMetric(Metric):
     Raises:
         InputError: the range is empty or not finite, c₀ lies above c_min, or the number of weights is not 13.
     """
+
+    logits: Tensor
+    c0: Tensor
+    c_min: Tensor
+    c_max: Tensor
 
     def __init__(
         self,
