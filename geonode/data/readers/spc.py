@@ -1,4 +1,4 @@
-"""Thermo/Galactic SPC (1996 and later): even X, one X for all, or an X for each trace; and files that only look it.
+"""Thermo/Galactic SPC (1996 and later): even X, one X for all, or an X for each trace.
 
 After the format's specification ("Galactic Universal Data Format", SPC.H): a header of 512 bytes; X values if they are
 uneven and shared; then each trace with a header of 32 bytes, its own X if so flagged, and Y as floats or as integers
@@ -15,16 +15,16 @@ import numpy as np
 
 from geonode.data.readers import names, text
 from geonode.data.readers.recording import Recording, Trace
-from geonode.errors import ReaderError
 
 FORMAT = "Thermo/Galactic SPC"
 SUMMARY = "Thermo/Galactic SPC"
 
-_OLE2 = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _HEADER, _SUBHEADER = 512, 32
+_FLOATS = -128  # the exponent that stands for ordinates written as floats
 # Flags of the first byte.
 _Y16, _MULTI, _XY_EACH, _X_VALUES = 0x01, 0x04, 0x40, 0x80
-_X_UNITS = {1: "cm-1", 2: "µm", 3: "nm", 13: "cm-1"}
+_WAVELENGTH_UNITS = {1: "cm-1", 2: "µm", 3: "nm", 13: "cm-1"}
+_OTHER_UNITS = {4: "s", 5: "min", 6: "Hz", 7: "kHz", 8: "MHz", 9: "m/z", 10: "ppm", 11: "days", 12: "years", 14: "eV"}
 _SIGNALS = {
     1: ("interferogram", ""),
     2: ("absorbance", ""),
@@ -38,9 +38,7 @@ _SIGNALS = {
 
 
 def sniff(head: bytes) -> bool:
-    """Version byte 0x4B, 0x4C or 0x4D at offset 1 of binary content; or OLE2, which calls itself ``.spc`` too."""
-    if head.startswith(_OLE2):
-        return True
+    """Version byte 0x4B, 0x4C or 0x4D at offset 1 of binary content."""
     return len(head) > 32 and head[1] in (0x4B, 0x4C, 0x4D) and 0 in head[2:64]
 
 
@@ -48,14 +46,9 @@ def read(path: Path) -> Recording:
     """Read an SPC file.
 
     Raises:
-        ReaderError: truncated, of an older version, or an OLE2 file of another vendor.
+        ReaderError: truncated, or of the version before 1996.
     """
     data = text.read_bytes(path)
-    if data.startswith(_OLE2):
-        raise ReaderError(
-            f"{path}: an OLE2 compound file, such as Shimadzu UVProbe writes under the name .spc, and not Thermo SPC; "
-            "export it from UVProbe as text ('Save As', 'Data Print Table')."
-        )
     recording = Recording(path, FORMAT, [])
     if data[1] == 0x4D:
         raise recording.fail("SPC of the version before 1996, which is not read; save it anew in the current version.")
@@ -66,10 +59,12 @@ def read(path: Path) -> Recording:
     exponent, count = struct.unpack_from(order + "bi", data, 3)
     # struct aligns nothing with an explicit order, so the offsets are those of the specification.
     first, last, traces = struct.unpack_from(order + "ddi", data, 8)
-    recording.wavelength_unit = _X_UNITS.get(data[28], "nm")
+    recording.wavelength_unit = _WAVELENGTH_UNITS.get(data[28]) or _OTHER_UNITS.get(data[28], "nm")
     recording.signal, recording.signal_unit = _SIGNALS.get(data[29], ("signal", ""))
-    if data[28] not in _X_UNITS:
-        recording.notes.append("the file does not say that its abscissa is a wavelength; taken as nm")
+    if data[28] in _OTHER_UNITS:
+        recording.notes.append(f"the abscissa is no wavelength: the file says {recording.wavelength_unit}")
+    elif data[28] not in _WAVELENGTH_UNITS:
+        recording.notes.append("the file does not say what its abscissa is; taken as wavelengths in nm")
     traces = max(traces, 1) if flags & _MULTI else 1
     if traces > len(data) // _SUBHEADER:
         raise recording.fail(f"the header announces {traces} traces, for which the file is too short; it is truncated.")
@@ -118,7 +113,7 @@ class _Reader:
 
     def ordinates(self, exponent: int, count: int) -> np.ndarray:
         """Y: floats where the exponent is −128, else integers of 32 or 16 bits, times 2 to the exponent."""
-        if exponent == -128:
+        if exponent == _FLOATS:
             return self.take("f4", count)
         bits = 16 if self.flags & _Y16 else 32
         return np.ldexp(self.take(f"i{bits // 8}", count), exponent - bits)
@@ -130,7 +125,9 @@ class _Reader:
         exponent = struct.unpack_from("b", self.data, self.at + 1)[0]
         points = struct.unpack_from(self.order + "i", self.data, self.at + 16)[0]
         self.at += _SUBHEADER
-        return (exponent if self.flags & _MULTI else self.exponent), points
+        # Floats throughout where the main header says so, whatever stands here.
+        own = self.flags & _MULTI and self.exponent != _FLOATS
+        return (exponent if own else self.exponent), points
 
     def traces_with_one_x(self, traces: int, count: int, first: float, last: float):
         if self.flags & _X_VALUES:
