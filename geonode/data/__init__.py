@@ -6,14 +6,19 @@ from geonode.data.dataset import SpectralDataset
 from geonode.data.pairs import PairSampler, all_pairs, continuous_concentrations, decode_pairs, keyed_generator
 from geonode.data.preprocessing import Preprocessing
 from geonode.data.readers import Inspection, inspect_file, load_standards
+from geonode.data.sensor import SensorParameters, SimulatedSensor, simulate_sensor
 from geonode.data.simulate import AssayParameters, SimulatedAssay, simulate_assay
+from geonode.data.simulated import SimulatedSpectra
 
 __all__ = [
     "AssayParameters",
     "Inspection",
     "PairSampler",
     "Preprocessing",
+    "SensorParameters",
     "SimulatedAssay",
+    "SimulatedSensor",
+    "SimulatedSpectra",
     "SpectralDataset",
     "all_pairs",
     "continuous_concentrations",
@@ -22,4 +27,5 @@ __all__ = [
     "keyed_generator",
     "load_standards",
     "simulate_assay",
+    "simulate_sensor",
 ]

@@ -14,12 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from geonode.data.dataset import SpectralDataset
-from geonode.errors import InputError
+from geonode.data.simulated import SimulatedSpectra, check_counts, check_grid, check_levels, working_dtype
 
 CONCENTRATIONS = (0.0, 10.0, 20.0, 30.0, 40.0, 60.0)
 
@@ -73,32 +70,8 @@ class AssayParameters:
     tail_length: float = 24.0
 
 
-class SimulatedAssay(SpectralDataset):
-    """A `SpectralDataset` that knows its noiseless truth and keeps its tensors on the device that made them."""
-
-    def __init__(self, spectra: Any, concentrations: Any, wavelengths: Any, *, parameters: AssayParameters, **kw: Any):
-        self.parameters = parameters
-        self._device_tensors = (concentrations, spectra, wavelengths)
-        super().__init__(spectra, concentrations, wavelengths, **kw)
-
-    @property
-    def device(self) -> torch.device:
-        return self._device_tensors[1].device
-
-    def truth(self, concentrations: float | Sequence[float] | NDArray[np.float64] | torch.Tensor) -> torch.Tensor:
-        """Noiseless spectra ``[C, W]`` at any concentrations ``[C]`` (ppb, ≥ 0), on the device of the assay."""
-        dtype = self._device_tensors[1].dtype
-        if isinstance(concentrations, np.ndarray):
-            concentrations = concentrations.tolist()  # arrays of a data set are read-only, which torch warns of
-        c = torch.as_tensor(concentrations, dtype=dtype, device=self.device).reshape(-1)
-        return noiseless_spectra(c, self._device_tensors[2], self.parameters)
-
-    def tensors(
-        self, device: str | torch.device | None = None, dtype: torch.dtype | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """``(concentrations [N], spectra [N, W], wavelengths [W])``, by default as they lie on the device."""
-        concentrations, spectra, wavelengths = (t.to(device=device, dtype=dtype) for t in self._device_tensors)
-        return concentrations, spectra, wavelengths
+class SimulatedAssay(SimulatedSpectra):
+    """The simulated arsenic assay; `truth` takes concentrations in ppb, ≥ 0."""
 
 
 def simulate_assay(
@@ -130,24 +103,12 @@ def simulate_assay(
         InputError: a negative, repeated or infinite concentration or wavelength, negative noise, no replicate.
     """
     device = torch.device(device)
-    dtype = dtype or (torch.float32 if device.type == "mps" else torch.float64)
-    levels = torch.as_tensor(concentrations, dtype=dtype).reshape(-1).sort().values
-    grid = torch.arange(200.0, 801.0) if wavelengths is None else torch.as_tensor(wavelengths)
-    grid = grid.to(dtype).reshape(-1)
+    dtype = working_dtype(device, dtype)
     # Checked on the host, where the values come from: nothing is read back from the device.
-    if levels.numel() == 0 or not bool(torch.isfinite(levels).all()) or bool((levels < 0).any()):
-        raise InputError("simulate_assay: concentrations must be finite and not negative, and at least one.")
-    if bool((levels.diff() <= 0).any()):
-        raise InputError("simulate_assay: a concentration is given twice; ask for replicates instead.")
-    if (
-        grid.numel() == 0
-        or not bool(torch.isfinite(grid).all())
-        or bool((grid.diff() <= 0).any())
-        or bool(grid[0] <= 0)
-    ):
-        raise InputError("simulate_assay: wavelengths must be positive, distinct and ascending.")
-    if replicates < 1 or not 0 <= noise < float("inf"):
-        raise InputError(f"simulate_assay: replicates is {replicates} (at least 1), noise {noise} (at least 0).")
+    levels = check_levels(torch.as_tensor(concentrations, dtype=dtype), "simulate_assay")
+    grid = torch.arange(200.0, 801.0) if wavelengths is None else torch.as_tensor(wavelengths)
+    grid = check_grid(grid.to(dtype), "simulate_assay")
+    check_counts(replicates, "simulate_assay", noise=noise)
     parameters = parameters or AssayParameters()
     levels, grid = levels.to(device).repeat_interleave(replicates), grid.to(device)
     spectra = noiseless_spectra(levels, grid, parameters)
@@ -158,6 +119,7 @@ def simulate_assay(
         levels,
         grid,
         parameters=parameters,
+        model=noiseless_spectra,
         concentration_unit="ppb",
         analytes=("arsenic",),
         notes=(f"simulated: noise {noise:g}, seed {seed}, {replicates} replicate(s), on {device.type}",),

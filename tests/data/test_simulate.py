@@ -78,8 +78,8 @@ def test_the_unsorted_and_the_unusual():
         ({"wavelengths": [3, 2, 1]}, "ascending"),
         ({"wavelengths": [0, 1]}, "positive"),
         ({"replicates": 0}, "replicates is 0"),
-        ({"noise": -1}, "noise -1"),
-        ({"noise": float("nan")}, "noise nan"),
+        ({"noise": -1}, "noise is -1"),
+        ({"noise": float("nan")}, "noise is nan"),
     ],
 )
 def test_bad_arguments(arguments, message):
