@@ -199,7 +199,7 @@ def spc(order: str = "<", own_x: bool = False, integers: bool = False) -> bytes:
     flags = 0x04 | (0xC0 if own_x else 0)
     head = bytearray(512)
     version = 0x4B if order == "<" else 0x4C
-    struct.pack_into(order + "BBBbi", head, 0, flags, version, 0, -128, 0 if own_x else n)
+    struct.pack_into(order + "BBBbi", head, 0, flags, version, 0, 0 if integers else -128, 0 if own_x else n)
     struct.pack_into(order + "ddi", head, 8, WAVELENGTHS[0], WAVELENGTHS[-1], len(LEVELS))
     head[28], head[29] = 3, 2
     head[88:97] = b"A comment"
