@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from geonode.data.dataset import SpectralDataset
+from geonode.data.nanoparticles import (
+    InstrumentParameters,
+    NanoparticleParameters,
+    SimulatedNanoparticles,
+    simulate_nanoparticles,
+)
 from geonode.data.pairs import PairSampler, all_pairs, continuous_concentrations, decode_pairs, keyed_generator
 from geonode.data.preprocessing import Preprocessing
 from geonode.data.readers import Inspection, inspect_file, load_standards
@@ -13,10 +19,13 @@ from geonode.data.simulated import SimulatedSpectra
 __all__ = [
     "AssayParameters",
     "Inspection",
+    "InstrumentParameters",
+    "NanoparticleParameters",
     "PairSampler",
     "Preprocessing",
     "SensorParameters",
     "SimulatedAssay",
+    "SimulatedNanoparticles",
     "SimulatedSensor",
     "SimulatedSpectra",
     "SpectralDataset",
@@ -27,5 +36,6 @@ __all__ = [
     "keyed_generator",
     "load_standards",
     "simulate_assay",
+    "simulate_nanoparticles",
     "simulate_sensor",
 ]
