@@ -15,7 +15,14 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no tabl
 Seed = Annotated[int, typer.Option("--seed", help="Seed of initial weights and draws.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 Select = Annotated[
-    str | None, typer.Option("--select", help="Keep the samples whose name contains this, where a file holds several series.")
+    str | None,
+    typer.Option("--select", help="Keep the samples whose name contains this, where a file holds several series."),
+]
+Concentrations = Annotated[
+    Path | None, typer.Option("--concentrations", help="Table of concentrations, where the files have none.")
+]
+Column = Annotated[
+    list[str] | None, typer.Option("--column", help="Column of that table; once more for each further analyte.")
 ]
 Unit = Annotated[str | None, typer.Option("--unit", help="Unit of concentration, where the file does not say it.")]
 Files = Annotated[list[Path], typer.Argument(help="File(s) of standards, as the instrument wrote them or a tidy CSV.")]
@@ -28,7 +35,14 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(

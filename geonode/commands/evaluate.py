@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from geonode.commands.common import Device, Files, Quiet, Seed, Select, Unit, check_output, progress_bar, say, write_text
+from geonode.commands.common import (
+    Column,
+    Concentrations,
+    Device,
+    Files,
+    Quiet,
+    Seed,
+    Select,
+    Unit,
+    check_output,
+    progress_bar,
+    say,
+    write_text,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -20,8 +33,12 @@ def register(app: typer.Typer) -> None:
         plot: Annotated[Path | None, typer.Option("--plot", help="Figure (PNG, SVG or PDF).")] = None,
         select: Select = None,
         unit: Unit = None,
+        concentrations: Concentrations = None,
+        column: Column = None,
         method: Annotated[list[str] | None, typer.Option("--method", help="Only this method; repeatable.")] = None,
-        inverse: Annotated[bool, typer.Option("--inverse", help="Also concentration from spectrum, against PLS and others.")] = False,
+        inverse: Annotated[
+            bool, typer.Option("--inverse", help="Also concentration from spectrum, against PLS and others.")
+        ] = False,
         seed: Seed = 0,
         device: Device = "auto",
         quiet: Quiet = False,
@@ -44,7 +61,9 @@ def register(app: typer.Typer) -> None:
         for path in (json_path, plot):
             if path is not None:
                 check_output(path)
-        dataset = load_standards(list(files), select=select, concentration_unit=unit)
+        dataset = load_standards(
+            list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
+        )
         options = {"inverse": True} if inverse else {}
         with progress_bar(quiet) as progress:
             report = evaluate_standards(

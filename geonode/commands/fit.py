@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from geonode.commands.common import Device, Files, Quiet, Seed, Select, Unit, check_output, progress_bar, say
+from geonode.commands.common import (
+    Column,
+    Concentrations,
+    Device,
+    Files,
+    Quiet,
+    Seed,
+    Select,
+    Unit,
+    check_output,
+    progress_bar,
+    say,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -19,10 +31,18 @@ def register(app: typer.Typer) -> None:
         out: Annotated[Path, typer.Option("--out", "-o", help="Bundle to write.")],
         select: Select = None,
         unit: Unit = None,
-        predictor: Annotated[str, typer.Option(help="node (neural flow) or gp (the Gaussian process alone: seconds).")] = "node",
+        concentrations: Concentrations = None,
+        column: Column = None,
+        predictor: Annotated[
+            str, typer.Option(help="node (neural flow) or gp (the Gaussian process alone: seconds).")
+        ] = "node",
         epochs: Annotated[int | None, typer.Option(help="Epochs of training; default 60.")] = None,
-        margin: Annotated[float | None, typer.Option(help="Range served beyond the standards, as a fraction of theirs.")] = None,
-        blueprint: Annotated[bool, typer.Option("--blueprint", help="The original recipe instead of the default.")] = False,
+        margin: Annotated[
+            float | None, typer.Option(help="Range served beyond the standards, as a fraction of theirs.")
+        ] = None,
+        blueprint: Annotated[
+            bool, typer.Option("--blueprint", help="The original recipe instead of the default.")
+        ] = False,
         precision: Annotated[str | None, typer.Option(help="32-true, 64-true, bf16-mixed or 16-mixed (CUDA).")] = None,
         log: Annotated[Path | None, typer.Option("--log", help="Folder for TensorBoard and CSV logs.")] = None,
         seed: Seed = 0,
@@ -36,6 +56,8 @@ def register(app: typer.Typer) -> None:
             geonode fit standards.csv --out assay.bundle
 
             geonode fit cary.csv --select DMSA --out gold.bundle --seed 3
+
+            geonode fit plate.csv --concentrations note.csv --column Cl --select "pH=7.4" --out chloride.bundle
         """
         from geonode.config import GeodesicConfig
         from geonode.data import load_standards
@@ -45,14 +67,19 @@ def register(app: typer.Typer) -> None:
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
         changes = {name: value for name, value in changes.items() if value is not None}
         config = GeodesicConfig.blueprint(**changes) if blueprint else GeodesicConfig(**changes)  # type: ignore[arg-type]
-        dataset = load_standards(list(files), select=select, concentration_unit=unit)
+        dataset = load_standards(
+            list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
+        )
         with progress_bar(quiet) as progress:
             model = fit_model(dataset, config, device=device, seed=seed, progress=progress, log_dir=log)
         model.save(out)
         low, high = model.calibrated_range
         concentration_unit = dataset.units["concentration"]
         levels = " ".join(f"{level:g}" for level in model.gp.levels)
-        say(f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels} {concentration_unit}".rstrip(), quiet)
+        say(
+            f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels} {concentration_unit}".rstrip(),
+            quiet,
+        )
         for note in dataset.notes:
             say(f"note: {note}", quiet)
         say(f"calibrated range {low:g} … {high:g} {concentration_unit}; bundle written to {out}", quiet)

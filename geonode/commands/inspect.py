@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from geonode.commands.common import Select
+from geonode.commands.common import Column, Concentrations, Select
 
 
 def register(app: typer.Typer) -> None:
@@ -17,12 +17,8 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def inspect(
         file: Annotated[Path, typer.Argument(help="A file of spectra, as an instrument wrote it or as CSV.")],
-        concentrations: Annotated[
-            Path | None, typer.Option("--concentrations", help="Table of concentrations, where the file has none.")
-        ] = None,
-        column: Annotated[
-            list[str] | None, typer.Option("--column", help="Column of that table; once more for each further analyte.")
-        ] = None,
+        concentrations: Concentrations = None,
+        column: Column = None,
         select: Select = None,
         as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
     ) -> None:
