@@ -85,6 +85,10 @@ class ArcLengthTable(nn.Module):
         offset = chebyshev_polynomials(start, self.size + 1).to(density) @ series  # S is measured from u = −1
         return torch.cat([series[:, :1] - offset, series[:, 1:]], 1)
 
+    def density_coefficients(self, density: Tensor) -> Tensor:
+        """Chebyshev coefficients [M, T, W] of ρ itself, for `evaluate`."""
+        return self.density_series.to(density) @ density
+
     def evaluate(self, coefficients: Tensor, u: Tensor) -> Tensor:
         """The series at u [M, B, W] by Clenshaw's recurrence (differentiable in both arguments)."""
         x = self._x(u, self.low.to(u)[:, None, None], self.high.to(u)[:, None, None])
@@ -106,7 +110,7 @@ class ArcLengthTable(nn.Module):
         a, b = grid.gather(-1, place - 1), grid.gather(-1, place)
         left, right = ascending.gather(-1, place - 1), ascending.gather(-1, place)
         u = (a + ((target.mT - left) / (right - left)) * (b - a)).mT
-        slope = self.density_series.to(density) @ density
+        slope = self.density_coefficients(density)
         low, high = self.low.to(u)[:, None, None], self.high.to(u)[:, None, None]
         for _ in range(steps):
             rho = self.evaluate(slope, u).clamp_min(1e-12)

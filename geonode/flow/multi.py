@@ -8,15 +8,17 @@ gradient, so the spectrum depends on the end points alone whatever path the metr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from geonode.christoffel import Exact
 from geonode.config import GeodesicConfig
 from geonode.errors import InputError
 from geonode.flow.network import GradientFlow
-from geonode.flow.ode import linear_warp
+from geonode.flow.ode import equal_where, linear_warp
 from geonode.flow.solvers import integrate
 from geonode.geodesic import GeodesicSolution, shoot
 from geonode.metric import Metric, MetricNetwork, WarpMetric
@@ -32,6 +34,8 @@ class MultiAnalyteODE(nn.Module):
         warps: one `WarpMetric` per analyte; None: linear on [0, 1].
         metric: a `Metric` of dimension D in the warp coordinates; None: a Cholesky-parametrised `MetricNetwork`.
     """
+
+    wavelength: Tensor
 
     def __init__(
         self,
@@ -64,14 +68,13 @@ class MultiAnalyteODE(nn.Module):
         if concentration.ndim != 2 or concentration.shape[1] != self.dim:
             raise InputError(f"concentrations must be [B, {self.dim}], got {tuple(concentration.shape)}.")
         columns = concentration.double().unbind(-1)
-        return torch.stack([warp.scaled(c) for warp, c in zip(self.warps, columns, strict=True)], -1)
+        warps = cast(Iterable[WarpMetric], self.warps)
+        return torch.stack([warp.scaled(c) for warp, c in zip(warps, columns, strict=True)], -1)
 
     def geodesics(self, start: Tensor, end: Tensor) -> GeodesicSolution:
-        """Geodesics from ``start`` to ``end`` [B, D] (user units) at every wavelength, in warp coordinates [B, W, D]."""
-        x, y, wavelength = self._problems(self.to_x(start), self.to_x(end))
-        return shoot(
-            self.metric, x, y, wavelength, newton_steps=self.config.newton_steps, ode_steps=self.config.ode_steps
-        )
+        """Geodesics between ``start`` and ``end`` [B, D] (user units) at every wavelength, in warp coordinates
+        [B, W, D]."""
+        return self._shoot(self.to_x(start), self.to_x(end))
 
     def forward(self, source: Tensor, start: Tensor, end: Tensor, solver: str = "potential") -> Tensor:
         """Spectra [B, W] at ``end`` from ``source`` [B, W] at ``start`` (both [B, D], user units).
@@ -82,25 +85,31 @@ class MultiAnalyteODE(nn.Module):
         x, y = self.to_x(start).to(source.dtype), self.to_x(end).to(source.dtype)
         if solver == "potential":
             both = self.flow.potential(torch.cat([x, y])[None])[0]
-            return source + both[len(x) :] - both[: len(x)]
-        start_points, end_points, wavelength = self._problems(x, y)
-        solution = shoot(
+            before, after = both[: len(x)], both[len(x) :]
+            # the rows of a matrix product may round differently: a path of no length must change nothing
+            after = equal_where((x == y).all(-1, keepdim=True), before, after)
+            return source + (after - before)
+        solution = self._shoot(x, y)
+        # A failure is a value: its path stays where it is and its spectrum is NaN.
+        arrived = solution.converged[..., None]
+        position = torch.where(arrived, solution.start, self.metric.reference(solution.start))
+        state = torch.cat([position, torch.where(arrived, solution.initial_velocity, 0.0), source[..., None]], -1)
+        rhs = _RightHandSide(self, self.wavelength.to(x).expand(source.shape))
+        settings = {"steps": self.config.ode_steps, "rtol": self.config.rtol, "atol": self.config.atol}
+        result = integrate(rhs, state.flatten(0, 1), solver, **settings)[:, -1].reshape(source.shape)
+        return torch.where(solution.converged, result, torch.nan)
+
+    def _shoot(self, x: Tensor, y: Tensor) -> GeodesicSolution:
+        """Every pair [B, D] at every wavelength: [B, W, D]."""
+        shape = (len(x), len(self.wavelength), self.dim)
+        return shoot(
             self.metric,
-            start_points,
-            end_points,
-            wavelength,
+            x[:, None].expand(shape),
+            y[:, None].expand(shape),
+            self.wavelength.to(x).expand(shape[:2]),
             newton_steps=self.config.newton_steps,
             ode_steps=self.config.ode_steps,
         )
-        state = torch.cat([start_points, solution.initial_velocity, source[..., None]], -1)
-        rhs = _RightHandSide(self, wavelength)
-        settings = {"steps": self.config.ode_steps, "rtol": self.config.rtol, "atol": self.config.atol}
-        return integrate(rhs, state.flatten(0, 1), solver, **settings)[:, -1].reshape(source.shape)
-
-    def _problems(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        width = len(self.wavelength)
-        shape = (len(x), width, self.dim)
-        return x[:, None].expand(shape), y[:, None].expand(shape), self.wavelength.to(x).expand(len(x), width)
 
 
 class _RightHandSide(nn.Module):
@@ -111,12 +120,9 @@ class _RightHandSide(nn.Module):
         self.ode, self.wavelength = ode, wavelength
 
     def forward(self, t: Tensor, state: Tensor) -> Tensor:
-        from geonode.christoffel import christoffel
-
         dim = self.ode.dim
         y = state.reshape(*self.wavelength.shape, 2 * dim + 1)
         x, v = y[..., :dim], y[..., dim : 2 * dim]
-        gamma = christoffel(self.ode.metric, x, self.wavelength)
-        acceleration = -torch.einsum("...kij,...i,...j->...k", gamma, v, v)
+        acceleration = Exact().acceleration(self.ode.metric, x, v, self.wavelength)
         rate = self.ode.flow(x[None], v[None])[0]
         return torch.cat([v, acceleration, rate[..., None]], -1).reshape(state.shape)

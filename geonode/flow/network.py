@@ -54,19 +54,21 @@ class _EmbeddedFlow(nn.Module):
         self.beta_bias = self._draws.uniform(hidden, scale=2.0)
         self.a_weight = self._draws.normal(embedding, hidden, scale=0.1 / math.sqrt(embedding * hidden))
 
+    @torch.no_grad()
     def set_embedding(self, spectra: Tensor) -> None:
         """Start the embedding from the data: leading right singular vectors of ``spectra`` [M, P, W], unit variance.
 
         Wavelengths that respond alike then start alike. A rank below the embedding's width leaves the rest random.
+        Model by model, so that a model starts to the bit as it would alone.
         """
-        centred = spectra - spectra.mean(1, keepdim=True)
-        rank = min(self.embedding.shape[-1], centred.shape[1] - 1)
-        _, values, vectors = torch.linalg.svd(centred.double(), full_matrices=False)
-        shape = (values[:, :rank] / values[:, :1].clamp_min(1e-300)).sqrt()  # leading directions speak louder
-        start = vectors[:, :rank].mT * math.sqrt(self.wavelengths) * shape[:, None]
-        with torch.no_grad():
-            self.embedding[..., :rank] = start.to(self.embedding)
-            self.embedding[..., rank:] *= 0.1
+        self.embedding.mul_(0.1)
+        for embedding, rows in zip(self.embedding, spectra.double(), strict=True):
+            rank = min(embedding.shape[1], len(rows) - 1)
+            _, values, vectors = torch.linalg.svd(rows - rows.mean(0), full_matrices=False)
+            relative = values[:rank] / values[0].clamp_min(torch.finfo(torch.float64).tiny)
+            start = vectors[:rank].mT * math.sqrt(self.wavelengths) * relative.sqrt()  # leading ones are louder
+            # directions of no variance are rounding noise; they stay random, from the seed
+            embedding[:, :rank] = torch.where(relative > 1e-6, start.to(embedding), embedding[:, :rank])
 
     def _at_wavelengths(self, index: Tensor | None) -> tuple[Tensor, Tensor]:
         """(β, a) [M, W, H] for all wavelengths or those of ``index``: the only matrix products, hence under AMP."""
@@ -113,22 +115,24 @@ class SpectralFlow(_EmbeddedFlow):
         s_hat [M, P], spectra [M, P, W], weight [M, P].
         """
         self.beta_weight.zero_()
-        embedding, omega = self.embedding.double(), self.omega.double()
-        share = (weight / weight.sum(1, keepdim=True)).double()[..., None]
-        inside = s_hat.double()[..., None] * omega[:, None] + self.beta_bias.double()[:, None]
-        log_cosh = inside.abs() + torch.nn.functional.softplus(-2.0 * inside.abs())
-        features = torch.cat([log_cosh / omega[:, None], s_hat.double()[..., None]], -1)
-        features = features - (share * features).sum(1, keepdim=True)
-        target = spectra.double() - (share * spectra.double()).sum(1, keepdim=True)
-        projected = torch.linalg.lstsq(embedding, target.mT).solution.mT  # [M, P, E]
+        for m in range(self.models):
+            solution = self._best_output(m, s_hat[m].double(), spectra[m].double(), weight[m].double(), ridge)
+            self.a_weight[m] = solution[:-1].mT
+            self.a0_weight[m] = solution[-1]
+
+    def _best_output(self, m: int, s_hat: Tensor, spectra: Tensor, weight: Tensor, ridge: float) -> Tensor:
+        """Output weights [H + 1, E] of model m (the last row is the linear feature's)."""
+        omega, bias = self.omega[m].double(), self.beta_bias[m].double()
+        share = (weight / weight.sum())[:, None]
+        inside = (s_hat[:, None] * omega + bias).abs()
+        features = torch.cat([(inside + torch.nn.functional.softplus(-2.0 * inside)) / omega, s_hat[:, None]], 1)
+        features = features - (share * features).sum(0)
+        target = spectra - (share * spectra).sum(0)
+        projected = torch.linalg.lstsq(self.embedding[m].double(), target.mT).solution.mT  # [P, E]
         normal = features.mT @ (share * features)
-        mean_square = normal.diagonal(dim1=1, dim2=2)[:, :-1].mean(1)
-        penalty = torch.ones(self.hidden + 1, dtype=torch.float64, device=normal.device)
-        penalty[-1] = 1e-6
-        normal = normal + torch.diag_embed(ridge * mean_square[:, None] * penalty)
-        solution = torch.linalg.solve(normal, features.mT @ (share * projected))  # [M, H + 1, E]
-        self.a_weight.copy_(solution[:, :-1].mT)
-        self.a0_weight.copy_(solution[:, -1])
+        penalty = torch.full_like(normal[0], ridge) * normal.diagonal()[:-1].mean()
+        penalty[-1] *= 1e-6
+        return torch.linalg.solve(normal + penalty.diag(), features.mT @ (share * projected))
 
     def coefficients(self, index: Tensor | None = None) -> FlowCoefficients:
         """The per-wavelength coefficients, formed once per step and shared by every pair and node."""
@@ -197,6 +201,8 @@ class FreeFlow(nn.Module):
     Nothing forces F(c, 0, λ) = 0, so a zero-length path may change the spectrum; kept as the original recipe.
     """
 
+    wavelength: Tensor
+
     def __init__(
         self, wavelengths: Tensor, hidden: int = 16, embedding: int = 8, models: int = 1, seed: int = 0
     ) -> None:
@@ -219,6 +225,8 @@ class FreeFlow(nn.Module):
         if index is not None:
             wavelength, embedding = wavelength[index], embedding[:, index]
         fixed = wavelength[:, None] * self.weight1[:, None, 2] + (embedding @ self.weight1[:, 3:]).to(self.bias1.dtype)
-        inside = position[..., None] * self.weight1[:, None, None, 0] + velocity[..., None] * self.weight1[:, None, None, 1]
+        inside = (
+            position[..., None] * self.weight1[:, None, None, 0] + velocity[..., None] * self.weight1[:, None, None, 1]
+        )
         hidden = torch.tanh(inside + (fixed + self.bias1[:, None])[:, None])
         return (hidden * self.weight2[:, None, None]).sum(-1) + self.bias2[:, None, None]

@@ -45,6 +45,8 @@ class CoupledSpectralODE(nn.Module):
         InputError: fewer than two wavelengths, or a table range that leaves out the calibrated range.
     """
 
+    wavelength: Tensor
+
     def __init__(
         self,
         wavelengths: Tensor,
@@ -76,10 +78,7 @@ class CoupledSpectralODE(nn.Module):
     def log_metric(self, u: Tensor, index: Tensor | None = None) -> Tensor:
         """ln g̃ at u [M, P, W] or [M, P] (each point at every wavelength) → [M, P, W]."""
         u, wavelength = self._grid(u, index)
-        if self.metric is None:
-            return torch.zeros_like(u)
-        flat = self.metric(u.flatten(1), wavelength.flatten(1)).reshape(u.shape)
-        return flat.log() if isinstance(self.metric, MetricNetwork) else flat
+        return _log_metric(self.metric, self.models, u, wavelength)
 
     def log_metric_and_slope(self, u: Tensor, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """ln g̃ and ∂ ln g̃/∂u = 2 Γ̃ at u [M, P, W] or [M, P] → [M, P, W]."""
@@ -122,7 +121,9 @@ class CoupledSpectralODE(nn.Module):
                 f"source {tuple(source.shape)} must be [M, B, W] with start {tuple(start.shape)} and end "
                 f"{tuple(end.shape)} both [M, B] and W = {len(self.wavelength)}."
             )
-        result = self.transport(source, self.to_u(start), self.to_u(end), solver=solver)
+        u_start, u_end = self.to_u(start), self.to_u(end)
+        # vectorised functions may round one value in two ways by its place: equal ends must stay equal
+        result = self.transport(source, u_start, equal_where(end == start, u_start, u_end), solver=solver)
         return result[0] if single else result
 
     def to_u(self, concentration: Tensor) -> Tensor:
@@ -151,22 +152,23 @@ class CoupledSpectralODE(nn.Module):
     def _ends(self, table: MetricOnTable, start: Tensor, end: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
         both = self.table.phi(torch.cat([start, end], 1)).to(table.density)
         s_hat = self.table.scaled(both, table.density).to(like.dtype)
-        return s_hat[:, : start.shape[1]], s_hat[:, start.shape[1] :]
+        s_start, s_end = s_hat[:, : start.shape[1]], s_hat[:, start.shape[1] :]
+        # two rows of one matrix product may round differently: a path of no length must have length zero exactly
+        return s_start, equal_where((end == start)[..., None], s_start, s_end)
 
-    def _quadrature_in_time(
-        self, s_start: Tensor, s_end: Tensor, table: MetricOnTable, index: Tensor | None
-    ) -> Tensor:
+    def _quadrature_in_time(self, s_start: Tensor, s_end: Tensor, table: MetricOnTable, index: Tensor | None) -> Tensor:
         """∫ F dt with Gauss nodes in t, which is proportional to arc length: nothing divides by zero at a = b."""
-        length = self.table.length(table.density)
+        half_range = 0.5 * self.table.length(table.density)
         coefficients = self.table.coefficients(table.density)
-        half_range = 0.5 * length
+        slope = self.table.density_coefficients(table.density).detach()
         total = torch.zeros_like(s_start)
         for x, weight in zip(*gauss_legendre(self.config.nodes), strict=True):
             s_hat = s_start + 0.5 * (1.0 + x) * (s_end - s_start)
             target = (s_hat + 1.0) * half_range
             u = self.table.invert(coefficients, table.density, target)
+            # An attached Newton step gives u its derivative; the speed there is taken at the attached point.
+            u = u - (self.table.evaluate(coefficients, u) - target) / self.table.evaluate(slope, u)
             density = torch.exp(0.5 * self.log_metric(u, index))
-            u = u - (self.table.evaluate(coefficients, u) - target) / density.detach()  # attached Newton step
             velocity = half_range * (s_end - s_start) / density
             if isinstance(self.flow, SpectralFlow):
                 rate = (s_end - s_start) * self.flow(s_hat, index, velocity)
@@ -184,11 +186,14 @@ class CoupledSpectralODE(nn.Module):
         u0 = start.to(source.dtype)[..., None].expand(shape).contiguous()
         u1 = end.to(source.dtype)[..., None].expand(shape).contiguous()
         _, wavelength = self._grid(u0, index)
+        arrived = None
         if self.config.path == "shooting":
             solution = shoot(
                 metric, u0, u1, wavelength, newton_steps=self.config.newton_steps, ode_steps=self.config.ode_steps
             )
-            velocity = solution.initial_velocity
+            # A failure is a value: its path stays where it is and its spectrum is NaN.
+            arrived = solution.converged
+            velocity = torch.where(arrived, solution.initial_velocity, 0.0)
         else:
             s_start, s_end = self._ends(table, start, end, source)
             length = 0.5 * self.table.length(table.density) * (s_end - s_start)
@@ -196,7 +201,8 @@ class CoupledSpectralODE(nn.Module):
         rhs = _RightHandSide(self, None if solver == "adjoint" else table, index, shape)
         state = torch.stack([u0, velocity, source], -1).reshape(-1, 3)
         final = integrate(rhs, state, solver, steps=self.config.ode_steps, rtol=self.config.rtol, atol=self.config.atol)
-        return final[:, 2].reshape(shape)
+        result = final[:, 2].reshape(shape)
+        return result if arrived is None else torch.where(arrived, result, torch.nan)
 
 
 class _RightHandSide(nn.Module):
@@ -235,27 +241,53 @@ class WarpCoordinateMetric(Metric):
 
     def __init__(self, ode: CoupledSpectralODE) -> None:
         super().__init__(dim=1)
-        self.network, self.models = ode.metric, ode.models
+        self.network, self.stack = ode.metric, ode.models
+        self.models = self.stack
 
     def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """g̃ [M, ...]."""
-        return self.value_and_derivative(c, wavelength)[0]
+        return _log_metric(self.network, self.stack, c, wavelength).exp()
 
     def value_and_derivative(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """g̃ and ∂g̃/∂u [M, ...]."""
-        log_metric, slope = _log_metric_and_slope(self.network, self.models, c, wavelength)
+        log_metric, slope = _log_metric_and_slope(self.network, self.stack, c, wavelength)
         value = log_metric.exp()
         return value, value * slope
 
 
-def _log_metric_and_slope(network: nn.Module | None, models: int, u: Tensor, wavelength: Tensor) -> tuple[Tensor, Tensor]:
-    """ln g̃ and its slope in u, for u [M, ...] and scaled wavelengths of the same shape."""
+def _log_metric(
+    network: LogMetricNetwork | MetricNetwork | None, models: int, u: Tensor, wavelength: Tensor | None
+) -> Tensor:
+    """ln g̃ for u [M, ...] and scaled wavelengths that broadcast against it."""
+    u, wavelength = _broadcast(u, wavelength)
+    if network is None:
+        return torch.zeros_like(u)
+    value = network(u.reshape(models, -1), wavelength.reshape(models, -1)).reshape(u.shape)
+    return value.log() if isinstance(network, MetricNetwork) else value
+
+
+def _log_metric_and_slope(
+    network: LogMetricNetwork | MetricNetwork | None, models: int, u: Tensor, wavelength: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """ln g̃ and its slope in u, for u [M, ...] and scaled wavelengths that broadcast against it."""
+    u, wavelength = _broadcast(u, wavelength)
     if network is None:
         return torch.zeros_like(u), torch.zeros_like(u)
-    u, wavelength = torch.broadcast_tensors(u, wavelength)
     value, slope = network.value_and_derivative(u.reshape(models, -1), wavelength.reshape(models, -1))
     value, slope = value.reshape(u.shape), slope.reshape(u.shape)
     return (value.log(), slope / value) if isinstance(network, MetricNetwork) else (value, slope)
+
+
+def _broadcast(u: Tensor, wavelength: Tensor | None) -> tuple[Tensor, Tensor]:
+    if wavelength is None:
+        raise InputError("This metric depends on the wavelength; pass wavelength=, scaled to [−1, 1].")
+    shape = torch.broadcast_shapes(u.shape, wavelength.shape)
+    return u.expand(shape), wavelength.expand(shape)
+
+
+def equal_where(condition: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """``second``, with the value of ``first`` (and still its own derivative) where the condition holds."""
+    return torch.where(condition, first.detach() + (second - second.detach()), second)
 
 
 def linear_warp(c_min: float, c_max: float) -> WarpMetric:
@@ -265,7 +297,7 @@ def linear_warp(c_min: float, c_max: float) -> WarpMetric:
     return WarpMetric.from_weights(weights, c0=c_min, c_min=c_min, c_max=c_max, trainable=False)
 
 
-def _metric(config: GeodesicConfig, models: int, seed: int) -> nn.Module | None:
+def _metric(config: GeodesicConfig, models: int, seed: int) -> LogMetricNetwork | MetricNetwork | None:
     if not config.metric_network:
         return None
     kind = LogMetricNetwork if config.warp else MetricNetwork

@@ -17,20 +17,24 @@ from geonode.errors import InputError
 def _rk4(rhs: nn.Module, state: Tensor, steps: int, rtol: float, atol: float) -> Tensor:
     from torchdiffeq import odeint
 
-    return odeint(rhs, state, _span(state), method="rk4", options={"step_size": 1.0 / steps})[-1]  # the 3/8 rule
+    states: Any = odeint(rhs, state, _span(state), method="rk4", options={"step_size": 1.0 / steps})  # the 3/8 rule
+    return states[-1]
 
 
 def _dopri5(rhs: nn.Module, state: Tensor, steps: int, rtol: float, atol: float) -> Tensor:
     from torchdiffeq import odeint
 
-    return odeint(rhs, state, _span(state), method="dopri5", rtol=rtol, atol=atol)[-1]
+    states: Any = odeint(rhs, state, _span(state), method="dopri5", rtol=rtol, atol=atol)
+    return states[-1]
 
 
 def _adjoint(rhs: nn.Module, state: Tensor, steps: int, rtol: float, atol: float) -> Tensor:
     from torchdiffeq import odeint_adjoint
 
     trained = tuple(p for p in rhs.parameters() if p.requires_grad)
-    return odeint_adjoint(rhs, state, _span(state), method="dopri5", rtol=rtol, atol=atol, adjoint_params=trained)[-1]
+    span = _span(state)
+    states: Any = odeint_adjoint(rhs, state, span, method="dopri5", rtol=rtol, atol=atol, adjoint_params=trained)
+    return states[-1]
 
 
 def _span(state: Tensor) -> Tensor:

@@ -53,7 +53,10 @@ def losses(ode: CoupledSpectralODE, batch: PointsBatch | PairsBatch, weights: Ma
         terms = {"reconstruction": _points_loss(ode, batch, table)}
     else:
         predicted = ode.transport(batch.source, batch.start, batch.end, batch.index, table=table)
-        error = (predicted - batch.target).square().mean(-1)
+        error = predicted - batch.target
+        if ode.config.path == "shooting":  # a pair whose geodesic was not found (NaN) teaches nothing
+            error = torch.where(torch.isnan(predicted.detach()), 0.0, error)
+        error = error.square().mean(-1)
         terms = {"reconstruction": (error * batch.weight).sum(1) / batch.weight.sum(1)}
     for name, function in REGULARISERS.items():
         if weights.get(name, 0.0) > 0.0:
