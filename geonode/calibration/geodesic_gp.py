@@ -42,6 +42,24 @@ _CHUNK_BYTES = 64e6
 
 
 @dataclass(frozen=True)
+class GPWeights:
+    """How predictions at C concentrations are made of the n level spectra: the part that knows no wavelengths.
+
+    Attributes:
+        variance: ``[C]`` Σ w v(c), the weighted kriging variance (dimensionless).
+        mean: ``[C, n]`` B̄ with ``mean spectrum = column mean + B̄ R``.
+        within: ``[C, n, n]`` Σ w v(c) K⁻¹, so that ``Rᵀ (·) R`` is the within-candidate covariance (× dof).
+        between: ``[C, n, n]`` covariance of the candidates' rows of weights, so that ``Rᵀ (·) R`` is the covariance
+            between candidates.
+    """
+
+    variance: np.ndarray
+    mean: np.ndarray
+    within: np.ndarray
+    between: np.ndarray
+
+
+@dataclass(frozen=True)
 class GPPrediction:
     """Prediction at C concentrations; all arrays are numpy float64 in the units of the fitted spectra.
 
@@ -52,11 +70,7 @@ class GPPrediction:
         dof: its degrees of freedom, n − 1 + 2.
         noise_variance: ``[W]`` the part of ``scale²`` that is measurement noise.
         extrapolated: ``[C]`` true outside the calibrated range.
-        variance: ``[C]`` Σ w v(c), the weighted kriging variance (dimensionless).
-        weight_mean: ``[C, n]`` B̄ with ``mean = column mean + B̄ R``.
-        weight_within: ``[C, n, n]`` Σ w v(c) K⁻¹, so that ``Rᵀ (·) R`` is the within-candidate covariance (× dof).
-        weight_between: ``[C, n, n]`` covariance of the candidates' rows of weights, so that ``Rᵀ (·) R`` is the
-            covariance between candidates.
+        weights: the same in terms of the level spectra.
     """
 
     concentrations: np.ndarray
@@ -65,10 +79,7 @@ class GPPrediction:
     dof: float
     noise_variance: np.ndarray
     extrapolated: np.ndarray
-    variance: np.ndarray
-    weight_mean: np.ndarray
-    weight_within: np.ndarray
-    weight_between: np.ndarray
+    weights: GPWeights
 
     @property
     def std(self) -> np.ndarray:
@@ -297,10 +308,24 @@ class GeodesicGP:
         variance = (prior - (rows * cross).sum(-1)).clamp_min(0.0)
         return self._kept_weights, rows, variance, self._kept_inverse
 
+    def predict_rows(self, concentrations: Any) -> np.ndarray:
+        """B̄ ``[C, n]`` alone (see :class:`GPWeights`)."""
+        weights, rows, _, _ = self.candidate_weights(concentrations)
+        return torch.einsum("g,gci->ci", weights, rows).numpy()
+
     def predict_mean(self, concentrations: Any) -> np.ndarray:
         """The mean spectra ``[C, W]`` alone (see :meth:`predict`)."""
-        weights, rows, _, _ = self.candidate_weights(concentrations)
-        return self.column_mean + torch.einsum("g,gci->ci", weights, rows).numpy() @ self.residual
+        return self.column_mean + self.predict_rows(concentrations) @ self.residual
+
+    def predict_weights(self, concentrations: Any) -> GPWeights:
+        """What predictions at ``concentrations [C]`` are made of."""
+        weights, rows, variance, inverse = self.candidate_weights(concentrations)
+        mean = torch.einsum("g,gci->ci", weights, rows)
+        weighted = weights[:, None] * variance
+        n = rows.shape[-1]
+        within = (weighted.mT @ inverse.reshape(len(weights), -1)).reshape(-1, n, n)
+        centred = (weights.sqrt()[:, None, None] * (rows - mean)).movedim(0, 1)  # [C, G, n]
+        return GPWeights(weighted.sum(0).numpy(), mean.numpy(), within.numpy(), (centred.mT @ centred).numpy())
 
     def predict(self, concentrations: Any) -> GPPrediction:
         """Mean spectra, bands and the factors of their covariance at ``concentrations [C]`` (user units).
@@ -314,12 +339,8 @@ class GeodesicGP:
         Raises:
             InputError: concentrations that are not finite.
         """
-        weights, rows, variance, inverse = self.candidate_weights(concentrations)
-        mean_rows = torch.einsum("g,gci->ci", weights, rows)
-        weighted = weights[:, None] * variance
-        within = torch.einsum("gc,gij->cij", weighted, inverse)
-        centred = rows - mean_rows
-        between = torch.einsum("g,gci,gcj->cij", weights, centred, centred)
+        weights = self.predict_weights(concentrations)
+        within, between = torch.from_numpy(weights.within), torch.from_numpy(weights.between)
         residual = torch.from_numpy(self.residual)
         n, width = residual.shape
         gram = residual @ residual.T
@@ -331,15 +352,12 @@ class GeodesicGP:
         c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
         return GPPrediction(
             concentrations=c,
-            mean=(torch.from_numpy(self.column_mean) + mean_rows @ residual).numpy(),
+            mean=self.column_mean + weights.mean @ self.residual,
             scale=scale2.clamp_min(0.0).sqrt().numpy(),
             dof=self.dof,
             noise_variance=self.noise_variance,
             extrapolated=(c < self.levels[0]) | (c > self.levels[-1]),
-            variance=weighted.sum(0).numpy(),
-            weight_mean=mean_rows.numpy(),
-            weight_within=within.numpy(),
-            weight_between=between.numpy(),
+            weights=weights,
         )
 
     def warp_metric(self, trainable: bool = True) -> WarpMetric:

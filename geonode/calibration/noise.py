@@ -6,6 +6,10 @@ from typing import Any
 
 import numpy as np
 
+# No wavelength counts as quieter than this fraction of the mean noise variance: instruments round their readings, and
+# a silent region of equal digits would otherwise weigh infinitely.
+QUIETEST = 0.05
+
 
 def noise_variance(level_means: Any, replicate_deviations: Any, levels: int) -> tuple[np.ndarray, str]:
     """Noise variance of one spectrum at every wavelength.
@@ -43,5 +47,23 @@ def second_difference_variance(spectra: np.ndarray, window: int = 21) -> np.ndar
     squared = ((spectra[:, :-2] - 2.0 * spectra[:, 1:-1] + spectra[:, 2:]) ** 2).mean(axis=0) / 6.0
     squared = np.concatenate([squared[:1], squared, squared[-1:]])
     window = min(window, width)
+    # Sums by convolution with "same" keep the length of the longer input, which is the spectrum.
     total = np.convolve(squared, np.ones(window), mode="same")
     return total / np.convolve(np.ones(width), np.ones(window), mode="same")
+
+
+def whitening_variance(level_means: np.ndarray, deviations: np.ndarray | None = None) -> np.ndarray:
+    """D ``[W]`` of one spectrum, by which wavelengths are made comparable; never below ``QUIETEST`` of its mean.
+
+    Second differences, of the replicate deviations ``[N, W]`` where there are any (rescaled by N/(N − n)), else of the
+    level means ``[n, W]``. Spectra without any roughness have nothing to go by and get equal weights: a millionth of
+    the largest signal, squared.
+    """
+    if deviations is None:
+        variance = second_difference_variance(level_means)
+    else:
+        spare = len(deviations) - len(level_means)
+        variance = second_difference_variance(deviations) * len(deviations) / spare
+    signal = float(np.abs(level_means - level_means.mean(axis=0)).max())
+    floor = max(QUIETEST * float(variance.mean()), (1e-6 * signal) ** 2)
+    return np.maximum(variance, floor if floor > 0.0 else 1.0)

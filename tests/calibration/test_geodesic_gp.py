@@ -124,8 +124,8 @@ def test_band_equals_its_formula_from_the_factors() -> None:
     gp = GeodesicGP().fit_levels(LEVELS, saturating(LEVELS))
     p = gp.predict([70.0])
     r = gp.residual
-    own = np.einsum("iw,ij,jw->w", r, p.weight_within[0], r)
-    between = np.einsum("iw,ij,jw->w", r, p.weight_between[0], r)
+    own = np.einsum("iw,ij,jw->w", r, p.weights.within[0], r)
+    between = np.einsum("iw,ij,jw->w", r, p.weights.between[0], r)
     scale2 = (own + 2.0 * own.mean() / 5) / 7 + between + gp.noise_variance
     np.testing.assert_allclose(p.scale[0] ** 2, scale2, rtol=1e-9)
 
