@@ -252,7 +252,7 @@ class InverseModel:
 
     # ------------------------------------------------------------------ distances
 
-    def distances(self, coordinates: np.ndarray, phi: np.ndarray, replicates: int = 1) -> Distances:
+    def distances(self, coordinates: np.ndarray, phi: np.ndarray, replicates: float = 1) -> Distances:
         """Distances of unknowns with ``coordinates [U, r]`` and noise factors ``phi [U]`` to the curve.
 
         ``replicates``: how many spectra each row is the mean of.

@@ -1,0 +1,397 @@
+"""`Calibration`: everything a lab asks of its standards, fitted in well under a second and without the neural flow."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from geonode.calibration.geodesic_gp import GeodesicGP
+from geonode.calibration.held_out import HeldOut, hold_out
+from geonode.calibration.inverse import InverseModel
+from geonode.calibration.quantify import (
+    VERDICT_LEVEL,
+    Quantification,
+    VerdictRules,
+    scale_component,
+    verdict,
+)
+from geonode.calibration.sets import ConcentrationSet, concentration_sets
+from geonode.calibration.unknowns import Unknown, prepare_unknown
+from geonode.errors import InputError
+
+MAX_LEVELS = 48
+"""More distinct concentrations than this are merged into so many groups of neighbours."""
+EXPLAINED = 0.5
+"""A curve that predicts less of the held-out levels' variance than this does not describe the spectra."""
+
+
+class Calibration:
+    """Standards turned into a calibration: forward model, inverse model and what held-out standards say about both.
+
+    Args:
+        concentrations: ``[N]``, user units; equal values are replicates of one level.
+        spectra: ``[N, W]``, finite.
+        wavelengths: ``[W]`` ascending, None for 0, 1, 2, …
+        concentration_std: standard uncertainty of the standards' concentrations, user units: one number, or ``[n]``
+            per level (ascending). None: they count as exact.
+        unit: of the concentrations, for texts.
+
+    Attributes:
+        gp, inverse, held_out: the parts. levels ``[n]``, level_index ``[N]``, spectra, wavelengths: the standards.
+        notes: sentences on the standards (no blank, merged levels, a curve that does not describe them).
+
+    Raises:
+        InputError: fewer than three levels, values that are not finite, shapes that do not match, negative
+            uncertainties.
+    """
+
+    def __init__(
+        self,
+        concentrations: Any,
+        spectra: Any,
+        wavelengths: Any = None,
+        *,
+        concentration_std: Any = None,
+        unit: str = "",
+    ) -> None:
+        c = np.asarray(concentrations, dtype=np.float64)
+        x = np.asarray(spectra, dtype=np.float64)
+        if c.ndim != 1 or x.ndim != 2 or len(c) != len(x):
+            raise InputError(
+                f"a calibration needs concentrations [N] and spectra [N, W], but got shapes {c.shape} and {x.shape}."
+            )
+        if not np.isfinite(c).all() or not np.isfinite(x).all():
+            raise InputError("the standards contain NaN or infinite values; mask or remove them first.")
+        self.unit = unit
+        notes: list[str] = []
+        c = _merged(c, notes)
+        self.wavelengths = np.arange(x.shape[1], dtype=float) if wavelengths is None else np.asarray(wavelengths, float)
+        self.concentrations, self.spectra = c, x
+        self.levels, self.level_index = np.unique(c, return_inverse=True)
+        if len(self.levels) < 3:
+            raise InputError(
+                f"a calibration needs at least three concentration levels, but there are {len(self.levels)}; measure "
+                "more standards."
+            )
+        self.concentration_std = _level_std(concentration_std, len(self.levels))
+        self.gp = GeodesicGP().fit(c, x)
+        self.held_out: HeldOut = hold_out(self.gp, x, self.level_index, self.concentration_std)
+        self.inverse = InverseModel(
+            self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
+        )
+        self.q_limit, self.t2_limit = self.held_out.limits()
+        self.notes = (*notes, *self._remarks())
+
+    @classmethod
+    def from_dataset(cls, dataset: Any, concentration_std: Any = None) -> Calibration:
+        """From a :class:`geonode.SpectralDataset` with one analyte; wavelengths masked in any standard are left out.
+
+        Raises:
+            InputError: as the constructor, or several analytes.
+        """
+        c = np.asarray(dataset.concentrations)
+        if c.ndim != 1:
+            raise InputError(
+                f"a calibration is for one analyte, but this dataset has {c.shape[1]}; select the samples in which only "
+                "one of them varies."
+            )
+        usable = np.isfinite(dataset.spectra).all(axis=0)
+        if not usable.any():
+            raise InputError("every wavelength is masked in some standard, so nothing is left to calibrate with.")
+        made = cls(
+            c,
+            dataset.spectra[:, usable],
+            dataset.wavelengths[usable],
+            concentration_std=concentration_std,
+            unit=dataset.units["concentration"],
+        )
+        if not usable.all():
+            made.notes += (
+                f"{int((~usable).sum())} of {len(usable)} wavelengths are masked in some standard: left out",
+            )
+        return made
+
+    # ------------------------------------------------------------------ the standards
+
+    @property
+    def deviations(self) -> np.ndarray | None:
+        """``[N, W]`` spectra less their level means; None without replicates."""
+        if len(self.spectra) == len(self.levels):
+            return None
+        return self.spectra - self.gp.level_means[self.level_index]
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Lowest and highest standard, user units."""
+        return float(self.levels[0]), float(self.levels[-1])
+
+    @property
+    def has_blank(self) -> bool:
+        """Whether a standard of concentration zero was measured."""
+        return bool((self.levels == 0.0).any())
+
+    @property
+    def attainable(self) -> float:
+        """n/(n + 1): the highest coverage that n held-out scores can guarantee without a model (split conformal,
+        Lei et al. 2018, J. Am. Stat. Assoc. 113, 1094); six standards end at 85.7 %."""
+        return len(self.levels) / (len(self.levels) + 1.0)
+
+    @cached_property
+    def explained(self) -> float:
+        """Q² of the spectra: 1 − Σ (held-out residual)² / Σ (level mean − grand mean)² over interior held-out levels."""
+        inner = (self.held_out.left_out > 0) & (self.held_out.left_out < len(self.levels) - 1)
+        rows = self.held_out.left_out[inner]
+        total = float((self.gp.residual[rows] ** 2).sum())
+        return 1.0 - float((self.held_out.residual[inner] ** 2).sum()) / total if total > 0.0 else 0.0
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether one curve through the levels describes the spectra; see :data:`EXPLAINED`."""
+        return self.explained >= EXPLAINED
+
+    @cached_property
+    def residual_ratio(self) -> float | None:
+        """RMS held-out residual of the interior levels ÷ RMS scatter of replicates; None without replicates."""
+        if self.deviations is None:
+            return None
+        freedom = len(self.spectra) - len(self.levels)
+        scatter = float((self.deviations**2).sum()) / (freedom * self.spectra.shape[1])
+        inner = (self.held_out.left_out > 0) & (self.held_out.left_out < len(self.levels) - 1)
+        residual = float((self.held_out.residual[inner] ** 2).mean())
+        return float(np.sqrt(residual / scatter)) if scatter > 0.0 else float("inf")
+
+    @cached_property
+    def pls_rmsecv(self) -> tuple[float, int]:
+        """PLS's own cross-validated error (user units; a level left out at a time) and its number of components."""
+        from geonode.calibration.rivals import PLS
+
+        pls = PLS()
+        pls.fit(self.spectra, self.concentrations)
+        return float(np.sqrt((pls.cv_errors**2).mean())), pls.components
+
+    def _remarks(self) -> list[str]:
+        remarks = []
+        unit = f" {self.unit}" if self.unit else ""
+        if not self.has_blank:
+            remarks.append(
+                f"no blank among the standards (the lowest is {self.levels[0]:g}{unit}): no detection limit can be "
+                "claimed, and results below it are outside the calibrated range"
+            )
+        if not self.is_curve:
+            error, components = self.pls_rmsecv
+            remarks.append(
+                f"a one-dimensional curve does not describe these spectra: it predicts {100 * max(self.explained, 0):.0f} "
+                f"% of the held-out levels' variance. PLS is the better tool here; its cross-validated error is "
+                f"{error:.3g}{unit} with {components} components"
+            )
+        if len(self.levels) < 4:
+            remarks.append("three levels leave nothing to learn limits from: 'does not match' is never said")
+        return remarks
+
+    # ------------------------------------------------------------------ unknowns
+
+    def quantify(
+        self,
+        spectra: Any,
+        wavelengths: Any = None,
+        *,
+        level: float = 0.8,
+        dilution: float = 1.0,
+        dilution_std: float = 0.0,
+        blank: Any = None,
+        mask: Any = None,
+        saturation: float | None = None,
+        name: str = "the unknown",
+    ) -> Quantification:
+        """The concentration of one unknown.
+
+        Args:
+            spectra: ``[V]``, or ``[k, V]`` for k replicate spectra of the same unknown, which are combined.
+            wavelengths: ``[V]``, None where they are those of the standards.
+            level: nominal coverage of the set, 0 < level < 1.
+            dilution: factor by which the unknown was diluted before measuring (≥ 1 for a diluted sample).
+            dilution_std: its standard uncertainty, same scale.
+            blank: ``[V]`` or ``[b, V]`` spectra of the unknown's own matrix without analyte: replaces the matrix of the
+                standards, x − blank + predicted spectrum at zero.
+            mask: True where a value is unusable. saturation: values at or above it are masked.
+            name: of the unknown, for messages.
+
+        Raises:
+            InputError: see :func:`geonode.calibration.unknowns.prepare_unknown`; also a level, dilution or
+                uncertainty out of range.
+        """
+        _check_options(level, dilution, dilution_std)
+        unknown = prepare_unknown(
+            spectra,
+            self.wavelengths,
+            self.gp.level_means,
+            wavelengths=wavelengths,
+            mask=mask,
+            saturation=saturation,
+            name=name,
+        )
+        effective = float(len(unknown.spectra))
+        if blank is not None:
+            unknown, effective = self._without_matrix(unknown, blank, wavelengths)
+        return self._answer(unknown, effective, level, dilution, dilution_std)
+
+    def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:
+        """One answer per row of ``spectra [U, W]`` on the standards' wavelengths, computed together."""
+        rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
+        unknowns = [
+            prepare_unknown(row, self.wavelengths, self.gp.level_means, name=f"unknown {i + 1}")
+            for i, row in enumerate(rows)
+        ]
+        if any(not u.usable.all() for u in unknowns):
+            return [self._answer(u, 1.0, level, 1.0, 0.0) for u in unknowns]
+        sets, at_95, q, t2 = self._sets(np.stack([u.spectra[0] for u in unknowns]), None, 1.0, level)
+        return [
+            self._judge(unknowns[i], sets[i], at_95[i], float(q[i]), float(t2[i]), level, 1.0, 0.0)
+            for i in range(len(unknowns))
+        ]
+
+    def _without_matrix(self, unknown: Unknown, blank: Any, wavelengths: Any) -> tuple[Unknown, float]:
+        matrix = prepare_unknown(
+            blank,
+            self.wavelengths,
+            self.gp.level_means,
+            wavelengths=wavelengths,
+            check_units=False,
+            name="the matrix blank",
+        )
+        at_zero = self.gp.predict_mean([0.0])[0]
+        spectra = unknown.spectra - matrix.spectra.mean(axis=0) + at_zero
+        note = "the matrix blank was taken off and the standards' own zero put in its place"
+        if not self.has_blank:
+            note += " (extrapolated: no blank among the standards)"
+        usable = unknown.usable & matrix.usable
+        # The noise of the blank adds to that of the unknown: 1/k + 1/b.
+        effective = 1.0 / (1.0 / len(unknown.spectra) + 1.0 / len(matrix.spectra))
+        return Unknown(np.where(usable, spectra, 0.0), usable, (*unknown.notes, note)), effective
+
+    def _answer(
+        self, unknown: Unknown, effective: float, level: float, dilution: float, dilution_std: float
+    ) -> Quantification:
+        mean = unknown.spectra.mean(axis=0, keepdims=True)
+        usable = None if unknown.usable.all() else unknown.usable
+        sets, at_95, q, t2 = self._sets(mean, usable, effective, level)
+        return self._judge(unknown, sets[0], at_95[0], float(q[0]), float(t2[0]), level, dilution, dilution_std)
+
+    def _sets(
+        self, spectra: np.ndarray, usable: np.ndarray | None, replicates: float, level: float
+    ) -> tuple[list[ConcentrationSet], list[ConcentrationSet], np.ndarray, np.ndarray]:
+        coordinates, residual = self.inverse.projection.coordinates(spectra, usable)
+        q = residual * replicates
+        phi = np.maximum(q, 1.0)
+        if usable is not None:
+            # Fewer wavelengths pin the coordinates down less well.
+            basis = self.inverse.projection.basis[usable]
+            phi = phi * max(1.0, float(np.trace(np.linalg.pinv(basis.T @ basis))) / self.inverse.rank)
+        distances = self.inverse.distances(coordinates, phi, replicates)
+        sets = concentration_sets(self.inverse, distances, level)
+        at_95 = sets if level == VERDICT_LEVEL else concentration_sets(self.inverse, distances, VERDICT_LEVEL)
+        return sets, at_95, q, distances.minimum
+
+    def _judge(
+        self,
+        unknown: Unknown,
+        found: ConcentrationSet,
+        at_95: ConcentrationSet,
+        q: float,
+        t2: float,
+        level: float,
+        dilution: float,
+        dilution_std: float,
+    ) -> Quantification:
+        rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit)
+        said, reasons = verdict(rules, found.best, at_95, q, t2)
+        relative = dilution_std / dilution
+        dof = self.inverse.dof
+        best = scale_component(found.best, dilution, relative, level, dof)
+        notes = [*unknown.notes, *reasons]
+        if level > self.attainable:
+            notes.append(
+                f"{len(self.levels)} standards alone vouch for at most {100 * self.attainable:.1f} % (n/(n + 1)); the "
+                f"{100 * level:g} % set rests on the model's Student distribution"
+            )
+        if not self.is_curve:
+            notes.append("a one-dimensional curve does not describe the standards: use PLS (see the calibration)")
+        return Quantification(
+            verdict=said,
+            estimate=best.estimate,
+            low=None if best.open_low else best.low,
+            high=None if best.open_high else best.high,
+            std=best.std,
+            level=level,
+            components=tuple(scale_component(c, dilution, relative, level, dof) for c in found.components),
+            verdict_components=tuple(
+                scale_component(c, dilution, relative, VERDICT_LEVEL, dof) for c in at_95.components
+            ),
+            q=q,
+            q_limit=self.q_limit,
+            t2=t2,
+            t2_limit=self.t2_limit,
+            replicates=len(unknown.spectra),
+            masked=int((~unknown.usable).sum()),
+            dilution=dilution,
+            attainable=self.attainable,
+            notes=tuple(notes),
+        )
+
+    # ------------------------------------------------------------------ state
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and JSON metadata from which :meth:`from_state` restores the calibration (refitted: under a second)."""
+        arrays = {"concentrations": self.concentrations, "spectra": self.spectra, "wavelengths": self.wavelengths}
+        if self.concentration_std is not None:
+            arrays["concentration_std"] = self.concentration_std
+        return arrays, {"unit": self.unit}
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Calibration:
+        """Restore from :meth:`state`."""
+        return cls(
+            arrays["concentrations"],
+            arrays["spectra"],
+            arrays["wavelengths"],
+            concentration_std=arrays.get("concentration_std"),
+            unit=meta["unit"],
+        )
+
+
+def _merged(concentrations: np.ndarray, notes: list[str]) -> np.ndarray:
+    """Neighbouring concentrations pooled to their mean where there are more than MAX_LEVELS distinct ones."""
+    levels, index = np.unique(concentrations, return_inverse=True)
+    if len(levels) <= MAX_LEVELS:
+        return concentrations
+    group = np.minimum(np.arange(len(levels)) * MAX_LEVELS // len(levels), MAX_LEVELS - 1)
+    pooled = np.array([levels[group == g].mean() for g in range(MAX_LEVELS)])
+    notes.append(f"{len(levels)} distinct concentrations were merged into {MAX_LEVELS} groups of neighbours")
+    return pooled[group][index]
+
+
+def _level_std(value: Any, count: int) -> np.ndarray | None:
+    if value is None:
+        return None
+    std = np.asarray(value, dtype=np.float64)
+    if std.ndim == 0:
+        std = np.full(count, float(std))
+    if std.shape != (count,) or not np.isfinite(std).all() or (std < 0.0).any():
+        raise InputError(
+            f"concentration_std must be one number or {count} numbers (one per level), finite and not negative."
+        )
+    return std if (std > 0.0).any() else None
+
+
+def _check_options(level: float, dilution: float, dilution_std: float) -> None:
+    if not 0.0 < level < 1.0:
+        raise InputError(f"the level of the set must lie between 0 and 1, but {level} was given.")
+    if not (np.isfinite(dilution) and dilution > 0.0):
+        raise InputError(f"the dilution factor must be a positive number, but {dilution} was given.")
+    if not (np.isfinite(dilution_std) and 0.0 <= dilution_std < dilution):
+        raise InputError(
+            f"the uncertainty of the dilution factor must lie between 0 and the factor itself, but {dilution_std} was "
+            "given."
+        )
