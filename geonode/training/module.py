@@ -10,7 +10,7 @@ from torch import Tensor
 
 from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
-from geonode.training.batches import BatchSource
+from geonode.training.batches import BatchSource, step_counts
 from geonode.training.problem import Problem, place
 from geonode.training.step import clip_gradients, learning_rate, losses, parameter_groups
 
@@ -67,7 +67,8 @@ class GeodesicSpectralModule(L.LightningModule):
     def configure_optimizers(self) -> Any:
         """AdamW (not fused: the fused one would clip gradients that are still scaled) with a cosine schedule."""
         optimizer = torch.optim.AdamW(parameter_groups(self.ode), weight_decay=self.config.weight_decay)
-        steps = max(1, int(self.trainer.estimated_stepping_batches))
+        batches, accumulate, _ = step_counts(self.problem.levels.shape[1], self.config)
+        steps = self.config.epochs * -(-batches // accumulate)  # of the whole training, wherever this run ends
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate(min(step / steps, 1.0)))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 

@@ -76,6 +76,7 @@ class Problem:
         from their singular vectors, the output layer from least squares."""
         ode = CoupledSpectralODE(self.wavelengths, config, self.warp, self.models, self.low, self.high, seed)
         host = self.to("cpu", torch.float64)
+        place(ode, "cpu", self.target.dtype)
         ode.flow.set_embedding(host.target)
         if isinstance(ode.flow, SpectralFlow):
             ode.flow.solve_output(host.points, host.target, host.weight)

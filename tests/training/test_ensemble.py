@@ -1,0 +1,106 @@
+"""Stacked training: as each alone, deterministic, for every flow and solver; predictions go through the standards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from geonode.calibration import GeodesicGP
+from geonode.training import BatchSource, build_problem, fit_node_folds, predict, train
+
+
+def test_training_together_equals_training_alone(folds, assay, small):
+    together = build_problem(folds, assay.wavelengths, small).to("cpu", torch.float64)
+    stacked = dict(train(together, small, seed=5).named_parameters())
+    for m, gp in enumerate(folds):
+        alone = build_problem([gp], assay.wavelengths, small).to("cpu", torch.float64)
+        for name, parameter in train(alone, small, seed=5 + m).named_parameters():
+            if m == 0:  # draws are keyed by the seed: only the first model has the same key alone
+                torch.testing.assert_close(stacked[name][m], parameter[0], rtol=0, atol=1e-10)
+            else:
+                assert parameter[0].shape == stacked[name][m].shape
+
+
+def test_training_together_equals_training_alone_for_every_model(folds, assay, small):
+    """With all wavelengths in every step nothing is drawn, and every model equals itself alone."""
+    together = build_problem(folds, assay.wavelengths, small).to("cpu", torch.float64)
+    stacked = dict(train(together, small, seed=5).named_parameters())
+    for m, gp in enumerate(folds):
+        alone = build_problem([gp], assay.wavelengths, small).to("cpu", torch.float64)
+        for name, parameter in train(alone, small, seed=5 + m).named_parameters():
+            torch.testing.assert_close(stacked[name][m], parameter[0], rtol=0, atol=1e-10, msg=f"{name} of model {m}")
+
+
+def test_the_flow_follows_its_teacher(folds, assay):
+    from geonode.config import GeodesicConfig
+
+    levels, means = assay.levels, assay.level_means()
+    targets = [levels[[i]] for i in (0, 2, 5)]
+    config = GeodesicConfig(epochs=30, table_nodes=24, wavelengths_per_step=None)
+    predicted = fit_node_folds(folds, targets, assay.wavelengths, config)
+    for gp, target, spectrum in zip(folds, targets, predicted, strict=True):
+        teacher = gp.predict(target).mean
+        assert np.sqrt(np.mean((spectrum - teacher) ** 2)) < 0.02 * means.std()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"flow": "velocity"},
+        {"flow": "free"},
+        {"flow": "free", "solver": "dopri5"},
+        {"solver": "rk4"},
+        {"batch_size": 8, "micro_batch": 4},
+        {"teacher": False},
+        {"metric_network": False},
+        {"warp": False, "solver": "rk4", "path": "shooting", "newton_steps": 4, "ode_steps": 4},
+    ],
+    ids=str,
+)
+def test_every_variant_trains_and_predicts_finite_spectra(folds, assay, small, changes):
+    config = small.replace(epochs=2, batch_size=8, micro_batch=8, ode_steps=6, wavelengths_per_step=5)
+    config = config.replace(**changes)
+    before, after = [], []
+    problem = build_problem(folds[:2], assay.wavelengths, config).to("cpu", torch.float64)
+    ode = problem.build_model(config, 0)
+    before = {name: p.detach().clone() for name, p in ode.named_parameters()}
+    trained = train(problem, config)
+    after = dict(trained.named_parameters())
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+    assert all(torch.isfinite(p).all() for p in after.values())
+    spectra = predict(trained, problem, torch.tensor([[15.0, 33.0], [15.0, 33.0]], dtype=torch.float64))
+    assert spectra.shape == (2, 2, 21)
+    assert torch.isfinite(spectra).all()
+
+
+def test_batches_are_keyed(folds, assay, small):
+    config = small.replace(flow="velocity", batch_size=8, micro_batch=4, wavelengths_per_step=5)
+    problem = build_problem(folds, assay.wavelengths, config).to("cpu", torch.float64)
+    source = BatchSource(problem, problem.build_model(config, 0).table, config, seed=3)
+    one, same, other = source.batch(2, 1), source.batch(2, 1), source.batch(2, 2)
+    assert torch.equal(one.start, same.start) and torch.equal(one.index, same.index)
+    assert not torch.equal(one.start, other.start)
+    assert source.steps_per_epoch == 5 and source.accumulate == 2  # 20 ordered pairs of five levels
+
+
+def test_predictions_outside_the_served_range_are_refused(assay, small):
+    from geonode.errors import InputError
+
+    gp = GeodesicGP().fit_levels(assay.levels, assay.level_means())
+    problem = build_problem([gp], assay.wavelengths, small).to("cpu", torch.float64)
+    ode = problem.build_model(small, 0)
+    with pytest.raises(InputError, match="outside the range"):
+        predict(ode, problem, torch.tensor([[1000.0]]))
+
+
+def test_there_and_back_returns_to_the_start(assay, small):
+    gp = GeodesicGP().fit_levels(assay.levels, assay.level_means())
+    problem = build_problem([gp], assay.wavelengths, small).to("cpu", torch.float64)
+    ode = train(problem, small)
+    source = torch.rand(3, 21, dtype=torch.float64)
+    start, end = torch.tensor([0.0, 10.0, 40.0]), torch.tensor([60.0, 10.0, 20.0])
+    there = ode(source, start, end)
+    back = ode(there, end, start)
+    assert torch.equal(there[1], source[1])  # nothing moves, nothing changes
+    assert (back - source).abs().max() < 1e-6
