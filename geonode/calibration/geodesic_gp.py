@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,18 @@ PRIOR_DOF = 2.0
 NEGLIGIBLE_WEIGHT = 1e-7
 # Training sets of one size are fitted together up to this much memory for their grids of matrices.
 _CHUNK_BYTES = 64e6
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One torch thread inside: thousands of tiny factorisations gain nothing from more, and on a busy machine threads
+    that wait for each other cost a hundred times the work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)
@@ -228,6 +241,7 @@ class GeodesicGP:
     def _grid_size(self) -> int:
         return len(WARPS) * len(self.lengths) * len(self.alphas) * len(self.etas)
 
+    @one_thread()
     def _fit_batch(self, jobs: list[tuple[np.ndarray, np.ndarray, Any]], own: bool) -> list[GeodesicGP]:
         """Fit training sets of one size together; ``own``: the one result is ``self``."""
         levels = torch.from_numpy(np.stack([job[0] for job in jobs]))
@@ -288,6 +302,7 @@ class GeodesicGP:
         """Degrees of freedom of the predictive Student t, n − 1 + d₀."""
         return len(self.levels) - 1 + self.prior_dof
 
+    @one_thread()
     def candidate_weights(self, concentrations: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Per kept candidate G: weight ``[G]``, rows B = k*ᵀK⁻¹ ``[G, C, n]``, kriging variance ``[G, C]``, K⁻¹."""
         c = torch.as_tensor(np.atleast_1d(np.asarray(concentrations, dtype=np.float64)))
@@ -308,6 +323,7 @@ class GeodesicGP:
         variance = (prior - (rows * cross).sum(-1)).clamp_min(0.0)
         return self._kept_weights, rows, variance, self._kept_inverse
 
+    @one_thread()
     def predict_rows(self, concentrations: Any) -> np.ndarray:
         """B̄ ``[C, n]`` alone (see :class:`GPWeights`)."""
         weights, rows, _, _ = self.candidate_weights(concentrations)
@@ -317,6 +333,7 @@ class GeodesicGP:
         """The mean spectra ``[C, W]`` alone (see :meth:`predict`)."""
         return self.column_mean + self.predict_rows(concentrations) @ self.residual
 
+    @one_thread()
     def predict_weights(self, concentrations: Any) -> GPWeights:
         """What predictions at ``concentrations [C]`` are made of."""
         weights, rows, variance, inverse = self.candidate_weights(concentrations)
@@ -327,6 +344,7 @@ class GeodesicGP:
         centred = (weights.sqrt()[:, None, None] * (rows - mean)).movedim(0, 1)  # [C, G, n]
         return GPWeights(weighted.sum(0).numpy(), mean.numpy(), within.numpy(), (centred.mT @ centred).numpy())
 
+    @one_thread()
     def predict(self, concentrations: Any) -> GPPrediction:
         """Mean spectra, bands and the factors of their covariance at ``concentrations [C]`` (user units).
 
