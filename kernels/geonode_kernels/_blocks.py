@@ -8,8 +8,9 @@ records it (`block_table`). `tune` searches a short list outside training and wr
 import json
 import os
 import statistics
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import torch
 

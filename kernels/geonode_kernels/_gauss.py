@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cache
 
 
-@lru_cache(maxsize=None)
+@cache
 def gauss_legendre(n: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Nodes (ascending) and weights of the n-point Gauss–Legendre rule, exact to the last bits of a double.
 
