@@ -2,7 +2,8 @@
 
 Precision codes: 0 = fp32, 1 = tf32, 2 = bf16 (see ``_runtime.PRECISIONS``). 0 splits each operand into two fp16 numbers
 of 11 bits after scaling by a power of two, and adds three products; that is the arithmetic of 3xTF32 (TF32 keeps the
-same 11 bits) at twice its rate and half its shared-memory traffic. 1 is the leading product alone.
+same 11 bits) at twice its rate and half its shared-memory traffic. 1 is the leading product alone. 1 and 2 also take
+tanh from one special-function instruction, whose error is that of their operands.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ else:
 
     @triton.jit
     def tanh_approx(x):
-        """tanh by one special-function instruction, relative error 2**-11: for bf16 only."""
+        """tanh by one special-function instruction, relative error 2**-11: for tf32 and bf16 only."""
         return tl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
 
 
 @triton.jit
 def logistic_pair(z, PRECISION: tl.constexpr):
     """For z already multiplied by TWO_LOG2E: r = 1/(1 + exp 2z), so tanh = 1 − 2r and its derivative 4 (r − r²)."""
-    if PRECISION == 2:
+    if PRECISION >= 1:
         return 0.5 - 0.5 * tanh_approx(z * HALF_LN2)
     else:
         return reciprocal(1.0 + tl.exp2(z))

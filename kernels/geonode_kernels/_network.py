@@ -9,7 +9,19 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ._device import LN2, LOG2E, SCALE, TWO_LOG2E, dot, logistic_pair, narrow, reciprocal, remainder, scale_for
+from ._device import (
+    LN2,
+    LOG2E,
+    SCALE,
+    TWO_LOG2E,
+    dot,
+    logistic_pair,
+    narrow,
+    reciprocal,
+    remainder,
+    scale_for,
+    tanh_approx,
+)
 
 
 @triton.jit
@@ -59,14 +71,40 @@ def gamma_from(y, dy, ddy, OUTPUT: tl.constexpr):
 
 
 @triton.jit
-def value_and_derivatives(
-    c, zl, wc, w2_high, w2_low, w2_scale, b2, w3, y0, PRECISION: tl.constexpr, ORDER: tl.constexpr
-):
-    """y, ∂y/∂c (ORDER ≥ 1) and ∂²y/∂c² (ORDER = 2) for one tile of rows.
+def load_network(w1, b1, w2, b2, w3, b3, m, H1, H2, K1: tl.constexpr, K2: tl.constexpr, PRECISION: tl.constexpr):
+    """One model's weights as `value_and_derivatives` takes them.
 
-    ``zl`` [B, K1] = (w1λ λ + b1) · TWO_LOG2E and ``b2`` = b2 · TWO_LOG2E are scaled by the caller, ``y0`` = Σ W3 + b3.
+    (W1c, W1λ, b1) in units of `logistic_pair` for fp32 and plain otherwise, the W2 operands and their scale, b2 in the
+    same unit, W3, the constant of y, and plain W1c.
     """
-    r = logistic_pair(c[:, None] * (wc * TWO_LOG2E)[None, :] + zl, PRECISION)
+    wc, wl, bias1 = load_first(w1, b1, m, H1, K1)
+    w2t = load_second(w2, m, H1, H2, K1, K2)
+    bias2, wo, y0 = load_third(b2, w3, b3, m, H2, K2)
+    scale = scale_for(tl.max(tl.abs(w2t)))
+    high = narrow(w2t * scale, PRECISION)
+    low = remainder(w2t * scale, high)
+    if PRECISION == 0:
+        y0 += tl.sum(wo, 0)
+        return wc * TWO_LOG2E, wl * TWO_LOG2E, bias1 * TWO_LOG2E, high, low, scale, bias2 * TWO_LOG2E, wo, y0, wc
+    else:
+        return wc, wl, bias1, high, low, scale, bias2, wo, y0, wc
+
+
+@triton.jit
+def value_and_derivatives(
+    c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION: tl.constexpr, ORDER: tl.constexpr
+):
+    """y, ∂y/∂c (ORDER ≥ 1) and ∂²y/∂c² (ORDER = 2) for one tile of rows; ``zl`` [B, K1] = W1λ λ + b1."""
+    if PRECISION == 0:
+        return _accurate(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION, ORDER)
+    else:
+        return _quick(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, PRECISION, ORDER)
+
+
+@triton.jit
+def _accurate(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION: tl.constexpr, ORDER: tl.constexpr):
+    """Through r = 1/(1 + exp 2z), both parts of every operand."""
+    r = logistic_pair(c[:, None] * wck[None, :] + zl, PRECISION)
     h = SCALE - (2.0 * SCALE) * r
     h_high = narrow(h, PRECISION)
     h_low = remainder(h, h_high)
@@ -93,6 +131,32 @@ def value_and_derivatives(
             ze = dot(e_high, e_low, w2_high, w2_low, zero, PRECISION) * (1.0 / (e_scale * w2_scale))
             slope = zd * (1.0 / (d_scale * w2_scale))
             ddy = 4.0 * tl.sum(q2 * (ze - 2.0 * (1.0 - 2.0 * r2) * slope * slope) * w3[None, :], 1)
+    return y, dy, ddy
+
+
+@triton.jit
+def _quick(c, zl, wc, w2_high, w2_low, w2_scale, b2, w3, y0, PRECISION: tl.constexpr, ORDER: tl.constexpr):
+    """Through tanh itself, leading parts alone: as few instructions a hidden unit as there can be."""
+    t = tanh_approx(c[:, None] * wc[None, :] + zl)
+    zero = tl.zeros([c.shape[0], b2.shape[0]], tl.float32)
+    high = narrow(t, PRECISION)
+    t2 = tanh_approx(dot(high, high, w2_high, w2_low, zero, PRECISION) * (1.0 / w2_scale) + b2[None, :])
+    y = y0 + tl.sum(t2 * w3[None, :], 1)
+    dy = tl.zeros_like(y)
+    ddy = tl.zeros_like(y)
+    if ORDER >= 1:
+        d_scale = scale_for(tl.max(tl.abs(wc), 0))
+        q = 1.0 - t * t
+        high = narrow(q * (wc * d_scale)[None, :], PRECISION)
+        zd = dot(high, high, w2_high, w2_low, zero, PRECISION)
+        slope_unit = 1.0 / (d_scale * w2_scale)
+        q2 = w3[None, :] - (t2 * t2) * w3[None, :]
+        dy = tl.sum(q2 * zd, 1) * slope_unit
+        if ORDER >= 2:
+            e_scale = scale_for(tl.max(wc * wc, 0))
+            high = narrow(t * q * (wc * wc * e_scale)[None, :], PRECISION)
+            ze = dot(high, high, w2_high, w2_low, zero, PRECISION) * (1.0 / (e_scale * w2_scale))
+            ddy = -2.0 * tl.sum(q2 * (ze + t2 * (zd * zd) * (slope_unit * slope_unit)), 1)
     return y, dy, ddy
 
 

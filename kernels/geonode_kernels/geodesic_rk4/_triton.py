@@ -5,8 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .._device import TWO_LOG2E, narrow, remainder, scale_for
-from .._network import gamma_from, load_first, load_second, load_third, value_and_derivatives
+from .._network import gamma_from, load_network, value_and_derivatives
 
 
 @triton.jit
@@ -52,15 +51,10 @@ def forward_kernel(
     c = tl.load(c_in + row, mask=inside, other=0.0).to(tl.float32)
     v = tl.load(v_in + row, mask=inside, other=0.0).to(tl.float32)
     lam = tl.load(wavelength + row, mask=inside, other=0.0).to(tl.float32)
-    wc, wl, bias1 = load_first(w1, b1, m, H1, K1)
-    w2t = load_second(w2, m, H1, H2, K1, K2)
-    bias2, wo, bo = load_third(b2, w3, b3, m, H2, K2)
-    w2_scale = scale_for(tl.max(tl.abs(w2t)))
-    w2_high = narrow(w2t * w2_scale, PRECISION)
-    w2_low = remainder(w2t * w2_scale, w2_high)
-    bias2 = bias2 * TWO_LOG2E
-    y0 = tl.sum(wo, 0) + bo
-    zl = (lam[:, None] * wl[None, :] + bias1[None, :]) * TWO_LOG2E
+    wck, wlk, bk1, w2_high, w2_low, w2_scale, bk2, wo, y0, wc = load_network(
+        w1, b1, w2, b2, w3, b3, m, H1, H2, K1, K2, PRECISION
+    )
+    zl = lam[:, None] * wlk[None, :] + bk1[None, :]
 
     # s: the stage's input; k: its slope; total: Σ b_i k_i of the step so far
     cs, vs = c, v
@@ -79,7 +73,7 @@ def forward_kernel(
                 tl.store(checkpoints + at, cs, mask=inside)
                 tl.store(checkpoints + at + N, vs, mask=inside)
         y, dy, ddy = value_and_derivatives(
-            cs, zl, wc, w2_high, w2_low, w2_scale, bias2, wo, y0, PRECISION, 2 if JACOBI or SAVE else 1
+            cs, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, PRECISION, 2 if JACOBI or SAVE else 1
         )
         _, _, gamma, dgamma = gamma_from(y, dy, ddy, OUTPUT)
         if SAVE:

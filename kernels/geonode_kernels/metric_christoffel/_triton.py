@@ -11,7 +11,15 @@ import triton
 import triton.language as tl
 
 from .._device import LOG2E, SCALE, TWO_LOG2E, dot, logistic_pair, narrow, remainder, scale_for
-from .._network import gamma_from, load_first, load_second, load_third, upstream, value_and_derivatives
+from .._network import (
+    gamma_from,
+    load_first,
+    load_network,
+    load_second,
+    load_third,
+    upstream,
+    value_and_derivatives,
+)
 
 
 @triton.jit
@@ -38,24 +46,22 @@ def forward_kernel(
     OUTPUT: tl.constexpr,
     ORDER: tl.constexpr,
 ):
-    """ORDER 0 writes the network's value y (OUTPUT 1: e^{y/2}); ORDER 1 writes g, ∂g/∂c and Γ. Programs stride over tiles of rows."""
+    """ORDER 0 writes the network's value y (OUTPUT 1: e^{y/2}); ORDER 1 writes g, ∂g/∂c and Γ.
+
+    Programs stride over tiles of rows.
+    """
     m = tl.program_id(1).to(tl.int64)
-    wc, wl, bias1 = load_first(w1, b1, m, H1, K1)
-    w2t = load_second(w2, m, H1, H2, K1, K2)
-    bias2, wo, bo = load_third(b2, w3, b3, m, H2, K2)
-    w2_scale = scale_for(tl.max(tl.abs(w2t)))
-    w2_high = narrow(w2t * w2_scale, PRECISION)
-    w2_low = remainder(w2t * w2_scale, w2_high)
-    bias2 = bias2 * TWO_LOG2E
-    y0 = tl.sum(wo, 0) + bo
+    wck, wlk, bk1, w2_high, w2_low, w2_scale, bk2, wo, y0, wc = load_network(
+        w1, b1, w2, b2, w3, b3, m, H1, H2, K1, K2, PRECISION
+    )
     for tile in range(tl.program_id(0), tl.cdiv(N, BLOCK), tl.num_programs(0)):
         n = tile * BLOCK + tl.arange(0, BLOCK)
         inside = n < N
         row = m * N + n
         c = tl.load(c_in + row, mask=inside, other=0.0).to(tl.float32)
         lam = tl.load(wavelength + row, mask=inside, other=0.0).to(tl.float32)
-        zl = (lam[:, None] * wl[None, :] + bias1[None, :]) * TWO_LOG2E
-        y, dy, ddy = value_and_derivatives(c, zl, wc, w2_high, w2_low, w2_scale, bias2, wo, y0, PRECISION, ORDER)
+        zl = lam[:, None] * wlk[None, :] + bk1[None, :]
+        y, dy, ddy = value_and_derivatives(c, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, PRECISION, ORDER)
         if ORDER == 0:
             tl.store(y_out + row, tl.exp2(y * (0.5 * LOG2E)) if OUTPUT == 1 else y, mask=inside)
         else:
