@@ -17,16 +17,24 @@ independent outputs (wavelengths are strongly correlated, so W would be far too 
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import stdtrit
 
+from geonode.calibration.gp_numerics import (
+    checked_levels,
+    checked_ordered,
+    concentration_tensor,
+    evidence,
+    matern52,
+    one_thread,
+    scaled_concentration,
+    significant,
+    with_nugget,
+)
+from geonode.calibration.gp_results import GPPrediction, GPWeights, KrigingUpdate
 from geonode.calibration.noise import noise_variance
 from geonode.errors import InputError
 from geonode.metric.warp import WARPS, WarpMetric, scaled_warps
@@ -36,75 +44,8 @@ ALPHAS = (0.0, 0.5, 0.9, 0.99, 1.0)
 ETAS = (1e-4, 1e-3, 1e-2, 0.05)
 EFFECTIVE_OUTPUTS = 8.0
 PRIOR_DOF = 2.0
-# Candidates whose weights sum to less than this are left out of predictions: no figure of a report can show them.
-NEGLIGIBLE_WEIGHT = 1e-7
 # Training sets of one size are fitted together up to this much memory for their grids of matrices.
 _CHUNK_BYTES = 64e6
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One torch thread inside: thousands of tiny factorisations gain nothing from more, and on a busy machine threads
-    that wait for each other cost a hundred times the work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@dataclass(frozen=True)
-class GPWeights:
-    """How predictions at C concentrations are made of the n level spectra: the part that knows no wavelengths.
-
-    Attributes:
-        variance: ``[C]`` Σ w v(c), the weighted kriging variance (dimensionless).
-        mean: ``[C, n]`` B̄ with ``mean spectrum = column mean + B̄ R``.
-        within: ``[C, n, n]`` Σ w v(c) K⁻¹, so that ``Rᵀ (·) R`` is the within-candidate covariance (× dof).
-        between: ``[C, n, n]`` covariance of the candidates' rows of weights, so that ``Rᵀ (·) R`` is the covariance
-            between candidates.
-    """
-
-    variance: np.ndarray
-    mean: np.ndarray
-    within: np.ndarray
-    between: np.ndarray
-
-
-@dataclass(frozen=True)
-class GPPrediction:
-    """Prediction at C concentrations; all arrays are numpy float64 in the units of the fitted spectra.
-
-    Attributes:
-        concentrations: ``[C]``, user units.
-        mean: ``[C, W]`` evidence-weighted mean spectrum.
-        scale: ``[C, W]`` scale of the predictive Student t (for one further spectrum at that concentration).
-        dof: its degrees of freedom, n − 1 + 2.
-        noise_variance: ``[W]`` the part of ``scale²`` that is measurement noise.
-        extrapolated: ``[C]`` true outside the calibrated range.
-        weights: the same in terms of the level spectra.
-    """
-
-    concentrations: np.ndarray
-    mean: np.ndarray
-    scale: np.ndarray
-    dof: float
-    noise_variance: np.ndarray
-    extrapolated: np.ndarray
-    weights: GPWeights
-
-    @property
-    def std(self) -> np.ndarray:
-        """``[C, W]`` standard deviation of the predictive Student t: scale · √(ν / (ν − 2))."""
-        return self.scale * math.sqrt(self.dof / (self.dof - 2.0))
-
-    def interval(self, level: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper limits ``[C, W]`` of the central interval at ``level`` (0 < level < 1), per wavelength."""
-        if not 0.0 < level < 1.0:
-            raise InputError(f"the interval level must lie between 0 and 1, but {level} was given.")
-        half = stdtrit(self.dof, 0.5 + 0.5 * level) * self.scale
-        return self.mean - half, self.mean + half
 
 
 class GeodesicGP:
@@ -190,7 +131,7 @@ class GeodesicGP:
         Raises:
             InputError: values that are not finite, repeated levels, fewer than two levels.
         """
-        levels, level_means = _checked(levels, level_means)
+        levels, level_means = checked_levels(levels, level_means)
         return self._fit_batch([(levels, level_means, replicate_deviations)], own=True)[0]
 
     def fit_folds(
@@ -212,7 +153,7 @@ class GeodesicGP:
         Returns:
             One fitted GP per fold, in order.
         """
-        levels, level_means, order = _checked_ordered(levels, level_means)
+        levels, level_means, order = checked_ordered(levels, level_means)
         rank = np.argsort(order)
         jobs = []
         for fold in folds:
@@ -250,10 +191,10 @@ class GeodesicGP:
             centred = means - means.mean(axis=0)
             grams.append(centred @ centred.T)
         gram = torch.from_numpy(np.stack(grams))
-        u, origin, span = _scaled_concentration(levels)
+        u, origin, span = scaled_concentration(levels)
         s = scaled_warps(u, u[:, :1], u[:, -1:]).movedim(0, -2)
-        gram_matrix = _gram_matrix(self._kernel(s, s), self.etas)
-        log_weights, inverse = _evidence(gram_matrix, gram, jobs[0][1].shape[1], self.effective_outputs)
+        gram_matrix = with_nugget(self._kernel(s, s), self.etas)
+        log_weights, inverse = evidence(gram_matrix, gram, jobs[0][1].shape[1], self.effective_outputs)
         fitted = []
         for f, (level, means, deviations) in enumerate(jobs):
             gp = self if own else self._clone()
@@ -289,7 +230,7 @@ class GeodesicGP:
         self.warp_weights = self.grid_weights.sum(axis=(1, 2, 3))
         power = np.linalg.svd(self.residual, compute_uv=False) ** 2
         self.participation_ratio = float(power.sum() ** 2 / max((power**2).sum(), np.finfo(float).tiny))
-        keep = _significant(weights)
+        keep = significant(weights)
         self._kept = keep
         self._kept_weights = weights[keep] / weights[keep].sum()
         n = len(levels)
@@ -305,23 +246,63 @@ class GeodesicGP:
     @one_thread()
     def candidate_weights(self, concentrations: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         """Per kept candidate G: weight ``[G]``, rows B = k*ᵀK⁻¹ ``[G, C, n]``, kriging variance ``[G, C]``, K⁻¹."""
-        c = torch.as_tensor(np.atleast_1d(np.asarray(concentrations, dtype=np.float64)))
-        if c.ndim != 1 or not bool(torch.isfinite(c).all()):
-            raise InputError("the concentrations to predict must be a list of finite numbers.")
-        u_levels = (torch.from_numpy(self.levels) - self.origin) / self.span
-        s_levels = scaled_warps(u_levels, u_levels[0], u_levels[-1])
-        s = scaled_warps((c - self.origin) / self.span, u_levels[0], u_levels[-1])
-        shape = (len(WARPS), len(self.lengths), len(self.alphas), len(self.etas))
-        warp, length, alpha, _ = np.unravel_index(self._kept.numpy(), shape)
-        ell = torch.tensor(self.lengths, dtype=torch.float64)[length][:, None, None]
-        a = torch.tensor(self.alphas, dtype=torch.float64)[alpha][:, None, None]
-        left, right = s[warp], s_levels[warp]
-        cross = left[:, :, None] * right[:, None, :] * a + 1.0
-        cross = cross + (1.0 - a) * matern52((left[:, :, None] - right[:, None, :]).abs() / ell)
+        c = concentration_tensor(concentrations)
+        left, right = self._kept_coordinates(c), self._kept_coordinates(torch.from_numpy(self.levels))
+        cross = self._kept_kernel(left, right)
         rows = cross @ self._kept_inverse
-        prior = 1.0 + a[..., 0] * left**2 + (1.0 - a[..., 0])
+        prior = self._kept_prior(left)
         variance = (prior - (rows * cross).sum(-1)).clamp_min(0.0)
         return self._kept_weights, rows, variance, self._kept_inverse
+
+    def _kept_coordinates(self, c: torch.Tensor) -> torch.Tensor:
+        """Scaled warp coordinate of every kept candidate, ``[G, C]``."""
+        u_levels = (torch.from_numpy(self.levels) - self.origin) / self.span
+        warp = np.unravel_index(self._kept.numpy(), self.grid_weights.shape)[0]
+        return scaled_warps((c - self.origin) / self.span, u_levels[0], u_levels[-1])[warp]
+
+    def _kept_parameters(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Length, linear share and nugget of every kept candidate, ``[G, 1, 1]`` each."""
+        _, length, alpha, eta = np.unravel_index(self._kept.numpy(), self.grid_weights.shape)
+        values = zip((self.lengths, self.alphas, self.etas), (length, alpha, eta), strict=True)
+        ell, a, nugget = (torch.tensor(grid, dtype=torch.float64)[index][:, None, None] for grid, index in values)
+        return ell, a, nugget
+
+    def _kept_kernel(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """k between coordinates ``[G, A]`` and ``[G, B]`` of the kept candidates, ``[G, A, B]``."""
+        ell, a, _ = self._kept_parameters()
+        cross = left[:, :, None] * right[:, None, :] * a + 1.0
+        return cross + (1.0 - a) * matern52((left[:, :, None] - right[:, None, :]).abs() / ell)
+
+    def _kept_prior(self, left: torch.Tensor) -> torch.Tensor:
+        """k(c, c) of the kept candidates, ``[G, C]``."""
+        a = self._kept_parameters()[1][..., 0]
+        return 1.0 + a * left**2 + (1.0 - a)
+
+    @one_thread()
+    def kriging_update(self, concentrations: Any, extra: Any) -> KrigingUpdate:
+        """What would stay uncertain at ``concentrations [C]`` after a further spectrum at each of ``extra [E]``.
+
+        Evidence and scale stay as they are: what will be measured is not known yet.
+        """
+        c, e = concentration_tensor(concentrations), concentration_tensor(extra)
+        weights, rows, variance, inverse = self.candidate_weights(concentrations)
+        _, rows_e, variance_e, _ = self.candidate_weights(extra)
+        levels = self._kept_coordinates(torch.from_numpy(self.levels))
+        left, right = self._kept_coordinates(c), self._kept_coordinates(e)
+        covariance = self._kept_kernel(right, left) - rows_e @ self._kept_kernel(levels, left)  # [G, E, C]
+        nugget = self._kept_parameters()[2]
+        after = (variance[:, None] - covariance**2 / (variance_e[:, :, None] + nugget)).clamp_min(0.0)
+        n = inverse.shape[-1]
+        flat = inverse.reshape(len(weights), -1)
+        weighted = weights[:, None, None] * after
+        within = (weighted.reshape(len(weights), -1).mT @ flat).reshape(len(e), len(c), n, n)
+        within_at = ((weights[:, None] * variance_e).mT @ flat).reshape(len(e), n, n)
+        root = weights.sqrt()[:, None, None]
+        at_c = (root * (rows - torch.einsum("g,gci->ci", weights, rows))).movedim(0, 1)  # [C, G, n]
+        at_e = (root * (rows_e - torch.einsum("g,gci->ci", weights, rows_e))).movedim(0, 1)
+        cross = at_c.mT[None] @ at_e[:, None]  # [E, C, n, n]
+        parts = (within, within_at, at_c.mT @ at_c, at_e.mT @ at_e, cross)
+        return KrigingUpdate(*(part.numpy() for part in parts))
 
     @one_thread()
     def predict_rows(self, concentrations: Any) -> np.ndarray:
@@ -419,76 +400,3 @@ class GeodesicGP:
         gp.noise_variance = np.asarray(arrays["noise_variance"], dtype=np.float64)
         gp.noise_source = meta["noise_source"]
         return gp
-
-
-def matern52(distance: torch.Tensor) -> torch.Tensor:
-    """Matérn-5/2 correlation (1 + √5 r + 5r²/3) exp(−√5 r) (Rasmussen & Williams 2006, eq. 4.17)."""
-    scaled = math.sqrt(5.0) * distance
-    return (1.0 + scaled + scaled * scaled / 3.0) * torch.exp(-scaled)
-
-
-def _gram_matrix(kernel: torch.Tensor, etas: Sequence[float]) -> torch.Tensor:
-    """``[..., n, n]`` → ``[..., η, n, n]``: k + η I."""
-    eye = torch.eye(kernel.shape[-1], dtype=kernel.dtype)
-    nugget = torch.tensor(etas, dtype=kernel.dtype)[:, None, None] * eye
-    return kernel[..., None, :, :] + nugget
-
-
-def _evidence(
-    matrix: torch.Tensor, gram: torch.Tensor, width: int, effective_outputs: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log weights ``[F, 13, ℓ, α, η]`` (not normalised) and K⁻¹ from K ``[F, 13, ℓ, α, η, n, n]`` and R Rᵀ."""
-    n = matrix.shape[-1]
-    factor = torch.linalg.cholesky(matrix)
-    inverse = torch.cholesky_inverse(factor)
-    q = torch.einsum("f...ij,fij->f...", inverse, gram)
-    log_det = 2.0 * torch.log(torch.diagonal(factor, dim1=-2, dim2=-1)).sum(-1)
-    # Spectra that do not change at all have q = 0; the floor leaves the choice to |K| instead of to 0/0.
-    q = q.clamp_min(torch.finfo(q.dtype).tiny)
-    return -0.5 * effective_outputs * (n * torch.log(q / (n * width)) + log_det), inverse
-
-
-def _significant(weights: torch.Tensor) -> torch.Tensor:
-    """Indices of the largest weights that together leave out less than ``NEGLIGIBLE_WEIGHT``."""
-    order = torch.argsort(weights, descending=True)
-    tail = 1.0 - torch.cumsum(weights[order], 0)
-    count = int((tail > NEGLIGIBLE_WEIGHT).sum()) + 1
-    return order[:count]
-
-
-def _scaled_concentration(levels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """u = (c − c₀)/(c_max − c₀) with c₀ = 0 where all c ≥ 0, else c_min; ``levels [F, n]`` ascending."""
-    origin = torch.where(levels[:, 0] >= 0.0, torch.zeros_like(levels[:, 0]), levels[:, 0])
-    span = levels[:, -1] - origin
-    return (levels - origin[:, None]) / span[:, None], origin, span
-
-
-def _checked(levels: Any, level_means: Any) -> tuple[np.ndarray, np.ndarray]:
-    levels, level_means, _ = _checked_ordered(levels, level_means)
-    return levels, level_means
-
-
-def _checked_ordered(levels: Any, level_means: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sorted float64 copies and the order that sorted them; InputError where they cannot be used."""
-    levels = np.array(levels, dtype=np.float64)
-    means = np.array(level_means, dtype=np.float64)
-    if levels.ndim != 1 or means.ndim != 2 or len(levels) != len(means) or means.shape[1] == 0:
-        raise InputError(
-            f"level means must have shape [levels, wavelengths], but levels have shape {levels.shape} and the means "
-            f"{means.shape}."
-        )
-    if len(levels) < 2:
-        raise InputError(f"GeodesicGP needs at least two concentration levels, but {len(levels)} was given.")
-    if not np.isfinite(levels).all():
-        raise InputError("the concentrations contain NaN or infinite values; remove those standards.")
-    if not np.isfinite(means).all():
-        row, column = np.argwhere(~np.isfinite(means))[0]
-        raise InputError(
-            f"the spectrum of level {levels[row]:g} is NaN or infinite at position {column}; mask or remove it."
-        )
-    order = np.argsort(levels, kind="stable")
-    levels, means = levels[order], means[order]
-    if (np.diff(levels) == 0.0).any():
-        twice = levels[:-1][np.diff(levels) == 0.0][0]
-        raise InputError(f"the concentration level {twice:g} is given twice; average its replicates first.")
-    return levels, means, order

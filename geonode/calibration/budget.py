@@ -1,0 +1,127 @@
+"""Uncertainty budget of one result (GUM, JCGM 100:2008).
+
+The estimate responds to an error δ of the whitened coordinates as δĉ = gᵀ δ with g = C⁻¹ m′/(m′ᵀ C⁻¹ m′), m′ = dm/dc
+and C their covariance (generalised least squares, linearised). So every part C_k of C contributes u_k² = gᵀ C_k g, and
+the parts add up to 1/G exactly. Dilution multiplies the result and adds its relative variance (GUM 5.1.6). The coverage
+factor is Student's t at the effective degrees of freedom of Welch and Satterthwaite (GUM G.4.1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from geonode.calibration.calibration import Calibration
+from geonode.calibration.resolution import tangents
+from geonode.errors import InputError
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """One source: standard uncertainty in user units of the result, GUM type A or B, degrees of freedom, and its share
+    of the combined variance."""
+
+    source: str
+    standard_uncertainty: float
+    kind: str
+    dof: float
+    share: float
+
+
+@dataclass(frozen=True)
+class UncertaintyBudget:
+    """All contributions at one concentration (the diluted-back result), user units.
+
+    ``expanded`` = ``coverage_factor`` × ``combined``, for ``level``.
+    """
+
+    concentration: float
+    contributions: tuple[Contribution, ...]
+    combined: float
+    effective_dof: float
+    coverage_factor: float
+    expanded: float
+    level: float
+
+
+def uncertainty_budget(
+    calibration: Calibration,
+    concentration: float,
+    *,
+    replicates: int = 1,
+    phi: float = 1.0,
+    blanks: int = 0,
+    dilution: float = 1.0,
+    dilution_std: float = 0.0,
+    level: float = 0.95,
+) -> UncertaintyBudget:
+    """Where the uncertainty of a result comes from.
+
+    Args:
+        calibration: fitted.
+        concentration: of the measured (diluted) sample, user units, within the searched range.
+        replicates: spectra averaged; phi: noise factor of the unknown (its Q, at least 1); blanks: spectra of a matrix
+            blank that was subtracted, 0 for none.
+        dilution, dilution_std: factor and its standard uncertainty.
+        level: of the expanded uncertainty.
+
+    Raises:
+        InputError: a concentration outside the searched range, numbers out of range, or a place where the spectrum
+            does not change with concentration at all.
+    """
+    model = calibration.inverse
+    if not (np.isfinite(concentration) and model.low <= concentration <= model.high):
+        raise InputError(
+            f"an uncertainty budget is known between {model.low:g} and {model.high:g}, not at {concentration:g}."
+        )
+    if replicates < 1 or blanks < 0 or phi < 1.0 or not 0.0 < level < 1.0 or dilution <= 0.0 or dilution_std < 0.0:
+        raise InputError(
+            "replicates must be at least 1, blanks at least 0, phi at least 1, the level between 0 and 1, and the "
+            "dilution positive with an uncertainty that is not negative."
+        )
+    at = np.array([float(concentration)])
+    _, slope = tangents(model, at)
+    _, own, standards = model.curve_parts(at)
+    noise = phi * np.eye(model.rank)
+    scatter = model.projection.replicates
+    parts = [
+        ("noise of the measurement", noise / replicates, "A", math.inf),
+        ("scatter between replicates", scatter / replicates, "A", float(model.projection.replicate_dof)),
+        ("calibration curve between the standards", model.curve_scale * own[0], "A", model.dof),
+        ("concentrations of the standards", standards[0], "B", math.inf),
+        ("matrix blank", (noise + scatter) / blanks if blanks else np.zeros_like(noise), "A", math.inf),
+    ]
+    total = sum(part for _, part, _, _ in parts)
+    solved = np.linalg.solve(total, slope[0])
+    information = float(slope[0] @ solved)
+    if not information > 0.0:
+        raise InputError(f"the spectrum does not change with concentration at {concentration:g}: there is no budget.")
+    response = solved / information
+    rows = [
+        (source, dilution * math.sqrt(max(float(response @ part @ response), 0.0)), kind, dof)
+        for source, part, kind, dof in parts
+    ]
+    rows.append(("dilution", abs(concentration) * dilution_std, "B", math.inf))
+    variance = sum(u * u for _, u, _, _ in rows)
+    weight = sum(u**4 / dof for _, u, _, dof in rows if u > 0.0 and math.isfinite(dof))
+    effective = variance**2 / weight if weight > 0.0 else math.inf
+    # scipy's t quantile has no infinite degrees of freedom; a million give the normal one to six digits.
+    factor = float(stdtrit(min(effective, 1e6), 0.5 + 0.5 * level))
+    combined = math.sqrt(variance)
+    contributions = tuple(
+        Contribution(source, u, kind, dof, u * u / variance if variance > 0.0 else 0.0)
+        for source, u, kind, dof in rows
+        if u > 0.0
+    )
+    return UncertaintyBudget(
+        concentration=dilution * float(concentration),
+        contributions=contributions,
+        combined=combined,
+        effective_dof=effective,
+        coverage_factor=factor,
+        expanded=factor * combined,
+        level=level,
+    )

@@ -1,0 +1,258 @@
+"""Standards are not perfect: which of them contradicts the others, whether the calibration still holds today.
+
+*A bad standard.* Leaving a good standard out makes the prediction of the others worse, or hardly changes it; leaving a
+bad one out makes it better. So for every level i the held-out errors e_j of the other interior levels are compared with
+the errors without i as well:
+
+    gain_i = mean over j of ln( e_j(all but j) / e_j(all but j and i) )
+
+A level is flagged where the gain exceeds ``SUSPICIOUS_GAIN`` and its own held-out error is ``SUSPICIOUS_ERROR`` times
+the median of the others. A steep or sparse stretch has a large error of its own, but leaving it out helps nobody. It is
+never dropped: the flag says what difference it makes and leaves the decision to the analyst.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geonode.calibration.calibration import Calibration
+from geonode.calibration.geodesic_gp import GeodesicGP
+from geonode.calibration.inverse import InverseModel
+from geonode.errors import InputError
+
+SUSPICIOUS_GAIN = 0.25
+SUSPICIOUS_ERROR = 2.0
+_FEWEST_LEVELS = 5
+_ALL_LEVELS = 16
+_CANDIDATES = 5
+_PARTNERS = 8
+
+
+@dataclass(frozen=True)
+class StandardCheck:
+    """One level as the others see it.
+
+    Attributes:
+        level: its concentration, user units.
+        error: RMS of its held-out residual spectrum, units of the spectra.
+        relative_error: the same ÷ the median of the other levels'.
+        gain: see the module; None where it was not computed (many levels, unremarkable error).
+        flagged: whether it contradicts the others.
+        implied: the concentration that the others give it (held out), user units.
+        influence: largest change of a result anywhere in the calibrated range if it were left out, user units; None
+            unless flagged.
+        influence_at: the concentration where that is.
+    """
+
+    level: float
+    error: float
+    relative_error: float
+    gain: float | None
+    flagged: bool
+    implied: float
+    influence: float | None = None
+    influence_at: float | None = None
+
+    def sentence(self, unit: str = "") -> str:
+        """What to tell the analyst about a flagged level."""
+        unit = f" {unit}" if unit else ""
+        return (
+            f"the standard {self.level:g}{unit} contradicts the others: they would call it {self.implied:.4g}{unit}, "
+            f"its held-out residual is {self.relative_error:.1f} times the others', and they agree better without it. "
+            f"It was kept; leaving it out would move results by up to {self.influence or 0.0:.3g}{unit} (at "
+            f"{self.influence_at or 0.0:.4g}{unit})"
+        )
+
+
+@dataclass(frozen=True)
+class QualityCheck:
+    """A control sample of known concentration, measured today.
+
+    Attributes:
+        passed: the nominal concentration lies in the 95 % set and the spectrum matches.
+        nominal: user units; found: the estimate nearest to it; low, high: the 95 % interval of that component.
+        drift: found − nominal, user units; drift_low, drift_high: its 95 % interval.
+        gain: factor by which the spectrum differs from the predicted one (1 = no change of sensitivity), gain_std: its
+            standard deviation from the noise.
+        verdict: of the calibration for the spectrum.
+        reason: why it failed, empty where it passed.
+    """
+
+    passed: bool
+    nominal: float
+    found: float
+    low: float | None
+    high: float | None
+    drift: float
+    drift_low: float | None
+    drift_high: float | None
+    gain: float
+    gain_std: float
+    verdict: str
+    reason: str
+
+
+def check_standards(calibration: Calibration) -> list[StandardCheck]:
+    """One :class:`StandardCheck` per level that was held out, ascending; nothing is flagged with fewer than five."""
+    gp, held = calibration.gp, calibration.held_out
+    errors = np.sqrt((held.residual**2).mean(axis=1))
+    others = np.array([np.median(np.delete(errors, k)) for k in range(len(errors))])
+    relative = errors / np.maximum(others, np.finfo(float).tiny)
+    gains = _gains(gp, held.left_out, errors)
+    checks = []
+    for k, i in enumerate(held.left_out):
+        gain = gains.get(int(i))
+        flagged = gain is not None and gain > SUSPICIOUS_GAIN and relative[k] > SUSPICIOUS_ERROR
+        influence, at = _influence(calibration, int(i)) if flagged else (None, None)
+        implied = float(held.estimate[held.level == i].mean())
+        checks.append(
+            StandardCheck(
+                float(gp.levels[i]), float(errors[k]), float(relative[k]), gain, flagged, implied, influence, at
+            )
+        )
+    return checks
+
+
+def _gains(gp: GeodesicGP, left_out: np.ndarray, errors: np.ndarray) -> dict[int, float]:
+    """Gain by level. Of many levels, only those with the largest errors are looked at, with their neighbours."""
+    n = len(gp.levels)
+    if n < _FEWEST_LEVELS:
+        return {}
+    if n <= _ALL_LEVELS:
+        candidates = list(range(n))
+        partners = {i: [j for j in range(1, n - 1) if j != i] for i in candidates}
+    else:
+        candidates = [int(left_out[k]) for k in np.argsort(-errors)[:_CANDIDATES]]
+        nearest = {i: np.argsort(np.abs(np.arange(n) - i), kind="stable")[1 : _PARTNERS + 1] for i in candidates}
+        partners = {i: [int(j) for j in nearest[i] if 0 < j < n - 1] for i in candidates}
+    single = sorted({j for i in candidates for j in partners[i]})
+    pairs = sorted({(min(i, j), max(i, j)) for i in candidates for j in partners[i]})
+    everything = np.arange(n)
+    folds = [np.delete(everything, j) for j in single] + [np.delete(everything, list(pair)) for pair in pairs]
+    fitted = gp.fit_folds(gp.levels, gp.level_means, folds)
+
+    def error(fold: GeodesicGP, j: int) -> float:
+        residual = fold.predict_mean([gp.levels[j]])[0] - gp.level_means[j]
+        return float(np.sqrt((residual**2).mean()))
+
+    alone = {j: error(fitted[k], j) for k, j in enumerate(single)}
+    without = dict(zip(pairs, fitted[len(single) :], strict=True))
+    tiny = np.finfo(float).tiny
+    return {
+        i: float(
+            np.mean(
+                [np.log(max(alone[j], tiny) / max(error(without[min(i, j), max(i, j)], j), tiny)) for j in partners[i]]
+            )
+        )
+        for i in candidates
+    }
+
+
+def _influence(calibration: Calibration, level: int) -> tuple[float, float]:
+    """Largest |change of the estimate| over 41 concentrations of the range when ``level`` is left out, and where."""
+    gp = calibration.gp
+    keep = np.delete(np.arange(len(gp.levels)), level)
+    fold = gp.fit_folds(gp.levels, gp.level_means, [keep])[0]
+    rows = calibration.level_index != level
+    deviations = calibration.deviations
+    scale = calibration.inverse.curve_scale
+    model = InverseModel(
+        fold,
+        None if deviations is None else deviations[rows],
+        low=calibration.inverse.low,
+        high=calibration.inverse.high,
+        curve_scale=scale,
+    )
+    c = np.linspace(*calibration.range, 41)
+    spectra = gp.predict_mean(c)
+    estimates = []
+    for inverse in (calibration.inverse, model):
+        coordinates, residual = inverse.projection.coordinates(spectra)
+        distances = inverse.distances(coordinates, np.maximum(residual, 1.0))
+        estimates.append(_nearest(inverse, distances.squared, c))
+    change = np.abs(estimates[1] - estimates[0])
+    worst = int(change.argmax())
+    return float(change[worst]), float(c[worst])
+
+
+def _nearest(model: InverseModel, squared: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """For each unknown the local minimum of d² that lies nearest to ``c``: a fold's other branch is no influence."""
+    inner = np.pad(squared, ((0, 0), (1, 1)), constant_values=np.inf)
+    minima = (squared <= inner[:, :-2]) & (squared <= inner[:, 2:])
+    gap = np.where(minima, np.abs(model.grid - c[:, None]), np.inf)
+    return model.grid[gap.argmin(axis=1)]
+
+
+def quality_check(
+    calibration: Calibration,
+    spectra: Any,
+    nominal: float,
+    *,
+    nominal_std: float = 0.0,
+    wavelengths: Any = None,
+    name: str = "the QC standard",
+) -> QualityCheck:
+    """Does the calibration still hold? A standard of known concentration is measured as if it were unknown.
+
+    Args:
+        calibration: fitted.
+        spectra: ``[V]`` or ``[k, V]`` replicates. wavelengths: ``[V]``, None where they are those of the standards.
+        nominal: its concentration, user units, within the calibrated range; nominal_std: standard uncertainty of that.
+        name: for messages.
+
+    Raises:
+        InputError: a nominal concentration outside the calibrated range, or a spectrum that cannot be used.
+    """
+    low, high = calibration.range
+    if not (np.isfinite(nominal) and low <= nominal <= high):
+        raise InputError(
+            f"{name} must have a concentration within the standards' range {low:g} to {high:g}, not {nominal:g}."
+        )
+    if not (np.isfinite(nominal_std) and nominal_std >= 0.0):
+        raise InputError(f"the uncertainty of the nominal concentration must not be negative, but is {nominal_std}.")
+    result = calibration.quantify(spectra, wavelengths, level=0.95, name=name)
+    part = min(result.components, key=lambda c: max(c.low - nominal, nominal - c.high, 0.0))
+    slack = 1.96 * nominal_std
+    inside = part.low - slack <= nominal <= part.high + slack
+    matches = result.verdict != "does not match"
+    reason = ""
+    if not matches:
+        reason = "the spectrum is none that the calibration predicts"
+    elif not inside:
+        reason = f"the nominal concentration lies outside the 95 % interval {part.low:.4g} to {part.high:.4g}"
+    gain, gain_std = _gain(calibration, spectra, wavelengths, nominal, name)
+    return QualityCheck(
+        passed=matches and inside,
+        nominal=float(nominal),
+        found=part.estimate,
+        low=None if part.open_low else part.low,
+        high=None if part.open_high else part.high,
+        drift=part.estimate - nominal,
+        drift_low=None if part.open_low else part.low - slack - nominal,
+        drift_high=None if part.open_high else part.high + slack - nominal,
+        gain=gain,
+        gain_std=gain_std,
+        verdict=result.verdict,
+        reason=reason,
+    )
+
+
+def _gain(calibration: Calibration, spectra: Any, wavelengths: Any, nominal: float, name: str) -> tuple[float, float]:
+    """Weighted least-squares factor between the measured and the predicted spectrum, and its standard deviation."""
+    from geonode.calibration.unknowns import prepare_unknown
+
+    unknown = prepare_unknown(
+        spectra, calibration.wavelengths, calibration.gp.level_means, wavelengths=wavelengths, name=name
+    )
+    expected = calibration.gp.predict([nominal])
+    weight = unknown.usable / np.maximum(expected.scale[0] ** 2, np.finfo(float).tiny)
+    measured, predicted = unknown.spectra.mean(axis=0), expected.mean[0]
+    power = float((weight * predicted**2).sum())
+    gain = float((weight * predicted * measured).sum()) / power
+    # Wavelengths err together, so their number buys nothing: one effective degree of freedom per component.
+    spread = float((weight * (measured - gain * predicted) ** 2).sum()) / max(float(weight.sum()), 1e-300)
+    noise = spread * float((weight**2 * predicted**2).sum()) / power**2
+    return gain, float(np.sqrt(noise * len(measured) / max(calibration.inverse.rank, 1)))
