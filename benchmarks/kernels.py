@@ -1,3 +1,4 @@
+# ruff: noqa: B023, RUF059
 """Kernels on a GPU: correctness first, then time, share of the measured ceilings, and the same work in peers.
 
     python benchmarks/kernels.py --commit $(git rev-parse HEAD) --out benchmarks/results
@@ -67,7 +68,6 @@ def ceilings() -> dict[str, float]:
     x = torch.randn(2**29, device="cuda")
     y = torch.empty_like(x)
     rates = {"copy_tb_s": 2 * x.numel() * 4 / timed(lambda: y.copy_(x)) / 1e9}
-    del x, y
     a = torch.randn(8192, 8192, device="cuda")
     flop = 2 * 8192**3
     for name, tf32 in (("fp32_tflop_s", False), ("tf32_tflop_s", True)):

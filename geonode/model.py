@@ -205,7 +205,9 @@ def load(path: str | Path) -> GeodesicModel:
         config = GeodesicConfig.from_json(metadata["config"])
         arrays = {k[8:]: v.numpy() for k, v in tensors.items() if k.startswith("dataset/")}
         dataset = dataset_from(arrays, metadata["dataset"])
-        gp = GeodesicGP.from_state({k[3:]: v.numpy() for k, v in tensors.items() if k.startswith("gp/")}, metadata["gp"])
+        gp = GeodesicGP.from_state(
+            {k[3:]: v.numpy() for k, v in tensors.items() if k.startswith("gp/")}, metadata["gp"]
+        )
         state = {k[4:]: v for k, v in tensors.items() if k.startswith("ode/")}
         if not state:
             return GeodesicModel(dataset, config, gp, history=metadata["history"])

@@ -140,7 +140,8 @@ class Calibration:
 
     @cached_property
     def explained(self) -> float:
-        """Q² of the spectra: 1 − Σ (held-out residual)² / Σ (level mean − grand mean)² over interior held-out levels."""
+        """Q² of the spectra: 1 − Σ (held-out residual)² / Σ (level mean − grand mean)² over interior held-out
+        levels."""
         inner = (self.held_out.left_out > 0) & (self.held_out.left_out < len(self.levels) - 1)
         rows = self.held_out.left_out[inner]
         total = float((self.gp.residual[rows] ** 2).sum())
@@ -181,6 +182,7 @@ class Calibration:
             )
         if not self.is_curve:
             error, components = self.pls_rmsecv
+
             remarks.append(
                 f"a one-dimensional curve does not describe these spectra: it predicts {100 * max(self.explained, 0):.0f} "
                 f"% of the held-out levels' variance. PLS is the better tool here; its cross-validated error is "

@@ -58,7 +58,9 @@ def _devices() -> list[tuple[str, str]]:
     if torch.cuda.is_available():
         for i in range(torch.cuda.device_count()):
             free, total = torch.cuda.mem_get_info(i)
-            rows.append((f"cuda:{i}", f"{torch.cuda.get_device_name(i)}, {free / 2**30:.1f} of {total / 2**30:.1f} GiB free"))
+            rows.append(
+                (f"cuda:{i}", f"{torch.cuda.get_device_name(i)}, {free / 2**30:.1f} of {total / 2**30:.1f} GiB free")
+            )
     else:
         rows.append(("cuda", "no usable device"))
     rows.append(("mps", "available" if torch.backends.mps.is_available() else "no usable device"))

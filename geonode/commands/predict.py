@@ -18,8 +18,12 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def predict(
         bundle: Annotated[Path, typer.Argument(help="Bundle written by `geonode fit`.")],
-        at: Annotated[list[float], typer.Option("--at", help="Concentration, in the unit of the standards; repeatable.")],
-        out: Annotated[Path, typer.Option("--out", "-o", help="CSV to write: wavelength, mean and std per concentration.")],
+        at: Annotated[
+            list[float], typer.Option("--at", help="Concentration, in the unit of the standards; repeatable.")
+        ],
+        out: Annotated[
+            Path, typer.Option("--out", "-o", help="CSV to write: wavelength, mean and std per concentration.")
+        ],
         predictor: Annotated[str | None, typer.Option(help="node or gp; default: as fitted.")] = None,
         quiet: Quiet = False,
     ) -> None:

@@ -1,4 +1,5 @@
-"""What a training step draws, keyed by (seed, epoch, step): a resumed run draws what the uninterrupted one would have."""
+"""What a training step draws, keyed by (seed, epoch, step): a resumed run draws what the uninterrupted one would
+have."""
 
 from __future__ import annotations
 

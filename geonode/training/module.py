@@ -72,7 +72,9 @@ class GeodesicSpectralModule(L.LightningModule):
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate(min(step / steps, 1.0)))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
-    def configure_gradient_clipping(self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None) -> None:
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
+    ) -> None:
         """Clip each group by its own limit, each model by its own norm; the norms are logged."""
         for group in optimizer.param_groups:
             norm = clip_gradients(group["params"], getattr(self.config, f"{group['name']}_clip"))

@@ -1,6 +1,7 @@
 """From standards to tensors: what M models are trained on, as one stacked problem.
 
-A *fold* is a set of training levels with its geodesic GP. The GP gives the warp (evidence-weighted), smoothed spectra at
+A *fold* is a set of training levels with its geodesic GP. The GP gives the warp (evidence-weighted), smoothed
+spectra at
 the levels, and spectra at collocation concentrations over the whole range that may be asked for, extrapolation
 included, weighted by their certainty. Folds of different size are padded with points of weight zero.
 """
@@ -121,9 +122,7 @@ def build_problem(
         targets: per model, concentrations that will be asked for (widens the range served), or None.
     """
     warp = _warp(gps, config)
-    rows = [
-        _rows(gp, _select(warp, m), config, None if targets is None else targets[m]) for m, gp in enumerate(gps)
-    ]
+    rows = [_rows(gp, _select(warp, m), config, None if targets is None else targets[m]) for m, gp in enumerate(gps)]
     stacked = {name: _stack([row[name] for row in rows], zero=name == "weight") for name in rows[0]}
     edges = stacked.pop("edges")
     problem = Problem(

@@ -73,7 +73,8 @@ def flow_loss_of_ends(
     *,
     backend: str = "auto",
 ) -> Tensor:
-    """`flow_loss` with both ends in one tensor [M, 2, B, W] (as one matrix product gives them): one gradient, not two."""
+    """`flow_loss` with both ends in one tensor [M, 2, B, W] (as one matrix product gives them): one gradient, not
+    two."""
     tensors = [ends, omega, beta, a, a0, target, weight]
     if not use_kernel("flow_loss", backend, tensors, _refusal(omega)):
         return reference.flow_loss(ends[:, 0], ends[:, 1], *tensors[1:], nodes=nodes)

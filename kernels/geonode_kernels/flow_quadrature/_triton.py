@@ -1,6 +1,8 @@
 """The flow quadrature and its gradient without a tensor over nodes or hidden units in memory.
 
-A program owns one wavelength of one model and a range of pairs; a tile is [pairs, hidden]. Gauss nodes are symmetric, so
+A program owns one wavelength of one model and a range of pairs; a tile is [pairs, hidden]. Gauss nodes are
+symmetric,
+so
 a pair of nodes ± x shares its weight and one reciprocal: 1/a and 1/b both come from 1/(ab). Sums over nodes are kept per
 (pair, unit) as Σ w r, Σ w r(1 − r) and Σ w x r(1 − r) with tanh = 1 − 2r; value and every gradient follow from these
 three, so with the loss at hand (FUSED) one pass does both directions.

@@ -105,7 +105,8 @@ def _launch_forward(c, wavelength, weights, precision, output, order):
 def launch_backward(c, wavelength, weights, grads, precision, output, order, points=True, rows=True):
     """Gradients of points ``c`` [M, S, N] (``wavelength`` [M, N]): (c or None, wavelength, *weights).
 
-    ``grads``: (y,) or (ρ, the value of ρ) for order 0; (Γ,) or (g, ∂g, Γ) for order 1. The reduction over programs is one torch sum.
+    ``grads``: (y,) or (ρ, the value of ρ) for order 0; (Γ,) or (g, ∂g, Γ) for order 1. The reduction over programs
+    is one torch sum.
     """
     from . import _triton
 
