@@ -17,14 +17,21 @@ from geonode.calibration.quantify import (
     scale_component,
     verdict,
 )
+from geonode.calibration.rivals import PLS
 from geonode.calibration.sets import ConcentrationSet, concentration_sets
 from geonode.calibration.unknowns import Unknown, prepare_unknown
 from geonode.errors import InputError
 
 MAX_LEVELS = 48
 """More distinct concentrations than this are merged into so many groups of neighbours."""
-EXPLAINED = 0.5
-"""A curve that predicts less of the held-out levels' variance than this does not describe the spectra."""
+PLS_MARGIN = 0.8
+"""PLS is called better where its cross-validated error is below this fraction of the curve's own."""
+SCATTER = 0.5
+"""Replicates of one level that differ by more than this fraction of the variance between levels are no replicates: the
+spectra depend on more than the concentration."""
+DISORDER = 0.6
+"""So do spectra whose neighbours in concentration differ by more than this fraction of what any two differ by."""
+_LEVELS_TO_JUDGE = 10
 
 
 class Calibration:
@@ -81,7 +88,7 @@ class Calibration:
         self.inverse = InverseModel(
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
-        self.q_limit, self.t2_limit = self.held_out.limits()
+        self.q_limit, self.t2_limit = self._limits()
         self.notes = (*notes, *self._remarks())
 
     @classmethod
@@ -94,10 +101,10 @@ class Calibration:
         c = np.asarray(dataset.concentrations)
         if c.ndim != 1:
             raise InputError(
-                f"a calibration is for one analyte, but this dataset has {c.shape[1]}; select the samples in which only "
-                "one of them varies."
+                f"a calibration is for one analyte, but this dataset has {c.shape[1]}; select the samples in which "
+                "only one of them varies."
             )
-        usable = np.isfinite(dataset.spectra).all(axis=0)
+        usable = np.asarray(np.isfinite(dataset.spectra).all(axis=0))
         if not usable.any():
             raise InputError("every wavelength is masked in some standard, so nothing is left to calibrate with.")
         made = cls(
@@ -140,37 +147,75 @@ class Calibration:
 
     @cached_property
     def explained(self) -> float:
-        """Q² of the spectra: 1 − Σ (held-out residual)² / Σ (level mean − grand mean)² over interior held-out
-        levels."""
+        """Q² of the spectra: 1 − Σ (held-out residual)² / Σ (level mean − grand mean)², interior held-out levels."""
         inner = (self.held_out.left_out > 0) & (self.held_out.left_out < len(self.levels) - 1)
         rows = self.held_out.left_out[inner]
         total = float((self.gp.residual[rows] ** 2).sum())
         return 1.0 - float((self.held_out.residual[inner] ** 2).sum()) / total if total > 0.0 else 0.0
 
-    @property
-    def is_curve(self) -> bool:
-        """Whether one curve through the levels describes the spectra; see :data:`EXPLAINED`."""
-        return self.explained >= EXPLAINED
-
     @cached_property
-    def residual_ratio(self) -> float | None:
-        """RMS held-out residual of the interior levels ÷ RMS scatter of replicates; None without replicates."""
+    def scatter(self) -> float | None:
+        """Variance within levels ÷ variance between them (all wavelengths pooled); None without replicates."""
         if self.deviations is None:
             return None
-        freedom = len(self.spectra) - len(self.levels)
-        scatter = float((self.deviations**2).sum()) / (freedom * self.spectra.shape[1])
-        inner = (self.held_out.left_out > 0) & (self.held_out.left_out < len(self.levels) - 1)
-        residual = float((self.held_out.residual[inner] ** 2).mean())
-        return float(np.sqrt(residual / scatter)) if scatter > 0.0 else float("inf")
+        within = float((self.deviations**2).sum()) / (len(self.spectra) - len(self.levels))
+        between = float((self.gp.residual**2).sum()) / (len(self.levels) - 1)
+        return within / between if between > 0.0 else float("inf")
 
     @cached_property
-    def pls_rmsecv(self) -> tuple[float, int]:
-        """PLS's own cross-validated error (user units; a level left out at a time) and its number of components."""
-        from geonode.calibration.rivals import PLS
+    def disorder(self) -> float:
+        """Half of von Neumann's ratio (1941, Ann. Math. Stat. 12, 367) over levels in order of concentration, all
+        wavelengths pooled: near 0 for a smooth curve, 1 for spectra in no order."""
+        steps = float((np.diff(self.gp.level_means, axis=0) ** 2).sum())
+        total = float((self.gp.residual**2).sum())
+        return 0.5 * steps / total if total > 0.0 else 1.0
 
+    @property
+    def is_curve(self) -> bool:
+        """Whether one curve over concentration can describe the spectra. Said to be so unless replicates scatter like
+        levels, or (from ten levels on) neighbouring levels differ like any two: with few levels a steep curve and no
+        curve look alike."""
+        if self.scatter is not None and self.scatter > SCATTER:
+            return False
+        return len(self.levels) < _LEVELS_TO_JUDGE or self.disorder <= DISORDER
+
+    @cached_property
+    def residual_ratio(self) -> float:
+        """RMS held-out residual of the interior levels ÷ RMS noise: the scatter of replicates where there are any, else
+        the roughness along the wavelength."""
+        noise = float(self.gp.noise_variance.mean())
+        inner = (self.held_out.left_out > 0) & (self.held_out.left_out < len(self.levels) - 1)
+        residual = float((self.held_out.residual[inner] ** 2).mean())
+        return float(np.sqrt(residual / noise)) if noise > 0.0 else float("inf")
+
+    @cached_property
+    def _pls(self) -> PLS:
         pls = PLS()
         pls.fit(self.spectra, self.concentrations)
-        return float(np.sqrt((pls.cv_errors**2).mean())), pls.components
+        return pls
+
+    @property
+    def pls_rmsecv(self) -> tuple[float, int]:
+        """PLS's own cross-validated error (user units; a level left out at a time) and its number of components."""
+        return float(np.sqrt((self._pls.cv_errors**2).mean())), self._pls.components
+
+    @property
+    def rmsecv(self) -> float:
+        """Root mean squared error of the held-out interior standards' concentrations, user units."""
+        inner = ~self.held_out.edge
+        error = self.held_out.estimate[inner] - self.held_out.concentration[inner]
+        return float(np.sqrt((error**2).mean()))
+
+    @cached_property
+    def pls_is_better(self) -> bool:
+        """Whether no curve describes the spectra and PLS predicts the held-out concentrations clearly better."""
+        return not self.is_curve and self.pls_rmsecv[0] < PLS_MARGIN * self.rmsecv
+
+    def _limits(self) -> tuple[float, float]:
+        rows = self.held_out.rows
+        coordinates, q = self.inverse.projection.coordinates(self.spectra[rows])
+        own = self.inverse.distances(coordinates, np.maximum(q, 1.0)).minimum
+        return self.held_out.limits(q, own, self.inverse.rank, self.inverse.dof, self.spectra.shape[1])
 
     def _remarks(self) -> list[str]:
         remarks = []
@@ -181,16 +226,29 @@ class Calibration:
                 "claimed, and results below it are outside the calibrated range"
             )
         if not self.is_curve:
-            error, components = self.pls_rmsecv
-
-            remarks.append(
-                f"a one-dimensional curve does not describe these spectra: it predicts {100 * max(self.explained, 0):.0f} "
-                f"% of the held-out levels' variance. PLS is the better tool here; its cross-validated error is "
-                f"{error:.3g}{unit} with {components} components"
-            )
+            remarks.append(self._no_curve(unit))
         if len(self.levels) < 4:
             remarks.append("three levels leave nothing to learn limits from: 'does not match' is never said")
         return remarks
+
+    def _no_curve(self, unit: str) -> str:
+        """What to say where the held-out levels are not where the curve through the others leads."""
+        noise = "the scatter of replicates" if self.gp.noise_source == "replicates" else "the noise"
+        said = (
+            f"predicts {100 * max(self.explained, 0.0):.0f} % of the held-out levels' variance and misses them by "
+            f"{self.residual_ratio:.1f} times {noise}"
+        )
+        error, components = self.pls_rmsecv
+        if self.pls_is_better:
+            return (
+                f"a one-dimensional curve does not describe these spectra: it {said}. PLS is the better tool here: its "
+                f"cross-validated error is {error:.3g}{unit} with {components} components, that of the curve "
+                f"{self.rmsecv:.3g}{unit}"
+            )
+        return (
+            f"the curve through the standards {said}: measure more standards between them, results are wide until then "
+            f"(PLS does no better: its cross-validated error is {error:.3g}{unit}, against {self.rmsecv:.3g}{unit})"
+        )
 
     # ------------------------------------------------------------------ unknowns
 
@@ -307,7 +365,7 @@ class Calibration:
         dilution: float,
         dilution_std: float,
     ) -> Quantification:
-        rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit)
+        rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit, not self.pls_is_better)
         said, reasons = verdict(rules, found.best, at_95, q, t2)
         relative = dilution_std / dilution
         dof = self.inverse.dof
@@ -318,8 +376,6 @@ class Calibration:
                 f"{len(self.levels)} standards alone vouch for at most {100 * self.attainable:.1f} % (n/(n + 1)); the "
                 f"{100 * level:g} % set rests on the model's Student distribution"
             )
-        if not self.is_curve:
-            notes.append("a one-dimensional curve does not describe the standards: use PLS (see the calibration)")
         return Quantification(
             verdict=said,
             estimate=best.estimate,
@@ -345,7 +401,7 @@ class Calibration:
     # ------------------------------------------------------------------ state
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and JSON metadata from which :meth:`from_state` restores the calibration (refitted: under a second)."""
+        """Arrays and JSON metadata from which :meth:`from_state` restores the calibration by refitting it."""
         arrays = {"concentrations": self.concentrations, "spectra": self.spectra, "wavelengths": self.wavelengths}
         if self.concentration_std is not None:
             arrays["concentration_std"] = self.concentration_std

@@ -230,11 +230,21 @@ class GeodesicGP:
         self.warp_weights = self.grid_weights.sum(axis=(1, 2, 3))
         power = np.linalg.svd(self.residual, compute_uv=False) ** 2
         self.participation_ratio = float(power.sum() ** 2 / max((power**2).sum(), np.finfo(float).tiny))
+        weights = self._without_duplicates(weights.reshape(log_weights.shape)).flatten()
         keep = significant(weights)
         self._kept = keep
         self._kept_weights = weights[keep] / weights[keep].sum()
         n = len(levels)
         self._kept_inverse = inverse.reshape(-1, n, n)[keep].clone()
+
+    def _without_duplicates(self, weights: torch.Tensor) -> torch.Tensor:
+        """At α = 1 the length plays no part: candidates that differ in it alone count as one."""
+        weights = weights.clone()
+        for k, alpha in enumerate(self.alphas):
+            if alpha == 1.0:
+                weights[:, 0, k] = weights[:, :, k].sum(1)
+                weights[:, 1:, k] = 0.0
+        return weights
 
     # ------------------------------------------------------------------ prediction
 
@@ -270,8 +280,12 @@ class GeodesicGP:
     def _kept_kernel(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """k between coordinates ``[G, A]`` and ``[G, B]`` of the kept candidates, ``[G, A, B]``."""
         ell, a, _ = self._kept_parameters()
-        cross = left[:, :, None] * right[:, None, :] * a + 1.0
-        return cross + (1.0 - a) * matern52((left[:, :, None] - right[:, None, :]).abs() / ell)
+        warp, length, _, _ = np.unravel_index(self._kept.numpy(), self.grid_weights.shape)
+        # Candidates of one warp and length share their Matérn part: most of the work for many levels.
+        _, first, which = np.unique(warp * len(self.lengths) + length, return_index=True, return_inverse=True)
+        distance = (left[first][:, :, None] - right[first][:, None, :]).abs_()
+        matern = matern52(distance.div_(ell[first]))[which]
+        return (left * a[..., 0])[:, :, None] * right[:, None, :] + matern.mul_(1.0 - a).add_(1.0)
 
     def _kept_prior(self, left: torch.Tensor) -> torch.Tensor:
         """k(c, c) of the kept candidates, ``[G, C]``."""

@@ -10,7 +10,8 @@ Three things are learned from it, none of which the fitted curve could say of it
   in 95–100 %, with it in 84–94 %; real series 79–85 % throughout.)
 * limits for "does not match": upper prediction limits of a log-normal distribution for the residual outside the span
   (Q) and the distance from the curve within it (T², the smallest d²). The textbook limits know only noise, not the
-  error of a curve through n points, and refuse 44 % of genuine spectra at nominal 5 %.
+  error of a curve through n points, and refuse 44 % of genuine spectra at nominal 5 %; they stay as the least that a
+  limit may be, and so does what a standard shows on its own curve, where the curve claims to be most certain.
 * predicted against true concentrations, and how often the sets and bands cover.
 """
 
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import fdtr, stdtrit
+from scipy.special import chdtri, fdtr, fdtri, stdtrit
 
 from geonode.calibration.geodesic_gp import GeodesicGP
 from geonode.calibration.inverse import InverseModel, searched_range
@@ -48,6 +49,7 @@ class HeldOut:
         excess: ``[S]`` (d²(true) − d²_min)/s, which should follow F_{1,ν}; coverage: ``[S]`` the level of the smallest
             set that contains the truth.
         q, t2: ``[S]`` residual outside the span per degree of freedom, and d²_min.
+        rows: ``[S]`` positions of the spectra among the standards'.
         curve_scale: τ of the full calibration.
         left_out: ``[m]`` positions of the levels that were left out.
         band_inside: ``[m, W]`` whether the 80 % band of the spectra covers the held-out level mean.
@@ -62,6 +64,7 @@ class HeldOut:
     coverage: np.ndarray
     q: np.ndarray
     t2: np.ndarray
+    rows: np.ndarray
     curve_scale: float
     left_out: np.ndarray
     band_inside: np.ndarray
@@ -76,19 +79,28 @@ class HeldOut:
     def _edge(self, level: int) -> bool:
         return bool(self.edge[self.level == level][0])
 
-    def limits(self) -> tuple[float, float]:
-        """Upper limits of Q and T² for genuine spectra; infinite where fewer than four levels were left out."""
-        return self._limit(self.q), self._limit(self.t2)
+    def limits(self, own_q: np.ndarray, own_t2: np.ndarray, rank: int, dof: float, width: int) -> tuple[float, float]:
+        """Upper limits of Q and T² for genuine spectra; infinite where fewer than four levels were left out.
 
-    def _limit(self, values: np.ndarray) -> float:
+        Args:
+            own_q, own_t2: ``[S]`` the same spectra's values under the calibration that knows their level.
+            rank, dof: r and ν of the calibration; width: W.
+        """
+        # Textbook floors: χ²_{W−r}/(W−r) for Q, Hotelling's (r−1) F_{r−1,ν} for the distance from a curve (r ≥ 2).
+        spare = max(width - rank, 1)
+        least_q = float(chdtri(spare, LIMIT_TAIL)) / spare
+        least_t2 = max(rank - 1, 1) * float(fdtri(max(rank - 1, 1), dof, 1.0 - LIMIT_TAIL))
+        return self._limit(np.maximum(self.q, own_q), least_q), self._limit(np.maximum(self.t2, own_t2), least_t2)
+
+    def _limit(self, values: np.ndarray, least: float) -> float:
         """Upper prediction limit of a log-normal: exp(x̄ + t_{m−1} s √(1 + 1/m)) over the m left-out levels."""
         logs = np.log(np.maximum(values, 1e-3))
         per_level = np.array([logs[self.level == i].max() for i in np.unique(self.level)])
         m = len(per_level)
         if m < 4:
             return float("inf")
-        spread = per_level.std(ddof=1)
-        return float(np.exp(per_level.mean() + stdtrit(m - 1, 1.0 - LIMIT_TAIL) * spread * np.sqrt(1.0 + 1.0 / m)))
+        reach = stdtrit(m - 1, 1.0 - LIMIT_TAIL) * per_level.std(ddof=1) * np.sqrt(1.0 + 1.0 / m)
+        return max(float(np.exp(per_level.mean() + reach)), least)
 
 
 def levels_to_leave_out(count: int) -> np.ndarray:
@@ -148,6 +160,7 @@ def hold_out(
         coverage=columns[2],
         q=columns[3],
         t2=columns[4],
+        rows=np.concatenate([np.flatnonzero(level_index == i) for i in left_out]),
         curve_scale=scale,
         left_out=left_out,
         band_inside=np.stack(inside),

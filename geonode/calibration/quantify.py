@@ -96,13 +96,15 @@ class Quantification:
 
 @dataclass(frozen=True)
 class VerdictRules:
-    """What the verdict depends on besides the sets: the calibrated range and the limits."""
+    """What the verdict depends on besides the sets: the calibrated range, the limits, and whether a curve is the right
+    model of the standards at all."""
 
     lowest: float
     highest: float
     has_blank: bool
     q_limit: float
     t2_limit: float
+    is_curve: bool = True
 
 
 def verdict(
@@ -113,6 +115,8 @@ def verdict(
     In this order: a spectrum that matches nowhere; several components, or a set as wide as the range; a set that
     reaches down to a measured blank; an estimate beyond the calibrated range, or a set with no end within reach.
     """
+    if not rules.is_curve:
+        return "does not match", ("a one-dimensional curve does not describe the standards themselves: use PLS",)
     if q > rules.q_limit or t2 > rules.t2_limit:
         reasons = []
         if q > rules.q_limit:

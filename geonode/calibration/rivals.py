@@ -88,7 +88,7 @@ def pls_coefficients(x: np.ndarray, y: np.ndarray, components: int) -> np.ndarra
         y -= q * t
         weights.append(w)
         loadings.append(p)
-        scores.append(q)
+        scores.append(float(q))
         rotation = np.stack(weights, 1)
         vectors[a] = rotation @ np.linalg.solve(np.stack(loadings) @ rotation, np.array(scores))
     return vectors
@@ -226,7 +226,7 @@ class PCAGaussianProcess(Rival):
             self._gp.fit(scores / self._size, concentrations)
 
     def _predict(self, spectra: np.ndarray) -> np.ndarray:
-        return self._gp.predict((spectra - self._centre) @ self._basis / self._size)
+        return np.asarray(self._gp.predict((spectra - self._centre) @ self._basis / self._size))
 
 
 @_register("pchip_curve", "nearest point on the PCHIP curve")

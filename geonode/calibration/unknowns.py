@@ -1,4 +1,4 @@
-"""Unknown spectra made fit for a calibration: same wavelengths, same unit, saturated values masked, and all of it said."""
+"""Unknown spectra made fit for a calibration: same wavelengths, same unit, saturated values masked; all of it said."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def prepare_unknown(
     values[bad] = 0.0
     values, bad = _interpolate(values, bad, grid, calibration_wavelengths, notes)
     bad |= _saturated(values, standards, saturation, calibration_wavelengths, notes)
-    usable = ~bad.any(axis=0)
+    usable = np.asarray(~bad.any(axis=0))
     if not usable.any():
         raise InputError(f"every wavelength of {name} is masked or saturated; measure it again, diluted.")
     if check_units:
@@ -99,8 +99,8 @@ def _check_finite(values: np.ndarray, bad: np.ndarray, grid: np.ndarray, name: s
         row, column = wrong[0]
         which = f"replicate {row + 1} of {name}" if len(values) > 1 else name
         raise InputError(
-            f"{which} is {values[row, column]} at wavelength {grid[column]:g} ({len(wrong)} such values); repair it, or "
-            "mask those wavelengths."
+            f"{which} is {values[row, column]} at wavelength {grid[column]:g} ({len(wrong)} such values); repair it, "
+            "or mask those wavelengths."
         )
 
 
@@ -161,6 +161,6 @@ def _check_units(values: np.ndarray, standards: np.ndarray, name: str) -> None:
     size = float(np.abs(values).max())
     if size > _UNIT_FACTOR * largest or size * _UNIT_FACTOR < smallest:
         raise InputError(
-            f"{name} reaches {size:.4g} where the standards reach {smallest:.4g} to {largest:.4g}: it must be in another "
-            "unit (percent transmission, mAU, raw counts); convert it to the unit of the standards."
+            f"{name} reaches {size:.4g} where the standards reach {smallest:.4g} to {largest:.4g}: it must be in "
+            "another unit (percent transmission, mAU, raw counts); convert it to the unit of the standards."
         )

@@ -7,6 +7,7 @@ from ._blocks import block_table, tune, use_table, use_tuned
 from ._runtime import KernelError, paths_taken, triton_available
 from .adamw import FlatAdamW
 from .arc_length import arc_length
+from .embedded_linear import embedded_linear
 from .flow_quadrature import flow_loss, flow_loss_of_ends, flow_quadrature
 from .geodesic_rk4 import geodesic_rk4, geodesic_rk4_jacobi
 from .metric_christoffel import metric_christoffel, metric_density, metric_value
@@ -19,6 +20,7 @@ __all__ = [
     "arc_length",
     "block_table",
     "default_flow_loss",
+    "embedded_linear",
     "flow_loss",
     "flow_loss_of_ends",
     "flow_quadrature",

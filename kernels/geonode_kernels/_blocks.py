@@ -22,7 +22,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "rk4_reverse": {"BLOCK": 128, "num_warps": 4},
     "shoot": {"BLOCK": 64, "num_warps": 4},
     "flow_forward": {"BLOCK": 32, "num_warps": 4},
-    "flow_backward": {"BLOCK": 16, "num_warps": 4, "per_program": 256},
+    "flow_backward": {"BLOCK": 8, "num_warps": 4, "per_program": 512},
     "arc_length": {"BLOCK_P": 32, "BLOCK_W": 64, "num_warps": 4},
     "adamw": {"BLOCK": 2048, "num_warps": 16},
     "elementwise": {"BLOCK": 1024, "num_warps": 4},

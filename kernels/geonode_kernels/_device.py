@@ -15,7 +15,6 @@ from ._interpreter import INTERPRETED
 
 # exp(2 z) = exp2(TWO_LOG2E * z): weights and biases are scaled once so that tanh needs no product of its own
 TWO_LOG2E = tl.constexpr(2.8853900817779268)
-HALF_LN2 = tl.constexpr(0.34657359027997264)
 LN2 = tl.constexpr(0.6931471805599453)
 LOG2E = tl.constexpr(1.4426950408889634)
 # operands of a split dot are brought to at most 2 ** (TOP + 1): far from fp16's 65504 and from its subnormals
@@ -49,11 +48,15 @@ else:
 
 @triton.jit
 def logistic_pair(z, PRECISION: tl.constexpr):
-    """For z already multiplied by TWO_LOG2E: r = 1/(1 + exp 2z), so tanh = 1 − 2r and its derivative 4 (r − r²)."""
-    if PRECISION >= 1:
-        return 0.5 - 0.5 * tanh_approx(z * HALF_LN2)
-    else:
+    """r = 1/(1 + exp 2x), so tanh x = 1 − 2r and its derivative is 4 (r − r²).
+
+    fp32: ``z`` = x · TWO_LOG2E, two special functions. Below that ``z`` = x and tanh is one, whose error (2**-11) is no
+    larger than that of the products.
+    """
+    if PRECISION == 0:
         return reciprocal(1.0 + tl.exp2(z))
+    else:
+        return 0.5 - 0.5 * tanh_approx(z)
 
 
 @triton.jit

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .adamw import FlatAdamW
 from .arc_length import arc_length
+from .embedded_linear import embedded_linear
 from .flow_quadrature import flow_loss_of_ends
 from .metric_christoffel import metric_density
 
@@ -93,6 +94,6 @@ def default_flow_loss(
     ends = arc_length(phi, density.view(models, nodes_in_table, -1), backend=backend)
     ends = ends.view(models, 2, -1, ends.shape[-1])
     hidden = omega.shape[1]
-    per_wavelength = torch.baddbmm(bias[:, None], embedding, coefficient)
+    per_wavelength = embedded_linear(embedding, coefficient, bias, backend=backend)
     beta, a, a0 = per_wavelength.split([hidden, hidden, 1], -1)
     return flow_loss_of_ends(ends, omega, beta, a, a0[..., 0], target, weight, nodes, backend=backend)

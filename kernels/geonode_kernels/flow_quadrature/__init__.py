@@ -164,7 +164,11 @@ def _launch_backward(s_start, s_end, omega, beta, a, a0, grad, target, weight, n
     )  # fmt: skip
     # partial sums are added in a fixed order: a torch sum of one shape is deterministic
     over = (lambda t: t[0]) if splits == 1 else (lambda t: t.sum(0))
-    return to_start, to_end, to_omega.sum((0, 2)), over(to_beta), over(to_a), over(to_a0), loss.sum((0, 2))
+    omega_sum, loss_sum = new(models, hidden), new(models)
+    _triton.reduce_kernel[(-(-hidden // 8), models)](
+        to_omega, loss, omega_sum, loss_sum, splits, wavelengths, hidden, COLUMNS=8, ROWS=256, num_warps=8
+    )
+    return to_start, to_end, omega_sum, over(to_beta), over(to_a), over(to_a0), loss_sum
 
 
 @torch.library.custom_op("geonode::flow_quadrature_backward", mutates_args=())

@@ -168,3 +168,24 @@ def backward_kernel(
     tl.store(grad_a0 + at, 2.0 * tl.sum(sum_a0, 0))
     if FUSED:
         tl.store(loss + at, tl.sum(sum_loss, 0))
+
+
+@triton.jit
+def reduce_kernel(partial, losses, out, loss, S, W, H, COLUMNS: tl.constexpr, ROWS: tl.constexpr):
+    """ω's gradient [S, M, W, H] → [M, H] and the loss [S, M, W] → [M], always added in the same order."""
+    m = tl.program_id(1)
+    models = tl.num_programs(1)
+    j = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    total = tl.zeros([ROWS, COLUMNS], tl.float32)
+    sum_loss = tl.zeros([ROWS], tl.float32)
+    for split in range(S):
+        base = (split * models + m).to(tl.int64) * W
+        for first in range(0, W, ROWS):
+            w = first + tl.arange(0, ROWS)
+            inside = (w < W)[:, None] & (j < H)[None, :]
+            total += tl.load(partial + (base + w)[:, None] * H + j[None, :], mask=inside, other=0.0)
+            if tl.program_id(0) == 0:
+                sum_loss += tl.load(losses + base + w, mask=w < W, other=0.0)
+    tl.store(out + m * H + j, tl.sum(total, 0), mask=j < H)
+    if tl.program_id(0) == 0:
+        tl.store(loss + m, tl.sum(sum_loss, 0))

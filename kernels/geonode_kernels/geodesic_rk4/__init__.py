@@ -13,7 +13,7 @@ from .._runtime import (
     use_kernel,
     width_refusal,
 )
-from ..metric_christoffel import launch_backward
+from ..metric_christoffel import launch_backward, split_weights
 from . import reference
 
 __all__ = ["geodesic_rk4", "geodesic_rk4_jacobi"]
@@ -130,14 +130,17 @@ def _rk4_backward(
     )
     # `gamma` now holds c of every stage and `slope` the gradient of its Γ: a list of points
     weights = (w1, b1, w2, b2, w3, b3)
-    _, *rest = launch_backward(gamma, wavelength, weights, (slope,), precision, output, 1, points=False, rows=rows)
-    return [c0, v0, *(t.clone() for t in rest)]
+    _, to_wavelength, total = launch_backward(
+        gamma, wavelength, weights, (slope,), precision, output, 1, points=False, rows=rows
+    )
+    return [c0, v0, to_wavelength, total]
 
 
 @_rk4_backward.register_fake
 def _(grad_c, grad_v, wavelength, w1, b1, w2, b2, w3, b3, gamma, slope, checkpoints, steps, precision, output, rows):
-    of = (wavelength, wavelength, wavelength, w1, b1, w2, b2, w3, b3)
-    return [torch.empty(t.shape, dtype=torch.float32, device=t.device) for t in of]
+    size = w2[0].numel() + 3 * w2.shape[2] + 2 * w2.shape[1] + 1
+    shapes = (*[wavelength.shape] * 3, (w2.shape[0], size))
+    return [torch.empty(shape, dtype=torch.float32, device=w2.device) for shape in shapes]
 
 
 def _keep(ctx, inputs, output):
@@ -150,7 +153,9 @@ def _vjp(ctx, grad_c, grad_v, *unused):
     if ctx.walked or not ctx.saved:
         raise KernelError("geodesic_rk4 keeps its stages for one backward pass; call it again for another.")
     ctx.walked = True
-    return *_rk4_backward(grad_c, grad_v, *ctx.saved_tensors, *ctx.codes, ctx.needs_input_grad[2]), *[None] * 4
+    saved = ctx.saved_tensors
+    *inputs, total = _rk4_backward(grad_c, grad_v, *saved, *ctx.codes, ctx.needs_input_grad[2])
+    return *inputs, *split_weights(total, *saved[3].shape[:0:-1]), *[None] * 4
 
 
 _rk4.register_autograd(_vjp, setup_context=_keep)

@@ -103,7 +103,7 @@ def _launch_forward(c, wavelength, weights, precision, output, order):
 
 
 def launch_backward(c, wavelength, weights, grads, precision, output, order, points=True, rows=True):
-    """Gradients of points ``c`` [M, S, N] (``wavelength`` [M, N]): (c or None, wavelength, *weights).
+    """Gradients of points ``c`` [M, S, N] (``wavelength`` [M, N]): c or None, wavelength, all weights [M, size].
 
     ``grads``: (y,) or (ρ, the value of ρ) for order 0; (Γ,) or (g, ∂g, Γ) for order 1. The reduction over programs
     is one torch sum.
@@ -130,16 +130,13 @@ def launch_backward(c, wavelength, weights, grads, precision, output, order, poi
         K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, ORDER=order,
         GAMMA_ONLY=len(grads) == 1, POINTS=points, ROWS=rows, num_stages=1, **o,
     )  # fmt: skip
-    total = partial.sum(1)
-    w2, wc, wl, b1, b2, w3, b3 = total.split([h1 * h2, h1, h1, h1, h2, h2, 1], dim=1)
-    w1 = torch.stack([wc, wl], -1)
-    flat = (w1, b1, w2.reshape(models, h2, h1), b2, w3[:, None], b3)
-    return (to_c if points else None, to_wavelength, *(t.contiguous() for t in flat))
+    return (to_c if points else None), to_wavelength, partial.sum(1)
 
 
-def _own(tensors):
-    """Copies of tensors that are views of one buffer: a custom operator's results may not share memory."""
-    return tuple(t.clone() for t in tensors)
+def split_weights(total: Tensor, h1: int, h2: int) -> tuple[Tensor, ...]:
+    """Views (W1, b1, W2, b2, W3, b3) of the concatenated gradients [M, size]."""
+    w1, b1, w2, b2, w3, b3 = total.split([2 * h1, h1, h1 * h2, h2, h2, 1], dim=1)
+    return w1.unflatten(1, (h1, 2)), b1, w2.unflatten(1, (h2, h1)), b2, w3[:, None], b3
 
 
 @torch.library.custom_op("geonode::metric_christoffel", mutates_args=())
@@ -158,17 +155,27 @@ def _(c, wavelength, w1, b1, w2, b2, w3, b3, precision, output):
 @torch.library.custom_op("geonode::metric_backward", mutates_args=())
 def _backward(
     grads: list[Tensor], c: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor,
-    b3: Tensor, precision: int, output: int, order: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    b3: Tensor, precision: int, output: int, order: int, points: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     weights = (w1, b1, w2, b2, w3, b3)
-    to_c, to_wavelength, *rest = launch_backward(c[:, None], wavelength, weights, grads, precision, output, order)
-    return to_c[:, 0], to_wavelength, *_own(rest)
+    to_c, to_wavelength, total = launch_backward(
+        c[:, None], wavelength, weights, grads, precision, output, order, points, points
+    )
+    return to_c[:, 0] if points else c.new_empty(0), to_wavelength, total
 
 
 @_backward.register_fake
-def _(grads, c, wavelength, w1, b1, w2, b2, w3, b3, precision, output, order):
-    of = (c, wavelength, w1, b1, w2, b2, w3, b3)
-    return tuple(torch.empty(t.shape, dtype=torch.float32, device=t.device) for t in of)
+def _(grads, c, wavelength, w1, b1, w2, b2, w3, b3, precision, output, order, points):
+    new = lambda *shape: torch.empty(shape, dtype=torch.float32, device=c.device)  # noqa: E731
+    size = w2[0].numel() + 3 * w2.shape[2] + 2 * w2.shape[1] + 1
+    return new(*c.shape) if points else new(0), new(*c.shape), new(c.shape[0], size)
+
+
+def _vjp(ctx, grads, tensors, *codes):
+    points = any(ctx.needs_input_grad[:2])
+    to_c, to_wavelength, total = _backward(grads, *tensors, *codes, points)
+    inputs = (to_c, to_wavelength) if points else (None, None)
+    return *inputs, *split_weights(total, *tensors[4].shape[:0:-1])
 
 
 def _keep(ctx, inputs, output):
@@ -177,7 +184,7 @@ def _keep(ctx, inputs, output):
 
 
 def _christoffel_vjp(ctx, to_g, to_dg, to_gamma):
-    return *_backward([to_g, to_dg, to_gamma], *ctx.saved_tensors, *ctx.codes, 1), None, None
+    return *_vjp(ctx, [to_g, to_dg, to_gamma], ctx.saved_tensors, *ctx.codes, 1), None, None
 
 
 _christoffel.register_autograd(_christoffel_vjp, setup_context=_keep)
@@ -197,7 +204,7 @@ def _(c, wavelength, w1, b1, w2, b2, w3, b3, precision):
 
 
 def _value_vjp(ctx, to_y):
-    return *_backward([to_y], *ctx.saved_tensors, *ctx.codes, 0, 0), None
+    return *_vjp(ctx, [to_y], ctx.saved_tensors, *ctx.codes, 0, 0), None
 
 
 _value.register_autograd(_value_vjp, setup_context=_keep)
@@ -223,7 +230,7 @@ def _keep_density(ctx, inputs, output):
 
 def _density_vjp(ctx, to_rho):
     *inputs, rho = ctx.saved_tensors
-    return *_backward([to_rho, rho], *inputs, ctx.code, 1, 0), None
+    return *_vjp(ctx, [to_rho, rho], inputs, ctx.code, 1, 0), None
 
 
 _density.register_autograd(_density_vjp, setup_context=_keep_density)

@@ -110,7 +110,7 @@ def backward_kernel(
 ):
     """Gradients of one launch's points: [stages, N] of them, ``wavelength`` [N] shared by the stages.
 
-    Weight gradients go to ``partial`` [M, programs, W2 | W1c | W1λ | b1 | b2 | W3 | b3] in a fixed order. POINTS: also
+    Weight gradients go to ``partial`` [M, programs, W1 | b1 | W2 | b2 | W3 | b3] in a fixed order. POINTS: also
     write ∂/∂c per point. ROWS: also ∂/∂λ, summed over the stages of a row. GAMMA_ONLY: the upstream gradient is that
     of Γ alone.
     """
@@ -130,7 +130,8 @@ def backward_kernel(
     d_unit = 1.0 / (d_scale * w2_scale)
     lift = SCALE / d_scale
     y0 = tl.sum(wo, 0) + bo
-    wck, wlk, bk1, bk2 = wc * TWO_LOG2E, wl * TWO_LOG2E, bias1 * TWO_LOG2E, bias2 * TWO_LOG2E
+    unit_z: tl.constexpr = TWO_LOG2E if PRECISION == 0 else 1.0
+    wck, wlk, bk1, bk2 = wc * unit_z, wl * unit_z, bias1 * unit_z, bias2 * unit_z
     wd, wc2, wo4 = wc * (4.0 * d_scale), wc * (2.0 / lift), wo * 4.0
     unit1 = 4.0 / w2_scale
 
@@ -142,6 +143,7 @@ def backward_kernel(
     grad_wo = tl.zeros([K2, 8], tl.float32)
     grad_bo = tl.zeros([BLOCK], tl.float32)
     zero1 = tl.zeros([K1, BLOCK], tl.float32)
+    zero_w2 = tl.zeros([K2, K1], tl.float32)
     zero2 = tl.zeros([K2, BLOCK], tl.float32)
     running = 1.2676506002282294e30  # the scale of every sum above: only ever falls, so a quiet tile costs no digits
     for tile in range(tl.program_id(0), tl.cdiv(N, BLOCK), tl.num_programs(0)):
@@ -159,7 +161,7 @@ def backward_kernel(
             h_high = narrow(h, PRECISION)
             h_low = remainder(h, h_high)
             z2 = dot(w2_high, w2_low, h_high, h_low, zero2, PRECISION)
-            r2 = logistic_pair(z2 * (TWO_LOG2E / (SCALE * w2_scale)) + bk2[:, None], PRECISION)
+            r2 = logistic_pair(z2 * (unit_z / (SCALE * w2_scale)) + bk2[:, None], PRECISION)
             q2 = r2 - r2 * r2
             if ORDER == 0:
                 up = tl.load(grad_y + at, mask=inside, other=0.0).to(tl.float32)
@@ -197,7 +199,6 @@ def backward_kernel(
             g_high = narrow(gz2, PRECISION)
             g_low = remainder(gz2, g_high)
             gh = dot(tl.trans(w2_high), tl.trans(w2_low), g_high, g_low, zero1, PRECISION)
-            grad_w2 = dot(g_high, g_low, tl.trans(h_high), tl.trans(h_low), grad_w2 * ratio, PRECISION)
             # back through layer 1, in units of 4/w2_scale
             q1 = r1 - r1 * r1
             if ORDER == 0:
@@ -207,12 +208,17 @@ def backward_kernel(
                 gd_high = narrow(gzd, PRECISION)
                 gd_low = remainder(gzd, gd_high)
                 gd = dot(tl.trans(w2_high), tl.trans(w2_low), gd_high, gd_low, zero1, PRECISION)
-                grad_w2 = dot(gd_high, gd_low, tl.trans(d_high), tl.trans(d_low), grad_w2, PRECISION)
                 gdq = gd * q1
                 gz1 = q1 * gh - (1.0 - 2.0 * r1) * (gdq * wc2[:, None])
                 grad_wc = grad_wc * ratio + fold(gdq * (1.0 / lift) + gz1 * c[None, :], K1, BLOCK)
             grad_b1 = grad_b1 * ratio + fold(gz1, K1, BLOCK)
             grad_wl = grad_wl * ratio + fold(gz1 * lam[None, :], K1, BLOCK)
+            # Matrix units cut sums off towards zero: thousands of tiles added in their accumulators would drift by 1e-3.
+            # So each tile has its own, and joins the total by an ordinary, rounded addition.
+            share = dot(g_high, g_low, tl.trans(h_high), tl.trans(h_low), zero_w2, PRECISION)
+            if ORDER == 1:
+                share = dot(gd_high, gd_low, tl.trans(d_high), tl.trans(d_low), share, PRECISION)
+            grad_w2 = grad_w2 * ratio + share * (1.0 / SCALE)  # the factor keeps the compiler from joining them again
             if POINTS:
                 tl.store(grad_c + at, tl.sum(gz1 * wc[:, None], 0) * (unit1 / running), mask=inside)
             if ROWS:
@@ -227,16 +233,13 @@ def backward_kernel(
     i2 = tl.arange(0, K2)
     inside1 = i1 < H1
     inside2 = i2 < H2
-    tl.store(
-        base + i2[:, None] * H1 + i1[None, :],
-        grad_w2 * (unit / SCALE),
-        mask=inside2[:, None] & inside1[None, :],
-    )
-    base += H1 * H2
-    tl.store(base + i1, tl.sum(grad_wc, 1) * (unit * unit1), mask=inside1)
-    tl.store(base + H1 + i1, tl.sum(grad_wl, 1) * (unit * unit1), mask=inside1)
+    tl.store(base + 2 * i1, tl.sum(grad_wc, 1) * (unit * unit1), mask=inside1)
+    tl.store(base + 2 * i1 + 1, tl.sum(grad_wl, 1) * (unit * unit1), mask=inside1)
     tl.store(base + 2 * H1 + i1, tl.sum(grad_b1, 1) * (unit * unit1), mask=inside1)
     base += 3 * H1
+    at = i2[:, None] * H1 + i1[None, :]
+    tl.store(base + at, grad_w2 * unit, mask=inside2[:, None] & inside1[None, :])
+    base += H1 * H2
     tl.store(base + i2, tl.sum(grad_b2, 1) * unit, mask=inside2)
     tl.store(base + H2 + i2, tl.sum(grad_wo, 1) * unit, mask=inside2)
     tl.store(base + 2 * H2, tl.sum(grad_bo, 0) * unit)
