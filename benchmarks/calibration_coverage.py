@@ -3,7 +3,8 @@
 Two assays at 601 wavelengths and six standards (0 10 20 30 40 60 ppb): *monotone* (binding, saturating) and *folding*
 (a blue band that rises and falls again, so that almost every spectrum occurs at two concentrations); besides, the
 gray-blue-gray assay of `geonode.simulate_assay`. Every calibration has fresh standards (with a preparation error of the
-stated relative size, unknown to the calibrator) and fresh noise; 20 unknowns uniform over the range.
+stated relative size; *told*: the calibrator is given that size as the standards' uncertainty) and fresh noise; 20
+unknowns are uniform over the range.
 
 * coverage: share of unknowns whose 80 % set contains the truth, mean and spread over the calibrations;
 * two found: where the true spectrum has a second concentration within one standard deviation (Mahalanobis distance of
@@ -39,18 +40,20 @@ LEVELS = np.array([0.0, 10.0, 20.0, 30.0, 40.0, 60.0])
 WAVELENGTHS = np.arange(200.0, 801.0)
 UNKNOWNS = 20
 RIDGE = 4.0
-# (assay, replicates per level, relative preparation error, noise): the first two rows are the ones judged.
+# (assay, replicates per level, relative preparation error, whether the calibrator is told of it, noise)
 ROWS = (
-    ("monotone", 1, 0.01, 0.003),
-    ("folding", 1, 0.01, 0.003),
-    ("monotone", 1, 0.0, 0.003),
-    ("folding", 1, 0.0, 0.003),
-    ("monotone", 3, 0.01, 0.003),
-    ("folding", 3, 0.01, 0.003),
-    ("monotone", 1, 0.02, 0.01),
-    ("folding", 1, 0.02, 0.01),
-    ("gray-blue-gray", 1, 0.01, 0.003),
-    ("gray-blue-gray", 3, 0.01, 0.003),
+    ("monotone", 1, 0.0, False, 0.003),
+    ("folding", 1, 0.0, False, 0.003),
+    ("monotone", 1, 0.01, True, 0.003),
+    ("folding", 1, 0.01, True, 0.003),
+    ("monotone", 3, 0.01, True, 0.003),
+    ("folding", 3, 0.01, True, 0.003),
+    ("monotone", 1, 0.02, True, 0.01),
+    ("folding", 1, 0.02, True, 0.01),
+    ("monotone", 1, 0.01, False, 0.003),
+    ("folding", 1, 0.01, False, 0.003),
+    ("gray-blue-gray", 1, 0.01, True, 0.003),
+    ("gray-blue-gray", 3, 0.01, True, 0.003),
 )
 
 
@@ -68,7 +71,7 @@ def monotone(c: np.ndarray) -> np.ndarray:
 
 
 def folding(c: np.ndarray) -> np.ndarray:
-    """Released and taken up again: the spectrum depends on the concentration through one rising and falling quantity."""
+    """Released and taken up again: everything depends on one quantity that rises and falls with concentration."""
     c = c[:, None]
     x = (c / 12) ** 1.8 / (1 + (c / 12) ** 1.8) / (1 + (c / 38) ** 4)
     return BASE + 0.8 * x * band(650, 35) - 0.15 * x * band(520, 50)
@@ -100,7 +103,9 @@ def confidently_wrong(answer: Any, truth: float) -> bool:
     return truth < only.low - only.width or truth > only.high + only.width
 
 
-def run_row(assay: str, replicates: int, preparation: float, noise: float, count: int, seed: int) -> dict[str, Any]:
+def run_row(
+    assay: str, replicates: int, preparation: float, told: bool, noise: float, count: int, seed: int
+) -> dict[str, Any]:
     truth = TRUTH[assay]
     grid = np.linspace(0.0, 60.0, 601)
     curve = truth(grid) / noise
@@ -110,7 +115,8 @@ def run_row(assay: str, replicates: int, preparation: float, noise: float, count
         nominal = np.repeat(LEVELS, replicates)
         actual = np.repeat(LEVELS * (1.0 + preparation * rng.standard_normal(len(LEVELS))), replicates)
         measured = truth(actual) + noise * rng.standard_normal((len(actual), len(WAVELENGTHS)))
-        calibration = Calibration(nominal, measured, WAVELENGTHS)
+        std = preparation * LEVELS if told and preparation else None
+        calibration = Calibration(nominal, measured, WAVELENGTHS, concentration_std=std)
         c = rng.uniform(0.0, 60.0, UNKNOWNS)
         exact = truth(c)
         answers = calibration.quantify_many(exact + noise * rng.standard_normal(exact.shape), level=0.8)
@@ -133,6 +139,7 @@ def run_row(assay: str, replicates: int, preparation: float, noise: float, count
         "assay": assay,
         "replicates": replicates,
         "preparation_error": preparation,
+        "told": told,
         "noise": noise,
         "calibrations": count,
         "coverage_80": float(np.mean(coverage)),
@@ -155,19 +162,18 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         (__doc__ or "").split("\n\n    python")[0].strip(),
         "",
     ]
-    lines += [
-        "| assay | replicates | preparation error | noise | coverage at 80 % (spread) | at 95 % | ambiguous cases | two "
-        "found at 80 % | at 95 % | confidently wrong | median width of the 80 % set | median error |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    heads = ("assay", "replicates", "preparation error", "told", "noise", "coverage at 80 % (spread)", "at 95 %")
+    heads += ("ambiguous cases", "two found at 80 %", "at 95 %", "confidently wrong", "median width of the 80 % set")
+    heads += ("median error",)
+    lines += ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for row in rows:
         found = ["–" if row[k] is None else f"{100 * row[k]:.0f} %" for k in ("two_found_80", "two_found_95")]
-        lines.append(
-            f"| {row['assay']} | {row['replicates']} | {100 * row['preparation_error']:g} % | {row['noise']:g} | "
-            f"{100 * row['coverage_80']:.1f} % ({100 * row['coverage_80_spread']:.1f}) | {100 * row['coverage_95']:.1f} % | "
-            f"{row['ambiguous_cases']} | {found[0]} | {found[1]} | {100 * row['confidently_wrong']:.1f} % | "
-            f"{row['median_width']:.2f} | {row['median_error']:.2f} |"
-        )
+        cells = [row["assay"], str(row["replicates"]), f"{100 * row['preparation_error']:g} %"]
+        cells += ["yes" if row["told"] else "no", f"{row['noise']:g}"]
+        cells += [f"{100 * row['coverage_80']:.1f} % ({100 * row['coverage_80_spread']:.1f})"]
+        cells += [f"{100 * row['coverage_95']:.1f} %", str(row["ambiguous_cases"]), *found]
+        cells += [f"{100 * row['confidently_wrong']:.1f} %", f"{row['median_width']:.2f}", f"{row['median_error']:.2f}"]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 

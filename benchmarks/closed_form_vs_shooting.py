@@ -98,6 +98,7 @@ def agreement(metric: MetricNetwork, stride: int) -> dict[str, Any]:
         closed = arc_length_geodesic(metric, start, end, wl)
         check = arc_length_geodesic(metric, start, end, wl, nodes=128, shared=False)
         report: dict[str, Any] = {"closed_form": summary(closed), "shooting": {}}
+        print(f"  closed form: {int(closed.converged.sum())}/{closed.status.numel()} converged", flush=True)
         report["closed_form"]["relative_difference_to_128_own_nodes"] = relative(closed, check)
         for steps in STEPS:
             shot = shoot(metric, start, end, wl, ode_steps=steps, newton_steps=6, stages=1 if steps > 40 else 4)

@@ -190,9 +190,7 @@ class Calibration:
 
     @cached_property
     def _pls(self) -> PLS:
-        pls = PLS()
-        pls.fit(self.spectra, self.concentrations)
-        return pls
+        return PLS().fit(self.spectra, self.concentrations)
 
     @property
     def pls_rmsecv(self) -> tuple[float, int]:

@@ -8,9 +8,10 @@ the searched range of the calibrator, so that one wild extrapolation is not a ri
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Self, TypeVar, cast
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from geonode.calibration.inverse import searched_range
 from geonode.errors import InputError
@@ -25,13 +26,17 @@ class Rival:
     name: ClassVar[str] = ""
     title: ClassVar[str] = ""
 
-    def fit(self, spectra: np.ndarray, concentrations: np.ndarray) -> Rival:
+    def fit(self, spectra: np.ndarray, concentrations: np.ndarray) -> Self:
         self._low, self._high = searched_range(np.unique(concentrations))
         self._fit(np.asarray(spectra, dtype=np.float64), np.asarray(concentrations, dtype=np.float64))
         return self
 
     def predict(self, spectra: np.ndarray) -> np.ndarray:
         return np.clip(self._predict(np.asarray(spectra, dtype=np.float64)), self._low, self._high)
+
+    def interval(self, spectra: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray] | None:
+        """Limits ``[U]``, ``[U]`` of the method's customary interval at ``level``; None where it has none."""
+        return None
 
     def _fit(self, spectra: np.ndarray, concentrations: np.ndarray) -> None:
         raise NotImplementedError
@@ -43,8 +48,11 @@ class Rival:
 RIVALS: dict[str, type[Rival]] = {}
 
 
-def _register(name: str, title: str) -> Callable[[type[Rival]], type[Rival]]:
-    def add(cls: type[Rival]) -> type[Rival]:
+_R = TypeVar("_R", bound=Rival)
+
+
+def _register(name: str, title: str) -> Callable[[type[_R]], type[_R]]:
+    def add(cls: type[_R]) -> type[_R]:
         cls.name, cls.title = name, title
         RIVALS[name] = cls
         return cls
@@ -118,6 +126,7 @@ class _Linear(Rival):
         # The fewest components whose error is within 2 % of the smallest: more of them buy nothing.
         self.components = int(np.flatnonzero(score <= 1.02 * score.min())[0]) + 1
         self._centre, self._offset = spectra.mean(0), target.mean()
+        self._levels = len(np.unique(concentrations))
         x, basis = _rotated(spectra - self._centre)
         self._vector = type(self).coefficients(x, target - self._offset, self.components)[-1] @ basis
         self.cv_errors = errors[self.components - 1]
@@ -135,6 +144,12 @@ class _Linear(Rival):
             vectors = type(self).coefficients(x[train] - centre, target[train] - offset, most)
             errors[:, ~train] = vectors @ (x[~train] - centre).T + offset - target[~train]
         return errors
+
+    def interval(self, spectra: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Prediction ± t RMSECV, t with n − 1 degrees of freedom."""
+        middle = (np.asarray(spectra) - self._centre) @ self._vector + self._offset
+        half = stdtrit(self._levels - 1, 0.5 + 0.5 * level) * np.sqrt((self.cv_errors**2).mean())
+        return middle - half, middle + half
 
     def _predict(self, spectra: np.ndarray) -> np.ndarray:
         return (spectra - self._centre) @ self._vector + self._offset
@@ -175,6 +190,11 @@ class WarpedPLS(_Linear):
             scores.append((float(np.sqrt((back**2).mean(1)).min()), kappa))
         self.kappa = min(scores)[1]
         self._regress(spectra, _saturate(concentrations, self.kappa), concentrations)
+
+    def interval(self, spectra: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """The interval on the warped axis, mapped back."""
+        low, high = super().interval(spectra, level)
+        return _unsaturate(low, self.kappa), _unsaturate(high, self.kappa)
 
     def _predict(self, spectra: np.ndarray) -> np.ndarray:
         return _unsaturate(super()._predict(spectra), self.kappa)
@@ -224,6 +244,13 @@ class PCAGaussianProcess(Rival):
             # A length at its bound is a straight line: nothing the reader needs to be told.
             warnings.simplefilter("ignore")
             self._gp.fit(scores / self._size, concentrations)
+
+    def interval(self, spectra: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Mean ± z standard deviations of its own."""
+        scores = (np.asarray(spectra) - self._centre) @ self._basis / self._size
+        mean, std = cast(tuple[np.ndarray, np.ndarray], self._gp.predict(scores, return_std=True))
+        half = ndtri(0.5 + 0.5 * level) * std
+        return mean - half, mean + half
 
     def _predict(self, spectra: np.ndarray) -> np.ndarray:
         return np.asarray(self._gp.predict((spectra - self._centre) @ self._basis / self._size))

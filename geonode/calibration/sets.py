@@ -55,8 +55,8 @@ class Component:
         return self.high - self.low
 
     def contains(self, concentration: float) -> bool:
-        """Whether ``concentration`` lies in the piece."""
-        return self.low <= concentration <= self.high
+        """Whether ``concentration`` lies in the piece; an open end has no limit."""
+        return (self.open_low or self.low <= concentration) and (self.open_high or concentration <= self.high)
 
 
 @dataclass(frozen=True)

@@ -54,15 +54,14 @@ def arc_length_geodesic(
         shared: problems of one wavelength share one table over all their ends. False gives every problem its own, so
             that a far neighbour does not coarsen it, for T evaluations of the metric a problem.
         tolerance: largest estimated miss of the end, relative to |end − start|, that counts as converged; None for
-            1e-9 in float64 and 1e-4 in float32. The metric at both ends may differ from the table by 100 times that.
+            1e-8 in float64 and 1e-4 in float32. The metric at both ends may differ from the table by 100 times that.
         throw: raise SolverError instead of returning a failure.
 
     Returns:
         ``initial_velocity`` and ``at(t)`` are differentiable to second order in start, end, wavelength and every
-        parameter of the metric. ``residual`` is the truncation error of the arc length, estimated from the last
-        coefficients of its series, as a distance from ``end``; ``energy_drift`` compares the metric itself at both
-        ends with the speed of the path there. MAX_ITERATIONS asks for more nodes. Problems that fail carry no
-        gradient.
+        parameter of the metric. ``energy_drift`` compares the metric itself at both ends with the speed of the path
+        there; ``residual`` is the error of the arc length which that implies, as a distance from ``end``.
+        MAX_ITERATIONS asks for more nodes. Problems that fail carry no gradient.
 
     Raises:
         InputError: a metric with D ≥ 2, arguments that do not fit together, or fewer than 8 nodes.
@@ -75,7 +74,8 @@ def arc_length_geodesic(
     if nodes < 8:
         raise InputError(f"nodes must be at least 8, got {nodes}.")
     unit, (start, end) = check_problem(metric, wavelength, start=start, end=end)
-    tolerance = default_tolerance(metric, start.dtype, start.device.type) if tolerance is None else tolerance
+    if tolerance is None:
+        tolerance = max(1e-8, default_tolerance(metric, start.dtype, start.device.type))
     problems = _Problems(metric, start, end, wavelength, shared)
     error = _probe(problems, nodes, tolerance, start.dtype)
     good = error.status == Status.CONVERGED
@@ -306,17 +306,19 @@ class _Error:
 def _probe(problems: _Problems, nodes: int, tolerance: float, dtype: torch.dtype) -> _Error:
     """Status and errors from a first pass without a graph, so that a failure can be replaced at its input.
 
-    The coefficients of a resolved series fall geometrically: the sum of the last eighth bounds all that is cut off.
+    The interpolant of √g is compared with √g at every end, among them both edges of each table, where its error
+    ε T_T(x) is largest; integrated, that error shrinks by the oscillations of T_T, to at most about ε·half/T an end.
     """
     layout, a, b = problems.layout, problems.a, problems.b
     table = problems.table(nodes)
-    tail = nodes // 8
-    of_density, of_length = (2.0 * series[-tail:].abs().sum(0) for series in (table.series, table.integral))
-    miss = torch.minimum(2.0 * layout.spread(of_length), layout.spread(of_density) * (b - a).abs())
-
+    usable = problems.finite & problems.inside
     wavelength = layout.problem_wavelength(torch.ones_like(problems.finite))
     at_start, at_end = (problems.density(u, wavelength) for u in (a, b))
-    drifts = [((there / table.density(u)) ** 2 - 1.0).abs() for u, there in ((a, at_start), (b, at_end))]
+    told_start, told_end = (table.density(u) for u in (a, b))
+    wrong = torch.maximum((at_start - told_start).abs(), (at_end - told_end).abs())
+    worst = -layout.lowest(-torch.where(usable & torch.isfinite(wrong), wrong, 0.0))
+    miss = torch.minimum(layout.spread(4.0 * table.half * worst / nodes), layout.spread(worst) * (b - a).abs())
+    drifts = [((there / told) ** 2 - 1.0).abs() for there, told in ((at_start, told_start), (at_end, told_end))]
     drift = torch.maximum(*drifts)
     velocity = (table.arc_length(b) - table.arc_length(a)) / at_start
     residual = miss / at_end
@@ -324,7 +326,6 @@ def _probe(problems: _Problems, nodes: int, tolerance: float, dtype: torch.dtype
         velocity = velocity / problems.chart.slope(problems.start)
         residual = residual / problems.chart.slope(problems.end)
 
-    usable = problems.finite & problems.inside
     sound = layout.spread((torch.isfinite(table.values) & (table.values > 0)).all(0))
     solved = sound & torch.isfinite(residual + drift + velocity)
     allowed = allowed_residual(problems.metric, problems.start, problems.end, tolerance, dtype)

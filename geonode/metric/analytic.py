@@ -156,7 +156,7 @@ class PoincareHalfPlane(Metric):
 
     def reference(self, like: Tensor) -> Tensor:
         """The point i = (0, 1)."""
-        return like * 0 + torch.tensor([0.0, 1.0], dtype=like.dtype, device=like.device)
+        return torch.zeros_like(like) + torch.tensor([0.0, 1.0], dtype=like.dtype, device=like.device)
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Hyperbolic distance [...]."""
@@ -221,7 +221,7 @@ class Sphere(Metric):
 
     def reference(self, like: Tensor) -> Tensor:
         """A point of the equator."""
-        return like * 0 + torch.tensor([0.5 * math.pi, 0.0], dtype=like.dtype, device=like.device)
+        return torch.zeros_like(like) + torch.tensor([0.5 * math.pi, 0.0], dtype=like.dtype, device=like.device)
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Angle [...] between the points, by atan2: accurate for near and for opposite points."""

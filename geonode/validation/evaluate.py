@@ -12,6 +12,7 @@ import numpy as np
 from geonode.calibration.geodesic_gp import GeodesicGP
 from geonode.errors import InputError
 from geonode.validation.baselines import baseline, baseline_names
+from geonode.validation.inverse import evaluate_inverse
 from geonode.validation.metrics import all_metrics, rmse
 from geonode.validation.report import EvaluationReport, MethodResult
 from geonode.validation.splits import NestedSplits, nested_leave_one_level_out
@@ -51,6 +52,7 @@ def evaluate(
     methods: Sequence[str] | None = None,
     *,
     inner: bool = True,
+    inverse: bool = False,
     seed: int = 0,
     device: Any = "cpu",
     node_trainer: NodeTrainer | None = None,
@@ -67,6 +69,7 @@ def evaluate(
         config: :class:`geonode.GeodesicConfig` for the neural flow, None for the defaults.
         methods: names out of ``METHODS`` and of registered baselines; None for all of ``METHODS``.
         inner: False skips inner validation (and so names no winner).
+        inverse: also compare how concentrations are found from spectra (four levels or more), against PLS and others.
         seed: seed of the neural flows.
         device: where they are trained.
         node_trainer: what trains the neural flows, None for geonode's own.
@@ -102,7 +105,7 @@ def evaluate(
         if reason:
             notes.append(f"{name}: not applicable ({reason}).")
     _add_coverage(results, gps, levels, means)
-    return EvaluationReport.build(
+    report = EvaluationReport.build(
         levels=levels,
         level_means=means,
         wavelengths=wavelengths,
@@ -110,6 +113,9 @@ def evaluate(
         notes=notes,
         seed=seed,
     )
+    if inverse:
+        report.inverse = evaluate_inverse(dataset, progress=progress)
+    return report
 
 
 def _levels_of(dataset: Any) -> tuple[np.ndarray, np.ndarray]:

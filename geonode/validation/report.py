@@ -171,6 +171,21 @@ class EvaluationReport:
             table.add_row("chosen in each fold", *[_cell(summary[key], scale) for key in SUMMARIES], "", style="italic")
         return table
 
+    def inverse_table(self) -> Table | None:
+        """A rich table of the inverse comparison, None where it was not asked for."""
+        from rich.table import Table
+
+        if self.inverse is None:
+            return None
+        table = Table(title="Concentration from spectrum, one level left out (percent of the calibrated range)")
+        for heading in ("method", "RMSEP interior", "median relative error", "coverage at 80 %"):
+            table.add_column(heading, justify="left" if heading == "method" else "right")
+        for name, entry in self.inverse.items():
+            covered = "–" if entry["coverage"] is None else f"{100 * entry['coverage']:.0f} %"
+            relative = f"{entry['median_relative_error_percent']:.2f} %"
+            table.add_row(name, f"{entry['rmsep_percent_interior']:.2f} %", relative, covered)
+        return table
+
     def plot(self, path: str | Path) -> Path:
         """Write the figure of the report (format by suffix); returns the path."""
         from geonode.validation.figures import plot_evaluation

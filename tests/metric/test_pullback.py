@@ -21,8 +21,9 @@ def test_embedding_of_the_sphere_pulls_back_its_metric() -> None:
     torch.testing.assert_close(metric(c), Sphere()(c))
     for ours, theirs in zip(metric.two_derivatives(c), Sphere().two_derivatives(c), strict=True):
         torch.testing.assert_close(ours, theirs)
-    solution = shoot(metric, c[:3], c[3:], ode_steps=5, stages=1, newton_steps=4)
-    torch.testing.assert_close(solution.initial_velocity, Sphere().log(c[:3], c[3:]), rtol=0, atol=1e-2)
+    solution = shoot(metric, c[:3], c[3:], ode_steps=2, stages=1, newton_steps=3, tolerance=1e-3)
+    on_sphere = shoot(Sphere(), c[:3], c[3:], ode_steps=2, stages=1, newton_steps=3, tolerance=1e-3)
+    torch.testing.assert_close(solution.initial_velocity, on_sphere.initial_velocity)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])

@@ -1,0 +1,209 @@
+"""Concentration from spectrum on the real series, leave one concentration out: geonode against PLS and others.
+
+For every series the RMSEP over interior levels (percent of the calibrated range), the median relative error, the
+coverage of nominal 80 % intervals, geonode's verdicts, and coverage of the 80 % bands of predicted spectra on
+responding wavelengths. Besides: sample C of the rhodamine series (three replicates of an unknown), what is said of
+`nir_gasoline`, and the time of `fit` + `quantify` of 100 unknowns at 601 wavelengths.
+
+    python benchmarks/inverse.py
+
+The data are read from --data, else $GEONODE_SHARED/data, else ../shared/data beside the checkout. Results go to
+benchmarks/results/inverse.{json,md}.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
+
+from geonode.calibration.calibration import Calibration  # noqa: E402
+from geonode.calibration.geodesic_gp import GeodesicGP  # noqa: E402
+from geonode.data import load_standards, simulate_assay  # noqa: E402
+from geonode.validation.evaluate import responding_wavelengths  # noqa: E402
+from geonode.validation.inverse import evaluate_inverse  # noqa: E402
+
+SERIES = (
+    "aunp_dmsa_nacl",
+    "flu_quinine",
+    "h148g_cl_ph74",
+    "nttA04_cl_em",
+    "clariostar_dye",
+    "nanodrop_anisaldehyde",
+    "rhodamine6g_meoh",
+)
+
+
+def data_folder(argument: str | None) -> Path:
+    """The folder that holds ``series/``."""
+    shared = Path(os.environ.get("GEONODE_SHARED", ROOT.parent / "shared"))
+    return Path(argument) if argument else shared / "data"
+
+
+def band_coverage(dataset: Any) -> dict[str, Any]:
+    """Share of (held-out level, wavelength) inside the 80 % band of the GP, apart by response."""
+    levels, means, index = dataset.levels, dataset.level_means(), dataset.level_index
+    folds = [np.delete(np.arange(len(levels)), i) for i in range(len(levels))]
+    gps = GeodesicGP().fit_folds(levels, means, folds, dataset.replicate_deviations(), index)
+    responding = responding_wavelengths(means)
+    inside = []
+    for gp, level, mean in zip(gps, levels, means, strict=True):
+        low, high = gp.predict([level]).interval(0.8)
+        inside.append((low[0] <= mean) & (mean <= high[0]))
+    covered = np.stack(inside)
+    return {
+        "responding": float(covered[:, responding].mean()),
+        "silent": float(covered[:, ~responding].mean()) if (~responding).any() else None,
+        "interior_responding": float(covered[1:-1][:, responding].mean()),
+        "levels": len(levels),
+    }
+
+
+def rhodamine_sample_c(data: Path) -> dict[str, Any]:
+    """The three spectra of sample C, whose concentration the series does not give."""
+    calibration = Calibration.from_dataset(load_standards(data / "series" / "rhodamine6g_meoh.csv"))
+    spectra, grid = [], None
+    for path in sorted((data / "raw" / "rhodamine6g_meoh").glob("*C*.csv")):
+        rows = []
+        for line in path.read_text(encoding="latin-1").splitlines():
+            cells = line.split(",")
+            try:
+                rows.append((float(cells[0]), float(cells[1])))
+            except (ValueError, IndexError):
+                continue
+        table = np.array(rows)
+        grid = table[:, 0]
+        spectra.append(table[:, 1])
+    answer = calibration.quantify(np.stack(spectra), grid, name="sample C")
+    return {"replicates": len(spectra), "sentence": answer.sentence(calibration.unit), **answer.to_dict()}
+
+
+def gasoline(data: Path) -> dict[str, Any]:
+    started = time.perf_counter()
+    calibration = Calibration.from_dataset(load_standards(data / "series" / "nir_gasoline.csv"))
+    answer = calibration.quantify(calibration.spectra[20])
+    return {
+        "is_curve": calibration.is_curve,
+        "pls_rmsecv": calibration.pls_rmsecv[0],
+        "pls_components": calibration.pls_rmsecv[1],
+        "own_rmsecv": calibration.rmsecv,
+        "notes": list(calibration.notes),
+        "verdict": answer.verdict,
+        "verdict_notes": list(answer.notes),
+        "seconds": round(time.perf_counter() - started, 2),
+    }
+
+
+def speed() -> dict[str, float]:
+    """Seconds of fit and of 100 unknowns at 601 wavelengths, best of three."""
+    assay = simulate_assay(replicates=3)
+    truth = assay.truth(np.linspace(1.0, 59.0, 100).tolist()).numpy()
+    unknowns = truth + 0.003 * np.random.default_rng(0).standard_normal(truth.shape)
+    best = [np.inf, np.inf]
+    for _ in range(3):
+        started = time.perf_counter()
+        calibration = Calibration.from_dataset(assay)
+        fitted = time.perf_counter()
+        calibration.quantify_many(unknowns)
+        best = [min(best[0], fitted - started), min(best[1], time.perf_counter() - fitted)]
+    return {"fit": round(best[0], 3), "quantify_100": round(best[1], 3)}
+
+
+def markdown(result: dict[str, Any]) -> str:
+    methods = list(next(iter(result["series"].values()))["inverse"])
+    lines = ["# Concentration from spectrum, leave one concentration out", ""]
+    for key, title in (
+        ("rmsep_percent_interior", "RMSEP over interior levels, percent of the calibrated range"),
+        ("median_relative_error_percent", "Median relative error over interior levels, percent"),
+        ("coverage", "Coverage of nominal 80 % intervals, all levels"),
+    ):
+        lines += [f"## {title}", "", "| series | " + " | ".join(methods) + " |", "|" + "---|" * (len(methods) + 1)]
+        for name, entry in result["series"].items():
+            cells = [entry["inverse"][m][key] for m in methods]
+            scale = 100.0 if key == "coverage" else 1.0
+            lines.append(f"| {name} | " + " | ".join("–" if v is None else f"{scale * v:.2f}" for v in cells) + " |")
+        lines.append("")
+    lines += [
+        "## geonode",
+        "",
+        "| series | refused levels | confidently wrong | verdicts by level | bands: responding |",
+    ]
+    lines.append("|---|---|---|---|---|")
+    for name, entry in result["series"].items():
+        own = entry["inverse"]["geonode"]
+        said = "; ".join(f"{row['level']:g}: {', '.join(sorted(set(row['verdicts'])))}" for row in own["per_level"])
+        band = f"{100 * entry['bands']['responding']:.0f} %"
+        lines.append(f"| {name} | {100 * own['refused']:.0f} % | {own['confidently_wrong']} | {said} | {band} |")
+    pooled = result["pooled"]
+    lines += [
+        "",
+        "Pooled: " + ", ".join(f"{key.replace('_', ' ')} {100 * value:.1f} %" for key, value in pooled.items()),
+    ]
+    lines += ["", f"Rhodamine sample C: {result['rhodamine_sample_c']['sentence']}.", ""]
+    lines += [f"`nir_gasoline`: {'; '.join(result['nir_gasoline']['notes'])}.", ""]
+    seconds = result["seconds"]
+    lines += [f"Fit {seconds['fit']:.2f} s, 100 unknowns at 601 wavelengths {seconds['quantify_100']:.2f} s.", ""]
+    return "\n".join(lines)
+
+
+def pooled_figures(series: dict[str, Any]) -> dict[str, float]:
+    rows = [row for entry in series.values() for row in entry["inverse"]["geonode"]["per_level"]]
+    bands = [entry["bands"] for entry in series.values()]
+    return {
+        "coverage_by_spectrum": float(np.mean(np.concatenate([row["covered"] for row in rows]))),
+        "coverage_by_level": float(np.mean([np.mean(row["covered"]) for row in rows])),
+        "refused_levels": float(np.mean([np.mean([v == "does not match" for v in row["verdicts"]]) for row in rows])),
+        "bands_responding_by_level": float(
+            np.average([b["responding"] for b in bands], weights=[b["levels"] for b in bands])
+        ),
+        "bands_responding_by_series": float(np.mean([b["responding"] for b in bands])),
+    }
+
+
+def write(path: Path, text: str) -> None:
+    """Write to a temporary name, then rename."""
+    temporary = path.with_name(path.name + ".partial")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="folder that holds series/")
+    parser.add_argument("--out", default=str(ROOT / "benchmarks" / "results" / "inverse"), help="path without suffix")
+    args = parser.parse_args()
+    data = data_folder(args.data)
+    if not (data / "series").is_dir():
+        raise SystemExit(f"{data / 'series'} is not there; name the data folder with --data.")
+    series = {}
+    for name in SERIES:
+        dataset = load_standards(data / "series" / f"{name}.csv")
+        series[name] = {"inverse": evaluate_inverse(dataset), "bands": band_coverage(dataset)}
+        own = series[name]["inverse"]["geonode"]
+        print(name, {k: v for k, v in own.items() if k != "per_level"}, series[name]["bands"], flush=True)
+    result = {
+        "series": series,
+        "pooled": pooled_figures(series),
+        "rhodamine_sample_c": rhodamine_sample_c(data),
+        "nir_gasoline": gasoline(data),
+        "seconds": speed(),
+    }
+    out = Path(args.out)
+    write(out.with_suffix(".json"), json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    write(out.with_suffix(".md"), markdown(result))
+    print(
+        result["pooled"], result["rhodamine_sample_c"]["sentence"], result["nir_gasoline"], result["seconds"], sep="\n"
+    )
+
+
+if __name__ == "__main__":
+    main()

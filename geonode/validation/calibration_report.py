@@ -1,0 +1,257 @@
+"""The report of a calibration: figures of merit, limits, uncertainty, warnings; as text, JSON, figures and CSVs."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geonode.calibration import merit
+from geonode.calibration.budget import uncertainty_budget
+from geonode.calibration.calibration import Calibration
+from geonode.calibration.resolution import ambiguity_map, detection_limits
+from geonode.calibration.standards import check_standards
+from geonode.calibration.suggest import suggest_standard
+from geonode.calibration.univariate import single_wavelength, wavelength_ratio
+from geonode.errors import InputError
+from geonode.validation.calibration_figures import Spectra, sheets
+from geonode.validation.evaluate import responding_wavelengths
+
+
+class CalibrationReport:
+    """Everything there is to say about a calibration.
+
+    Args:
+        calibration: fitted.
+        spectra, full_arc: see :func:`geonode.validation.calibration_figures.sheets`.
+    """
+
+    def __init__(
+        self, calibration: Calibration, spectra: Spectra | None = None, full_arc: np.ndarray | None = None
+    ) -> None:
+        self.calibration, self.spectra, self.full_arc = calibration, spectra, full_arc
+        self.data = _collect(calibration)
+
+    def to_json(self) -> str:
+        """The numbers as strict JSON."""
+        return json.dumps(_plain(self.data), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def to_markdown(self) -> str:
+        """The report as text."""
+        return _markdown(self.calibration, self.data)
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write ``report.md``, ``report.json`` and every figure with its CSV into ``folder`` (made if need be).
+
+        Raises:
+            InputError: ``folder`` is a file, or its parent does not exist.
+        """
+        folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; give a folder for the report.")
+        if not folder.absolute().parent.is_dir():
+            raise InputError(f"the folder {folder.parent} does not exist; create it first.")
+        folder.mkdir(exist_ok=True)
+        pages = sheets(self.calibration, self.spectra, self.full_arc)
+        written = [path for sheet in pages for path in sheet.write(folder)]
+        figures = "".join(f"\n## {s.title}\n\n![{s.title}]({s.name}.png) ([numbers]({s.name}.csv))\n" for s in pages)
+        for name, text in (("report.json", self.to_json() + "\n"), ("report.md", self.to_markdown() + figures)):
+            temporary = folder / f".{name}.partial"
+            temporary.write_text(text, encoding="utf-8")
+            written.append(temporary.replace(folder / name))
+        return written
+
+
+def coverage(calibration: Calibration) -> dict[str, float | None]:
+    """How often held-out levels fall inside their 80 % bands and sets: what stands beside every interval."""
+    held = calibration.held_out
+    responding = responding_wavelengths(calibration.gp.level_means)
+    inside = held.band_inside
+    return {
+        "nominal": 0.8,
+        "sets": held.covered(0.8),
+        "sets_interior": held.covered(0.8, interior=True),
+        "bands_responding": float(inside[:, responding].mean()) if responding.any() else None,
+        "bands_silent": float(inside[:, ~responding].mean()) if (~responding).any() else None,
+        "attainable_confidence": calibration.attainable,
+    }
+
+
+def _collect(calibration: Calibration) -> dict[str, Any]:
+    held = calibration.held_out
+    own = np.array([r.estimate for r in calibration.quantify_many(calibration.spectra)])
+    inner = ~held.edge
+    checks = check_standards(calibration)
+    limits = detection_limits(calibration)
+    return {
+        "unit": calibration.unit,
+        "levels": calibration.levels,
+        "spectra": len(calibration.spectra),
+        "wavelengths": calibration.spectra.shape[1],
+        "notes": [
+            *calibration.notes,
+            *(check.sentence(calibration.unit) for check in checks if check.flagged),
+        ],
+        "fitted": merit.summary(own, calibration.concentrations),
+        "cross_validated": merit.summary(held.estimate, held.concentration),
+        "cross_validated_interior": merit.summary(held.estimate[inner], held.concentration[inner]),
+        "coverage": coverage(calibration),
+        "limits": asdict(limits),
+        "match_limits": {"q": calibration.q_limit, "t2": calibration.t2_limit},
+        "univariate": _univariate(calibration),
+        "standards": [asdict(check) for check in checks],
+        "ambiguous_pairs": [asdict(pair) for pair in ambiguity_map(calibration).pairs],
+        "budgets": _budgets(calibration),
+        "next_standard": _suggestion(calibration),
+        "rank": calibration.inverse.rank,
+        "curve_scale": calibration.inverse.curve_scale,
+        "warp_weights": calibration.gp.warp_weights,
+        "participation_ratio": calibration.gp.participation_ratio,
+    }
+
+
+def _univariate(calibration: Calibration) -> dict[str, Any]:
+    arguments = (calibration.concentrations, calibration.spectra, calibration.wavelengths)
+    if len(calibration.spectra) < 3:
+        return {}
+    ratio = wavelength_ratio(*arguments)
+    return {"single": asdict(single_wavelength(*arguments)), "ratio": None if ratio is None else asdict(ratio)}
+
+
+def _budgets(calibration: Calibration) -> list[dict[str, Any]]:
+    """At the middle of the range and at a quarter and three quarters of it; where the spectrum changes there at all."""
+    low, high = calibration.range
+    budgets = []
+    for share in (0.25, 0.5, 0.75):
+        try:
+            budgets.append(asdict(uncertainty_budget(calibration, low + share * (high - low))))
+        except InputError:
+            continue  # no response there: the resolution figure shows it
+    return budgets
+
+
+def _suggestion(calibration: Calibration) -> dict[str, Any]:
+    found = suggest_standard(calibration)
+    return {
+        "concentration": found.concentration,
+        "before": found.before,
+        "after": found.after,
+        "sentence": found.sentence(calibration.unit),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON's own types; numbers that are not finite become None."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def _markdown(calibration: Calibration, data: dict[str, Any]) -> str:
+    unit = f" {calibration.unit}" if calibration.unit else ""
+    low, high = calibration.range
+    lines = [
+        "# Calibration report",
+        "",
+        f"{data['spectra']} spectra of {len(calibration.levels)} levels, {low:g} to {high:g}{unit}, "
+        f"{data['wavelengths']} wavelengths.",
+        "",
+    ]
+    lines += [f"- **{note}.**" for note in data["notes"]]
+    lines += ["", "## Figures of merit", "", *_merit_table(data, unit), ""]
+    lines += _coverage_lines(data["coverage"], len(calibration.levels))
+    lines += ["## Limits", "", *_limit_lines(data, unit), ""]
+    lines += ["## Uncertainty budget", "", *_budget_lines(data["budgets"], unit), ""]
+    if data["ambiguous_pairs"]:
+        lines += ["## Concentrations that look alike", ""]
+        lines += [
+            f"- {p['first']:.4g} and {p['second']:.4g}{unit}: {p['distance']:.2g} standard deviations apart"
+            for p in data["ambiguous_pairs"][:10]
+        ]
+        lines.append("")
+    lines += ["## Next standard", "", data["next_standard"]["sentence"].capitalize() + ".", ""]
+    return "\n".join(lines)
+
+
+def _merit_table(data: dict[str, Any], unit: str) -> list[str]:
+    lines = [f"| | RMSE{unit} | bias | SEP | R² / Q² | RPD | RPIQ |", "|---|---|---|---|---|---|---|"]
+    for key, name in (
+        ("fitted", "standards under their own calibration (RMSEC)"),
+        ("cross_validated", "each level left out (RMSECV)"),
+        ("cross_validated_interior", "each interior level left out"),
+    ):
+        m = data[key]
+        cells = " | ".join(f"{m[k]:.4g}" for k in ("rmse", "bias", "sep", "r2", "rpd", "rpiq"))
+        lines.append(f"| {name} | {cells} |")
+    return lines
+
+
+def _coverage_lines(found: dict[str, float | None], levels: int) -> list[str]:
+    def percent(value: float | None) -> str:
+        return "–" if value is None or not math.isfinite(value) else f"{100 * value:.0f} %"
+
+    return [
+        f"Coverage of held-out levels at nominal 80 %: concentration sets {percent(found['sets'])} (interior levels "
+        f"{percent(found['sets_interior'])}), spectral bands {percent(found['bands_responding'])} where the spectrum "
+        f"responds and {percent(found['bands_silent'])} where it is silent. {levels} standards alone vouch for "
+        "at most "
+        f"{100 * levels / (levels + 1):.1f} % (n/(n + 1)); beyond that, sets rest on the model.",
+        "",
+    ]
+
+
+def _limit_lines(data: dict[str, Any], unit: str) -> list[str]:
+    limits = data["limits"]
+    lines = []
+    for key, k, name in (
+        ("detection", "detection_factor", "limit of detection"),
+        ("quantification", "quantification_factor", "limit of quantification"),
+    ):
+        value = limits[key]
+        said = f"{value:.4g}{unit}" if value is not None else f"none ({limits['reason']})"
+        lines.append(f"- Multivariate {name}: {said}; {limits['definition']}, k = {limits[k]:g}.")
+    for key, name in (("single", "Single wavelength"), ("ratio", "Ratio of two wavelengths")):
+        found = data["univariate"].get(key)
+        if found is not None:
+            lines.append(f"- {name} {_where(found)}: {_iso(found, unit)}")
+    return lines
+
+
+def _where(found: dict[str, Any]) -> str:
+    return f"{found['wavelength']:g}" + ("" if found["denominator"] is None else f" / {found['denominator']:g}")
+
+
+def _iso(found: dict[str, Any], unit: str) -> str:
+    line = found["line"]
+    return (
+        f"ISO 11843-2 detection limit {line['detection']:.4g}{unit} (α = β = 0.05, K = {line['measurements']}), "
+        f"quantification {line['quantification']:.4g}{unit} (k = 10), R² {line['r2']:.4f}, RMSECV "
+        f"{found['rmsecv']:.4g}{unit}."
+    )
+
+
+def _budget_lines(budgets: list[dict[str, Any]], unit: str) -> list[str]:
+    lines = ["| concentration | source | type | standard uncertainty | share |", "|---|---|---|---|---|"]
+    for budget in budgets:
+        for part in budget["contributions"]:
+            lines.append(
+                f"| {budget['concentration']:.4g}{unit} | {part['source']} | {part['kind']} | "
+                f"{part['standard_uncertainty']:.3g} | {100 * part['share']:.0f} % |"
+            )
+        lines.append(
+            f"| {budget['concentration']:.4g}{unit} | **combined** (k = {budget['coverage_factor']:.2f}, expanded "
+            f"{budget['expanded']:.3g} at {100 * budget['level']:g} %) | | **{budget['combined']:.3g}** | |"
+        )
+    return lines

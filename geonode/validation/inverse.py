@@ -1,0 +1,145 @@
+"""`evaluate --inverse`: concentration from spectrum, geonode and its rivals on identical folds.
+
+One level at a time is left out with all its replicates; every method is fitted to the rest and given the left-out
+spectra one by one. Errors are in percent of the calibrated range of all standards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from geonode.calibration.calibration import Calibration
+from geonode.calibration.quantify import Quantification
+from geonode.calibration.rivals import RIVALS, rival
+from geonode.errors import InputError
+
+LEVEL = 0.8
+"""Nominal coverage of the sets and intervals that are compared."""
+
+
+def evaluate_inverse(
+    dataset: Any,
+    methods: Sequence[str] | None = None,
+    concentration_std: Any = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Leave every level out once and quantify its spectra with each method.
+
+    Args:
+        dataset: a :class:`geonode.SpectralDataset` with one analyte and at least four levels.
+        methods: "geonode" and names of ``geonode.calibration.rivals.RIVALS``; None for all.
+        concentration_std: standard uncertainty of the standards' concentrations (one number or one per level).
+        progress: called as ``progress(what, done, total)``.
+
+    Returns:
+        Per method ``per_level`` (level, edge, errors in percent of range, covered), ``rmsep_percent_interior``,
+        ``coverage`` (of nominal 80 % intervals; levels count equally; None where the method has no interval),
+        ``median_relative_error_percent`` over interior levels; for geonode also verdicts, sets, ``refused`` (share of
+        levels called `does not match`) and ``confidently_wrong`` (spectra).
+
+    Raises:
+        InputError: several analytes, fewer than four levels, an unknown method.
+    """
+    names = ["geonode", *RIVALS] if methods is None else list(methods)
+    for name in names:
+        if name != "geonode":
+            rival(name)
+    usable = np.asarray(np.isfinite(dataset.spectra).all(axis=0))
+    c = np.asarray(dataset.concentrations, dtype=np.float64)
+    if c.ndim != 1:
+        raise InputError("the inverse comparison is for one analyte; select samples in which only one of them varies.")
+    levels, index = np.unique(c, return_inverse=True)
+    if len(levels) < 4:
+        raise InputError(
+            f"the inverse comparison needs at least four concentration levels, but there are {len(levels)}."
+        )
+    if not usable.any():
+        raise InputError("every wavelength is masked in some standard, so there is nothing to compare.")
+    spectra, wavelengths = np.asarray(dataset.spectra)[:, usable], np.asarray(dataset.wavelengths)[usable]
+    std = None if concentration_std is None else np.broadcast_to(concentration_std, levels.shape)
+    result: dict[str, Any] = {}
+    for name in names:
+        rows = []
+        for i in range(len(levels)):
+            train = index != i
+            fold_std = None if std is None else np.delete(std, i)
+            fold = (spectra[train], c[train], wavelengths, fold_std)
+            rows.append(
+                _geonode(spectra[~train], levels, i, *fold)
+                if name == "geonode"
+                else _rival(name, spectra[~train], levels, i, *fold[:2])
+            )
+            if progress is not None:
+                progress(f"inverse: {name}", i + 1, len(levels))
+        result[name] = _summary(rows, levels)
+    return result
+
+
+def _geonode(
+    unknown: np.ndarray,
+    levels: np.ndarray,
+    i: int,
+    spectra: np.ndarray,
+    concentrations: np.ndarray,
+    wavelengths: np.ndarray,
+    std: np.ndarray | None,
+) -> dict[str, Any]:
+    calibration = Calibration(concentrations, spectra, wavelengths, concentration_std=std)
+    answers = calibration.quantify_many(unknown, LEVEL)
+    entry = _entry(levels, i, [a.estimate for a in answers])
+    entry["covered"] = [any(k.contains(levels[i]) for k in a.components) for a in answers]
+    entry["verdicts"] = [a.verdict for a in answers]
+    entry["sets"] = [[[k.low, None if k.open_high else k.high, k.probability] for k in a.components] for a in answers]
+    entry["confidently_wrong"] = [confidently_wrong(a, float(levels[i])) for a in answers]
+    return entry
+
+
+def confidently_wrong(answer: Quantification, truth: float) -> bool:
+    """One component, verdict `quantified`, and the truth outside the 95 % set by more than the set's width."""
+    if answer.verdict != "quantified" or len(answer.verdict_components) != 1:
+        return False
+    (only,) = answer.verdict_components
+    if only.contains(truth):
+        return False
+    return bool(truth < only.low - only.width or truth > only.high + only.width)
+
+
+def _rival(
+    name: str, unknown: np.ndarray, levels: np.ndarray, i: int, spectra: np.ndarray, concentrations: np.ndarray
+) -> dict[str, Any]:
+    method = rival(name).fit(spectra, concentrations)
+    entry = _entry(levels, i, method.predict(unknown))
+    limits = method.interval(unknown, LEVEL)
+    entry["covered"] = None if limits is None else [bool(a <= levels[i] <= b) for a, b in zip(*limits, strict=True)]
+    return entry
+
+
+def _entry(levels: np.ndarray, i: int, estimates: Any) -> dict[str, Any]:
+    errors = 100.0 * (np.asarray(estimates) - levels[i]) / (levels[-1] - levels[0])
+    return {"level": float(levels[i]), "edge": i in (0, len(levels) - 1), "errors": errors.tolist()}
+
+
+def _summary(rows: list[dict[str, Any]], levels: np.ndarray) -> dict[str, Any]:
+    inner = [row for row in rows if not row["edge"]]
+    errors = np.concatenate([row["errors"] for row in inner])
+    relative = np.concatenate(
+        [
+            np.abs(row["errors"]) * (levels[-1] - levels[0]) / max(abs(row["level"]), np.finfo(float).tiny)
+            for row in inner
+        ]
+    )
+    known = [row["covered"] for row in rows if row["covered"] is not None]
+    summary: dict[str, Any] = {
+        "per_level": rows,
+        "rmsep_percent_interior": float(np.sqrt((errors**2).mean())),
+        "coverage": float(np.mean([np.mean(row) for row in known])) if known else None,
+        "median_relative_error_percent": float(np.median(relative)),
+    }
+    if "verdicts" in rows[0]:
+        said = [np.mean([v == "does not match" for v in row["verdicts"]]) for row in rows]
+        summary["refused"] = float(np.mean(said))
+        summary["confidently_wrong"] = int(sum(sum(row["confidently_wrong"]) for row in rows))
+    return summary
