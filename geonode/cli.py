@@ -44,9 +44,9 @@ def _options(
 
 
 def _register() -> None:
-    from geonode.commands import demo, doctor, evaluate, fit, predict
+    from geonode.commands import demo, doctor, evaluate, fit, inspect, predict, simulate
 
-    for command in (fit, predict, evaluate, demo, doctor):
+    for command in (fit, predict, evaluate, inspect, simulate, demo, doctor):
         command.register(app)
 
 

@@ -27,6 +27,11 @@ class FlowCoefficients(NamedTuple):
     nu: Tensor | None
 
 
+def _aligned(value: Tensor) -> Tensor:
+    """A float64 copy at the start of its own memory: vectorised sums round by alignment, and a solve amplifies that."""
+    return value.detach().to(torch.float64, copy=True).contiguous()
+
+
 class _Draws:
     """Initial parameters [M, ...]: model m of a stack seeded with s starts as a single model seeded with s + m."""
 
@@ -62,7 +67,7 @@ class _EmbeddedFlow(nn.Module):
         Model by model, so that a model starts to the bit as it would alone.
         """
         self.embedding.mul_(0.1)
-        for embedding, rows in zip(self.embedding, spectra.double(), strict=True):
+        for embedding, rows in zip(self.embedding, map(_aligned, spectra), strict=True):
             rank = min(embedding.shape[1], len(rows) - 1)
             _, values, vectors = torch.linalg.svd(rows - rows.mean(0), full_matrices=False)
             relative = values[:rank] / values[0].clamp_min(torch.finfo(torch.float64).tiny)
@@ -116,19 +121,19 @@ class SpectralFlow(_EmbeddedFlow):
         """
         self.beta_weight.zero_()
         for m in range(self.models):
-            solution = self._best_output(m, s_hat[m].double(), spectra[m].double(), weight[m].double(), ridge)
+            solution = self._best_output(m, _aligned(s_hat[m]), _aligned(spectra[m]), _aligned(weight[m]), ridge)
             self.a_weight[m] = solution[:-1].mT
             self.a0_weight[m] = solution[-1]
 
     def _best_output(self, m: int, s_hat: Tensor, spectra: Tensor, weight: Tensor, ridge: float) -> Tensor:
         """Output weights [H + 1, E] of model m (the last row is the linear feature's)."""
-        omega, bias = self.omega[m].double(), self.beta_bias[m].double()
+        omega, bias = _aligned(self.omega[m]), _aligned(self.beta_bias[m])
         share = (weight / weight.sum())[:, None]
         inside = (s_hat[:, None] * omega + bias).abs()
         features = torch.cat([(inside + torch.nn.functional.softplus(-2.0 * inside)) / omega, s_hat[:, None]], 1)
         features = features - (share * features).sum(0)
         target = spectra - (share * spectra).sum(0)
-        projected = torch.linalg.lstsq(self.embedding[m].double(), target.mT).solution.mT  # [P, E]
+        projected = torch.linalg.lstsq(_aligned(self.embedding[m]), target.mT).solution.mT  # [P, E]
         normal = features.mT @ (share * features)
         penalty = torch.full_like(normal[0], ridge) * normal.diagonal()[:-1].mean()
         penalty[-1] *= 1e-6

@@ -18,21 +18,27 @@ from geonode.flow import CoupledSpectralODE
 from geonode.flow.network import SpectralFlow
 from geonode.training.batches import BatchSource
 from geonode.training.problem import Problem, build_problem
-from geonode.training.step import clip_gradients, learning_rate, losses, parameter_groups, potential
+from geonode.training.step import build_optimizer, clip_gradients, learning_rate, losses, potential
 
 Progress = Callable[[int, int], None]
 
 
 def train(
-    problem: Problem, config: GeodesicConfig, seed: int = 0, progress: Progress | None = None
+    problem: Problem,
+    config: GeodesicConfig,
+    seed: int = 0,
+    progress: Progress | None = None,
+    ode: CoupledSpectralODE | None = None,
 ) -> CoupledSpectralODE:
     """Train one model per row of ``problem``, all together; returns the stacked model in evaluation mode.
 
+    ``ode`` is a model to go on from (trained in place); None starts a fresh one from ``seed``.
+
     Full precision only (float32 or float64, the problem's dtype): mixed precision is Lightning's part.
     """
-    ode = problem.build_model(config, seed)
+    ode = problem.build_model(config, seed) if ode is None else ode
     source = BatchSource(problem, ode.table, config, seed)
-    optimizer = torch.optim.AdamW(parameter_groups(ode), weight_decay=config.weight_decay)
+    optimizer = build_optimizer(ode)
     for epoch in range(config.epochs):
         fraction = epoch / config.epochs
         for group in optimizer.param_groups:

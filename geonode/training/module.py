@@ -12,7 +12,7 @@ from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
 from geonode.training.batches import BatchSource, step_counts
 from geonode.training.problem import Problem, place
-from geonode.training.step import clip_gradients, learning_rate, losses, parameter_groups
+from geonode.training.step import build_optimizer, clip_gradients, learning_rate, losses
 
 
 class GeodesicSpectralModule(L.LightningModule):
@@ -66,7 +66,7 @@ class GeodesicSpectralModule(L.LightningModule):
 
     def configure_optimizers(self) -> Any:
         """AdamW (not fused: the fused one would clip gradients that are still scaled) with a cosine schedule."""
-        optimizer = torch.optim.AdamW(parameter_groups(self.ode), weight_decay=self.config.weight_decay)
+        optimizer = build_optimizer(self.ode)
         batches, accumulate, _ = step_counts(self.problem.levels.shape[1], self.config)
         steps = self.config.epochs * -(-batches // accumulate)  # of the whole training, wherever this run ends
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate(min(step / steps, 1.0)))

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from geonode.flow import CoupledSpectralODE
+from geonode.errors import InputError
+from geonode.flow import CoupledSpectralODE, SpectralFlow
 from geonode.flow.ode import MetricOnTable
 
 _BOUND = 4.6  # |ln g̃| beyond ln 100 is penalised: a metric that far from its warp has stopped being a correction
@@ -67,7 +68,13 @@ def losses(ode: CoupledSpectralODE, batch: PointsBatch | PairsBatch, weights: Ma
 
 
 def potential(ode: CoupledSpectralODE, phi: Tensor, table: MetricOnTable, index: Tensor | None, nodes: int) -> Tensor:
-    """∫ h dŝ from the first of P ascending points to each of them [M, P, W]: a cumulative sum over intervals."""
+    """∫ h dŝ from the first of P ascending points to each of them [M, P, W]: a cumulative sum over intervals.
+
+    Raises:
+        InputError: a flow that is no function of arc length alone.
+    """
+    if not isinstance(ode.flow, SpectralFlow):
+        raise InputError("Only a SpectralFlow has a potential; integrate other flows along explicit pairs.")
     s_hat = ode.table.scaled(phi.to(table.density), table.density)
     steps = ode.flow.integral(s_hat[:, :-1], s_hat[:, 1:], index, nodes=nodes)
     return torch.cat([torch.zeros_like(steps[:, :1]), steps.cumsum(1)], 1)
@@ -145,6 +152,11 @@ def parameter_groups(ode: CoupledSpectralODE) -> list[dict]:
         if module is not None:
             groups.append({"name": name, "params": list(module.parameters()), "lr": rate, "initial_lr": rate})
     return groups
+
+
+def build_optimizer(ode: CoupledSpectralODE) -> torch.optim.AdamW:
+    """AdamW over `parameter_groups`; not fused, because the fused one would clip gradients that are still scaled."""
+    return torch.optim.AdamW(parameter_groups(ode), weight_decay=ode.config.weight_decay, fused=False)
 
 
 def learning_rate(progress: float, warmup: float = 0.05) -> float:

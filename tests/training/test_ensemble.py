@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 
 from geonode.calibration import GeodesicGP
-from geonode.training import BatchSource, build_problem, fit_node_folds, predict, train
+from geonode.metric import WarpMetric
+from geonode.training import BatchSource, Problem, build_problem, fit_node_folds, predict, train
+
+
+def _row(problem: Problem, m: int) -> Problem:
+    """Model m of a stacked problem as a problem of its own: the same numbers, so only the stacking is compared."""
+    warp = problem.warp
+    one = WarpMetric(warp.logits[m : m + 1], warp.c0[m : m + 1], warp.c_min[m : m + 1], warp.c_max[m : m + 1])
+    rows = {
+        k: v[m : m + 1].clone() for k, v in vars(problem).items() if isinstance(v, torch.Tensor) and k != "wavelengths"
+    }
+    return dataclasses.replace(problem, warp=one, **rows)
 
 
 def test_training_together_equals_training_alone(folds, assay, small):
+    """With all wavelengths in every step nothing is drawn, and every model equals itself alone from the same start."""
     together = build_problem(folds, assay.wavelengths, small).to("cpu", torch.float64)
-    stacked = dict(train(together, small, seed=5).named_parameters())
-    for m, gp in enumerate(folds):
-        alone = build_problem([gp], assay.wavelengths, small).to("cpu", torch.float64)
-        for name, parameter in train(alone, small, seed=5 + m).named_parameters():
-            if m == 0:  # draws are keyed by the seed: only the first model has the same key alone
-                torch.testing.assert_close(stacked[name][m], parameter[0], rtol=0, atol=1e-10)
-            else:
-                assert parameter[0].shape == stacked[name][m].shape
-
-
-def test_training_together_equals_training_alone_for_every_model(folds, assay, small):
-    """With all wavelengths in every step nothing is drawn, and every model equals itself alone."""
-    together = build_problem(folds, assay.wavelengths, small).to("cpu", torch.float64)
-    stacked = dict(train(together, small, seed=5).named_parameters())
-    for m, gp in enumerate(folds):
-        alone = build_problem([gp], assay.wavelengths, small).to("cpu", torch.float64)
-        for name, parameter in train(alone, small, seed=5 + m).named_parameters():
+    fresh = together.build_model(small, 5)
+    start = {name: parameter.detach().clone() for name, parameter in fresh.named_parameters()}
+    stacked = dict(train(together, small, seed=5, ode=fresh).named_parameters())
+    assert any(not torch.equal(stacked[name], value) for name, value in start.items())
+    for m in range(len(folds)):
+        row = _row(together, m)
+        alone = row.build_model(small, 5 + m)
+        with torch.no_grad():
+            for name, parameter in _trained(alone):
+                parameter.copy_(start[name][m : m + 1])
+        for name, parameter in _trained(train(row, small, seed=5 + m, ode=alone)):
             torch.testing.assert_close(stacked[name][m], parameter[0], rtol=0, atol=1e-10, msg=f"{name} of model {m}")
+
+
+def _trained(ode):
+    """Named parameters less the warp's, which is given."""
+    return [(name, parameter) for name, parameter in ode.named_parameters() if not name.startswith("warp.")]
 
 
 def test_the_flow_follows_its_teacher(folds, assay):
