@@ -8,7 +8,7 @@ at Chebyshev points over the ends asked for and its interpolant integrated; noth
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -37,7 +37,7 @@ def arc_length_geodesic(
     end: Tensor,
     wavelength: Tensor | None = None,
     nodes: int = 64,
-    shared: bool = True,
+    shared: bool | None = None,
     tolerance: float | None = None,
     throw: bool = False,
 ) -> GeodesicSolution:
@@ -51,8 +51,10 @@ def arc_length_geodesic(
         start, end: [...] ([..., 1] also accepted beside a wavelength [...]); user units.
         wavelength: [...], broadcast; None for metrics that use none.
         nodes: Chebyshev points of each table, T. The error falls geometrically with T where the metric is smooth.
-        shared: problems of one wavelength share one table over all their ends. False gives every problem its own, so
-            that a far neighbour does not coarsen it, for T evaluations of the metric a problem.
+        shared: True: problems of one wavelength share one table over all their ends, and no value is looked at. False:
+            every problem has its own, for T evaluations of the metric each. None: shared, then a second try with
+            tables of their own for problems that fail, so that none fails for what its neighbours ask; under
+            torch.func transforms, where no value can be looked at, as True.
         tolerance: largest estimated miss of the end, relative to |end − start|, that counts as converged; None for
             1e-8 in float64 and 1e-4 in float32. The metric at both ends may differ from the table by 100 times that.
         throw: raise SolverError instead of returning a failure.
@@ -76,6 +78,31 @@ def arc_length_geodesic(
     unit, (start, end) = check_problem(metric, wavelength, start=start, end=end)
     if tolerance is None:
         tolerance = max(1e-8, default_tolerance(metric, start.dtype, start.device.type))
+    solution = _solve(metric, start, end, wavelength, nodes, shared is not False, tolerance)
+    if shared is None:
+        solution = _second_try(metric, solution, nodes, tolerance)
+    if unit:
+        path = solution.position
+        solution = replace(
+            solution,
+            start=solution.start.unsqueeze(-1),
+            end=solution.end.unsqueeze(-1),
+            initial_velocity=solution.initial_velocity.unsqueeze(-1),
+            position=lambda t: path(t).unsqueeze(-1),
+        )
+    return solution.throw() if throw else solution
+
+
+def _solve(
+    metric: Metric,
+    start: Tensor,
+    end: Tensor,
+    wavelength: Tensor | None,
+    nodes: int,
+    shared: bool,
+    tolerance: float,
+) -> GeodesicSolution:
+    """All problems from one set of tables."""
     problems = _Problems(metric, start, end, wavelength, shared)
     error = _probe(problems, nodes, tolerance, start.dtype)
     good = error.status == Status.CONVERGED
@@ -92,15 +119,13 @@ def arc_length_geodesic(
     def position(t: Tensor) -> Tensor:
         place = t.double().reshape(-1, *([1] * length.ndim))
         u = table.inverse(ends[0] + place * length)
-        c = torch.where(good, problems.back(u), torch.nan).to(start.dtype)
-        return c.unsqueeze(-1) if unit else c
+        return torch.where(good, problems.back(u), torch.nan).to(start.dtype)
 
     batch = error.status.shape
-    start, end = start.expand(batch), end.expand(batch)
-    solution = GeodesicSolution(
-        start=start.unsqueeze(-1) if unit else start,
-        end=end.unsqueeze(-1) if unit else end,
-        initial_velocity=velocity.unsqueeze(-1) if unit else velocity,
+    return GeodesicSolution(
+        start=start.expand(batch),
+        end=end.expand(batch),
+        initial_velocity=velocity,
         status=error.status,
         residual=error.residual,
         iterations=torch.zeros_like(error.status),
@@ -108,7 +133,40 @@ def arc_length_geodesic(
         position=position,
         wavelength=wavelength,
     )
-    return solution.throw() if throw else solution
+
+
+def _second_try(metric: Metric, first: GeodesicSolution, nodes: int, tolerance: float) -> GeodesicSolution:
+    """``first`` with the problems that failed for the sake of their neighbours solved again by themselves.
+
+    A shared table is too coarse, or not finite, as a whole: one far end, or one beyond a pole, spoils it for all.
+    """
+    wl = first.wavelength
+    inputs = [first.start, first.end, *([] if wl is None else [wl])]
+    if any(inside_transform(x) for x in inputs):
+        return first
+    again = (first.status == Status.MAX_ITERATIONS) | (first.status == Status.NOT_FINITE)
+    for x in inputs:
+        again = again & torch.isfinite(x)
+    if not bool(again.any()):
+        return first
+    batch = again.shape
+    # A stack of models needs its leading axis and is tried again as a whole; else the few that failed are.
+    index = slice(None) if metric.models is not None else again.reshape(-1).nonzero()[:, 0]
+
+    def few(x: Tensor) -> Tensor:
+        return x.expand(batch) if isinstance(index, slice) else x.expand(batch).reshape(-1)[index]
+
+    own = _solve(metric, few(first.start), few(first.end), None if wl is None else few(wl), nodes, False, tolerance)
+
+    def merge(old: Tensor, new: Tensor) -> Tensor:
+        if isinstance(index, slice):
+            return torch.where(again, new, old)
+        lead = old.shape[: old.ndim - len(batch)]
+        return old.reshape(*lead, -1).index_copy(-1, index, new).reshape(old.shape)
+
+    names = ("initial_velocity", "status", "residual", "energy_drift")
+    merged = {name: merge(getattr(first, name), getattr(own, name)) for name in names}
+    return replace(first, **merged, position=lambda t: merge(first.position(t), own.position(t)))
 
 
 @dataclass(frozen=True)

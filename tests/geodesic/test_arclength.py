@@ -269,6 +269,39 @@ def test_a_loss_over_everything_still_has_finite_gradients() -> None:
     assert torch.isfinite(a.grad).all() and torch.isfinite(metric.gain.grad).all()
 
 
+class Ends(MetricNetwork):
+    """√(0.8 − c) times a network: no number beyond c = 0.8."""
+
+    def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
+        return super().forward(c, wavelength) * (0.8 - c).sqrt()
+
+
+@pytest.mark.parametrize("models", [None, 2])
+def test_a_shared_table_spoilt_by_one_problem_costs_no_other(models: int | None) -> None:
+    """All three have one wavelength; the second asks beyond the pole of the metric."""
+    metric = Ends(models=models, hidden=(8,)).double()
+    lead = () if models is None else (models,)
+    a = torch.tensor([0.1, 0.1, 0.6], dtype=torch.float64).expand(*lead, 3)
+    b = torch.tensor([0.5, 0.95, 0.2], dtype=torch.float64).expand(*lead, 3)
+    wl = torch.zeros((*lead, 1), dtype=torch.float64)
+    solution = arc_length_geodesic(metric, a, b, wl)
+    assert solution.status.reshape(-1, 3)[0].tolist() == [0, 3, 0]
+    assert arc_length_geodesic(metric, a, b, wl, shared=True).status.reshape(-1, 3)[0].tolist() == [3, 3, 3]
+    good = [0, 2]
+    alone = arc_length_geodesic(metric, a[..., good], b[..., good], wl)
+    torch.testing.assert_close(solution.initial_velocity[..., good], alone.initial_velocity, **tolerance(torch.float64))
+    path, path_alone = solution.at(torch.tensor([0.0, 0.4])), alone.at(torch.tensor([0.0, 0.4]))
+    torch.testing.assert_close(path[..., good], path_alone, **tolerance(torch.float64))
+    assert path[..., 1].isnan().all()
+    torch.where(solution.converged, solution.initial_velocity, 0.0).sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in metric.parameters())
+
+
+def test_a_far_neighbour_coarsens_no_table() -> None:
+    a, b = torch.tensor([1e-3, 1.0], dtype=torch.float64), torch.tensor([10.0, 1.5], dtype=torch.float64)
+    assert arc_length_geodesic(RawPowerLaw(), a, b, nodes=16).status.tolist() == [Status.MAX_ITERATIONS, 0]
+
+
 def test_too_few_nodes_are_reported() -> None:
     """c⁻² over four decades is no polynomial of degree 15; the problem beside it is."""
     a = torch.tensor([1e-3, 1.0], dtype=torch.float64)
