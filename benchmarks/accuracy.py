@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT))
 
 from geonode.config import GeodesicConfig  # noqa: E402
 from geonode.data import load_standards  # noqa: E402
+from geonode.files import write_text  # noqa: E402
 from geonode.validation import METHODS, evaluate  # noqa: E402
 from geonode.validation.report import SUMMARIES, EvaluationReport  # noqa: E402
 
@@ -142,13 +143,6 @@ def markdown(result: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(path: Path, text: str) -> None:
-    """Write to a temporary name, then rename."""
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="folder that holds series/")
@@ -176,8 +170,8 @@ def main() -> None:
         "series": series,
     }
     out = Path(args.out)
-    write(out.with_suffix(".json"), json.dumps(result, indent=1, allow_nan=False) + "\n")
-    write(out.with_suffix(".md"), markdown(result))
+    write_text(out.with_suffix(".json"), json.dumps(result, indent=1, allow_nan=False) + "\n")
+    write_text(out.with_suffix(".md"), markdown(result))
     print(markdown(result).split("## Per series")[0])
 
 

@@ -35,6 +35,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
 from geonode.calibration.calibration import Calibration  # noqa: E402
 from geonode.data import simulate_assay  # noqa: E402
+from geonode.files import write_text  # noqa: E402
 
 LEVELS = np.array([0.0, 10.0, 20.0, 30.0, 40.0, 60.0])
 WAVELENGTHS = np.arange(200.0, 801.0)
@@ -177,12 +178,6 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(path: Path, text: str) -> None:
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calibrations", type=int, default=100)
@@ -196,8 +191,8 @@ def main() -> None:
         rows.append(run_row(*row, args.calibrations, args.seed))
         print(json.dumps(rows[-1]), f"{time.perf_counter() - started:.0f} s", flush=True)
     out = Path(args.out)
-    write(out.with_suffix(".json"), json.dumps(rows, indent=1) + "\n")
-    write(out.with_suffix(".md"), markdown(rows))
+    write_text(out.with_suffix(".json"), json.dumps(rows, indent=1) + "\n")
+    write_text(out.with_suffix(".md"), markdown(rows))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 from geonode.calibration.calibration import Calibration  # noqa: E402
 from geonode.calibration.geodesic_gp import GeodesicGP  # noqa: E402
 from geonode.data import load_standards, simulate_assay  # noqa: E402
+from geonode.files import write_text  # noqa: E402
 from geonode.validation.evaluate import responding_wavelengths  # noqa: E402
 from geonode.validation.inverse import evaluate_inverse  # noqa: E402
 
@@ -169,13 +170,6 @@ def pooled_figures(series: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def write(path: Path, text: str) -> None:
-    """Write to a temporary name, then rename."""
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="folder that holds series/")
@@ -198,8 +192,8 @@ def main() -> None:
         "seconds": speed(),
     }
     out = Path(args.out)
-    write(out.with_suffix(".json"), json.dumps(result, indent=1, ensure_ascii=False) + "\n")
-    write(out.with_suffix(".md"), markdown(result))
+    write_text(out.with_suffix(".json"), json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    write_text(out.with_suffix(".md"), markdown(result))
     print(
         result["pooled"], result["rhodamine_sample_c"]["sentence"], result["nir_gasoline"], result["seconds"], sep="\n"
     )

@@ -12,6 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from geonode.errors import BundleError, InputError
+from geonode.files import write_atomically
 
 VERSION = 1
 _KEY = "geonode_bundle"
@@ -24,7 +25,6 @@ def write_bundle(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[st
         InputError: the folder does not exist, or ``path`` is a folder.
     """
     from geonode import __version__
-    from geonode.training.checkpoint_io import write_atomically
 
     if path.is_dir():
         raise InputError(f"{path} is a folder; give the bundle a file name.")

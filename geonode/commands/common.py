@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from geonode import files
 from geonode.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table: only errors.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of initial weights and draws.")]
@@ -71,12 +75,20 @@ def write_text(path: Path, text: str) -> None:
         InputError: the folder does not exist, or ``path`` is a folder.
     """
     check_output(path)
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    files.write_text(path, text)
+
+
+def prediction_csv(mean: xr.DataArray, std: xr.DataArray) -> str:
+    """Wavelength, then mean and std of each concentration: what `predict_spectra` gave, as CSV text."""
+    heads = (f"{kind}_{c:g}" for c in mean.concentration.values for kind in ("mean", "std"))
+    columns = [column for pair in zip(mean.values, std.values, strict=True) for column in pair]
+    return columns_csv(["wavelength", *heads], [mean.wavelength.values, *columns])
+
+
+def columns_csv(heads: Sequence[str], columns: Sequence[Any]) -> str:
+    """Columns of numbers under their headings as CSV text, ten significant digits."""
+    rows = (",".join(f"{value:.10g}" for value in row) for row in zip(*columns, strict=True))
+    return "\n".join([",".join(heads), *rows]) + "\n"
 
 
 def check_output(path: Path) -> None:

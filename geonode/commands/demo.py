@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from geonode.commands.common import Device, Quiet, Seed, progress_bar, say, write_text
+from geonode.commands.common import Device, Quiet, Seed, columns_csv, prediction_csv, progress_bar, say, write_text
 
 _BETWEEN = (5.0, 15.0, 25.0, 35.0, 50.0)
 
@@ -46,7 +46,9 @@ def register(app: typer.Typer) -> None:
         mean, std = model.predict_spectra(_BETWEEN)
         truth = assay.truth(np.array(_BETWEEN)).double().cpu().numpy()
         model.save(out / "demo.bundle")
-        _write_spectra(out, assay, mean, std)
+        heads = ["wavelength", *(f"{c}" for c in assay.concentrations.tolist())]
+        write_text(out / "standards.csv", columns_csv(heads, [assay.wavelengths, *assay.spectra]))
+        write_text(out / "predicted.csv", prediction_csv(mean, std))
         plot_predictions(model, mean, std, out / "predictions.png", truth=truth)
         report.plot(out / "evaluation.png")
         write_text(out / "evaluation.json", report.to_json())
@@ -56,19 +58,6 @@ def register(app: typer.Typer) -> None:
         say(f"error against the noiseless truth between the standards: {error:.4f} absorbance", quiet)
         say(f"the truth lies inside the 80 % band at {inside:.0%} of wavelengths", quiet)
         say(f"figures, table and spectra are in {out}/", quiet)
-
-
-def _write_spectra(out: Path, assay: Any, mean: Any, std: Any) -> None:
-    rows = np.column_stack([assay.wavelengths, assay.spectra.T])
-    head = ",".join(["wavelength", *(f"{c}" for c in assay.concentrations.tolist())])
-    write_text(out / "standards.csv", _csv(head, rows))
-    columns = np.stack([mean.values, std.values], 1).reshape(-1, len(assay.wavelengths))
-    head = ",".join(["wavelength", *(f"{k}_{c:g}" for c in mean.concentration.values for k in ("mean", "std"))])
-    write_text(out / "predicted.csv", _csv(head, np.column_stack([assay.wavelengths, columns.T])))
-
-
-def _csv(head: str, rows: np.ndarray) -> str:
-    return "\n".join([head, *(",".join(f"{value:.10g}" for value in row) for row in rows)]) + "\n"
 
 
 def _write_table(out: Path, report: Any, quiet: bool) -> None:

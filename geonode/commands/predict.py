@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from geonode.commands.common import Quiet, check_output, say, write_text
+from geonode.commands.common import Quiet, check_output, prediction_csv, say, write_text
 
 
 def register(app: typer.Typer) -> None:
@@ -38,13 +36,7 @@ def register(app: typer.Typer) -> None:
         check_output(out)
         model = load(bundle)
         mean, std = model.predict_spectra(at, predictor=predictor)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["wavelength", *(f"{kind}_{c:g}" for c in at for kind in ("mean", "std"))])
-        columns = [column for m, s in zip(mean.values, std.values, strict=True) for column in (m, s)]
-        for wavelength, *row in zip(mean.wavelength.values, *columns, strict=True):
-            writer.writerow([f"{wavelength:.10g}", *(f"{value:.10g}" for value in row)])
-        write_text(out, text.getvalue())
+        write_text(out, prediction_csv(mean, std))
         low, high = model.calibrated_range
         for c, extrapolated in zip(at, mean.extrapolated.values, strict=True):
             if extrapolated:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from geonode.data.dataset import SpectralDataset
 from geonode.errors import InputError, ReaderError
+from geonode.files import write_atomically
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -86,19 +86,9 @@ def save(data: SpectralDataset, path: str | os.PathLike[str]) -> None:
     if not target.parent.is_dir():
         raise InputError(f"{target}: the folder {target.parent} does not exist; create it first.")
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written ({error.strerror}).") from None
-    os.close(handle)
-    try:
-        # An invalid or foreign file of the same name stays untouched until this one is complete.
-        to_xarray(data).to_netcdf(temporary, engine="h5netcdf", format="NETCDF4")
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
+        write_atomically(target, lambda name: to_xarray(data).to_netcdf(name, engine="h5netcdf", format="NETCDF4"))
     except OSError as error:
         raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from None
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str]) -> SpectralDataset:
@@ -123,9 +113,3 @@ def load(path: str | os.PathLike[str]) -> SpectralDataset:
             f"{path}: HDF5, but not a complete geonode data set ({reason}); write it with SpectralDataset.save, or "
             "export the spectra as CSV."
         ) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

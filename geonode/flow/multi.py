@@ -18,7 +18,7 @@ from geonode.christoffel import Exact
 from geonode.config import GeodesicConfig
 from geonode.errors import InputError
 from geonode.flow.network import GradientFlow
-from geonode.flow.ode import equal_where, linear_warp
+from geonode.flow.ode import equal_where, linear_warp, scaled_wavelengths
 from geonode.flow.solvers import integrate
 from geonode.geodesic import GeodesicSolution, shoot
 from geonode.metric import Metric, MetricNetwork, WarpMetric
@@ -51,17 +51,14 @@ class MultiAnalyteODE(nn.Module):
         seed = config.seed if seed is None else seed
         if dim < 2:
             raise InputError(f"dim={dim}: MultiAnalyteODE needs two or more analytes; use CoupledSpectralODE for one.")
-        wavelengths = torch.as_tensor(wavelengths, dtype=torch.float64)
-        if wavelengths.ndim != 1 or len(wavelengths) < 2:
-            raise InputError(f"wavelengths must be a list of at least two, got shape {tuple(wavelengths.shape)}.")
+        scaled = scaled_wavelengths(wavelengths)
         if warps is not None and len(warps) != dim:
             raise InputError(f"{len(warps)} warps were given for {dim} analytes; give one per analyte.")
         self.config, self.dim = config, dim
-        scaled = 2.0 * (wavelengths - wavelengths.min()) / (wavelengths.max() - wavelengths.min()) - 1.0
-        self.register_buffer("wavelength", scaled.to(torch.get_default_dtype()))
+        self.register_buffer("wavelength", scaled)
         self.warps = nn.ModuleList(warps if warps is not None else [linear_warp(0.0, 1.0) for _ in range(dim)])
         self.metric = metric or MetricNetwork(dim=dim, hidden=config.metric_hidden, seed=seed)
-        self.flow = GradientFlow(len(wavelengths), dim, config.flow_hidden, config.embedding, seed=seed)
+        self.flow = GradientFlow(len(scaled), dim, config.flow_hidden, config.embedding, seed=seed)
 
     def to_x(self, concentration: Tensor) -> Tensor:
         """Warp coordinates [B, D] (float64) of concentrations [B, D] in user units."""

@@ -59,14 +59,9 @@ class CoupledSpectralODE(nn.Module):
     ) -> None:
         super().__init__()
         config = config or GeodesicConfig()
-        wavelengths = torch.as_tensor(wavelengths, dtype=torch.float64)
-        if wavelengths.ndim != 1 or len(wavelengths) < 2:
-            raise InputError(f"wavelengths must be a list of at least two, got shape {tuple(wavelengths.shape)}.")
         seed = config.seed if seed is None else seed
         self.config, self.models = config, models
-        spread = wavelengths.max() - wavelengths.min()
-        scaled = 2.0 * (wavelengths - wavelengths.min()) / spread - 1.0
-        self.register_buffer("wavelength", scaled.to(torch.get_default_dtype()))
+        self.register_buffer("wavelength", scaled_wavelengths(wavelengths))
         self.warp = warp if warp is not None else linear_warp(0.0, 1.0)
         edges = [torch.as_tensor(v, dtype=torch.float64).expand(models).clone() for v in (low, high)]
         self.table = ArcLengthTable(*edges, nodes=config.table_nodes)
@@ -288,6 +283,19 @@ def _broadcast(u: Tensor, wavelength: Tensor | None) -> tuple[Tensor, Tensor]:
 def equal_where(condition: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """``second``, with the value of ``first`` (and still its own derivative) where the condition holds."""
     return torch.where(condition, first.detach() + (second - second.detach()), second)
+
+
+def scaled_wavelengths(wavelengths: Tensor) -> Tensor:
+    """A grid [W] of any unit scaled to [−1, 1], in the default dtype: what networks see.
+
+    Raises:
+        InputError: not one list of at least two.
+    """
+    wavelengths = torch.as_tensor(wavelengths, dtype=torch.float64)
+    if wavelengths.ndim != 1 or len(wavelengths) < 2:
+        raise InputError(f"wavelengths must be a list of at least two, got shape {tuple(wavelengths.shape)}.")
+    low, high = wavelengths.min(), wavelengths.max()
+    return (2.0 * (wavelengths - low) / (high - low) - 1.0).to(torch.get_default_dtype())
 
 
 def linear_warp(c_min: float, c_max: float) -> WarpMetric:

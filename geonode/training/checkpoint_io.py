@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from geonode.errors import BundleError
+from geonode.files import write_atomically
 
 _KEY = "geonode_checkpoint"
 
@@ -50,22 +50,6 @@ class SafetensorsIO(CheckpointIO):
     def remove_checkpoint(self, path: str | Path) -> None:
         """Delete a checkpoint; a missing one is not an error."""
         Path(path).unlink(missing_ok=True)
-
-
-def write_atomically(path: Path, write: Any) -> None:
-    """Call ``write(temporary_path)`` in the folder of ``path``, flush to disk, then rename over ``path``."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    try:
-        write(temporary)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp is private; a finished file has the user's usual permissions
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def _encode(value: Any, tensors: dict[str, torch.Tensor]) -> Any:

@@ -38,6 +38,7 @@ class GeodesicSpectralModule(L.LightningModule):
         self.problem = problem.to("cpu", dtype)
         self.ode = self.problem.build_model(self.config, self.seed)
         self.history: list[dict[str, float]] = []
+        self._losses: list[dict[str, Tensor]] = []  # on the device until training ends
         self._source: BatchSource | None = None
 
     def forward(self, source: Tensor, start: Tensor, end: Tensor) -> Tensor:
@@ -85,9 +86,8 @@ class GeodesicSpectralModule(L.LightningModule):
         """Keep the epoch's losses for the report."""
         metrics = self.trainer.callback_metrics
         row = {name[5:]: value.detach() for name, value in metrics.items() if name.startswith("loss/")}
-        self._losses = getattr(self, "_losses", [])
         self._losses.append(row)
 
     def on_train_end(self) -> None:
         """Turn the kept losses into numbers: one transfer, after the last step."""
-        self.history = [{name: float(value) for name, value in row.items()} for row in getattr(self, "_losses", [])]
+        self.history = [{name: float(value) for name, value in row.items()} for row in self._losses]

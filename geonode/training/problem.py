@@ -161,12 +161,11 @@ def _warp(gps: Sequence[GeodesicGP], config: GeodesicConfig) -> WarpMetric:
     linear = linear_warp(0.0, 1.0).weights
     weights = [torch.from_numpy(gp.warp_weights) if config.warp else linear for gp in gps]
     origin = [gp.origin if config.warp else gp.levels[0] for gp in gps]
-    ends = [torch.tensor([float(x) for x in row], dtype=torch.float64) for row in _ends(gps, origin)]
-    return WarpMetric.from_weights(torch.stack(weights), c0=ends[0], c_min=ends[1], c_max=ends[2], trainable=False)
-
-
-def _ends(gps: Sequence[GeodesicGP], origin: list[float]) -> tuple[list[float], list[float], list[float]]:
-    return origin, [gp.levels[0] for gp in gps], [gp.levels[-1] for gp in gps]
+    c0, c_min, c_max = (
+        torch.tensor([float(x) for x in row], dtype=torch.float64)
+        for row in (origin, [gp.levels[0] for gp in gps], [gp.levels[-1] for gp in gps])
+    )
+    return WarpMetric.from_weights(torch.stack(weights), c0=c0, c_min=c_min, c_max=c_max, trainable=False)
 
 
 def _rows(gp: GeodesicGP, warp: WarpMetric, config: GeodesicConfig, targets: np.ndarray | None) -> dict[str, Tensor]:

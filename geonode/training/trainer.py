@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -134,18 +135,16 @@ class _Progress(Callback):
         self._report(trainer.current_epoch + 1, trainer.max_epochs)
 
 
-class _quiet_lightning:
-    """Lightning's banners and its advice on loader workers: the loader here only counts, so the advice is void."""
-
-    def __enter__(self) -> None:
-        self._logger = logging.getLogger("lightning.pytorch")
-        self._level = self._logger.level
-        self._logger.setLevel(logging.WARNING)
-        self._warnings = warnings.catch_warnings()
-        self._warnings.__enter__()
-        warnings.filterwarnings("ignore", message=".*does not have many workers.*")
-        warnings.filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 on torch 2.13
-
-    def __exit__(self, *exception: Any) -> None:
-        self._warnings.__exit__(None, None, None)
-        self._logger.setLevel(self._level)
+@contextmanager
+def _quiet_lightning() -> Iterator[None]:
+    """Without Lightning's banners and its advice on loader workers: the loader here only counts, so that is void."""
+    logger = logging.getLogger("lightning.pytorch")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+            warnings.filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 on 2.13
+            yield
+    finally:
+        logger.setLevel(level)

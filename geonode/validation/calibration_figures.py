@@ -14,6 +14,7 @@ import torch
 
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.resolution import ambiguity_map, fisher_information, resolution
+from geonode.files import write_text
 from geonode.validation.figures import level_colours, new_figure, save_figure
 
 if TYPE_CHECKING:
@@ -53,13 +54,7 @@ def write_csv(path: Path, columns: dict[str, Any]) -> Path:
     writer.writerow(columns)
     for row in zip(*columns.values(), strict=True):
         writer.writerow([value if isinstance(value, str) else f"{value:.10g}" for value in row])
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        temporary.write_text(text.getvalue(), encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
+    return write_text(path, text.getvalue())
 
 
 def sheets(calibration: Calibration, spectra: Spectra | None = None, full_arc: np.ndarray | None = None) -> list[Sheet]:

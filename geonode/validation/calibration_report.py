@@ -18,6 +18,7 @@ from geonode.calibration.standards import check_standards
 from geonode.calibration.suggest import suggest_standard
 from geonode.calibration.univariate import single_wavelength, wavelength_ratio
 from geonode.errors import InputError
+from geonode.files import write_text
 from geonode.validation.calibration_figures import Spectra, sheets
 from geonode.validation.evaluate import responding_wavelengths
 
@@ -60,9 +61,7 @@ class CalibrationReport:
         written = [path for sheet in pages for path in sheet.write(folder)]
         figures = "".join(f"\n## {s.title}\n\n![{s.title}]({s.name}.png) ([numbers]({s.name}.csv))\n" for s in pages)
         for name, text in (("report.json", self.to_json() + "\n"), ("report.md", self.to_markdown() + figures)):
-            temporary = folder / f".{name}.partial"
-            temporary.write_text(text, encoding="utf-8")
-            written.append(temporary.replace(folder / name))
+            written.append(write_text(folder / name, text))
         return written
 
 

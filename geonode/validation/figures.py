@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from geonode.files import write_atomically
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -31,13 +33,8 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     if not path.suffix:
         path = path.with_suffix(".png")
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.stem}.partial{path.suffix}")
-    try:
-        figure.savefig(temporary, dpi=150)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
+    kind = path.suffix[1:]  # the temporary name has another suffix
+    return write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format=kind))
 
 
 def level_colours(count: int) -> np.ndarray:
