@@ -44,6 +44,7 @@ class Calibration:
         concentration_std: standard uncertainty of the standards' concentrations, user units: one number, or ``[n]``
             per level (ascending). None: they count as exact.
         unit: of the concentrations, for texts.
+        minimum_levels: 3; with 2 there is nothing to leave out, so nothing checks the sets and no limit is learned.
 
     Attributes:
         gp, inverse, held_out: the parts. levels ``[n]``, level_index ``[N]``, spectra, wavelengths: the standards.
@@ -62,6 +63,7 @@ class Calibration:
         *,
         concentration_std: Any = None,
         unit: str = "",
+        minimum_levels: int = 3,
     ) -> None:
         c = np.asarray(concentrations, dtype=np.float64)
         x = np.asarray(spectra, dtype=np.float64)
@@ -77,10 +79,10 @@ class Calibration:
         self.wavelengths = np.arange(x.shape[1], dtype=float) if wavelengths is None else np.asarray(wavelengths, float)
         self.concentrations, self.spectra = c, x
         self.levels, self.level_index = np.unique(c, return_inverse=True)
-        if len(self.levels) < 3:
+        if len(self.levels) < max(minimum_levels, 2):
             raise InputError(
-                f"a calibration needs at least three concentration levels, but there are {len(self.levels)}; measure "
-                "more standards."
+                f"a calibration needs at least {max(minimum_levels, 2)} concentration levels, but there are "
+                f"{len(self.levels)}; measure more standards."
             )
         self.concentration_std = _level_std(concentration_std, len(self.levels))
         self.gp = GeodesicGP().fit(c, x)
@@ -185,6 +187,8 @@ class Calibration:
         the roughness along the wavelength."""
         noise = float(self.gp.noise_variance.mean())
         inner = (self.held_out.left_out > 0) & (self.held_out.left_out < len(self.levels) - 1)
+        if not inner.any():
+            return float("nan")
         residual = float((self.held_out.residual[inner] ** 2).mean())
         return float(np.sqrt(residual / noise)) if noise > 0.0 else float("inf")
 
@@ -199,8 +203,10 @@ class Calibration:
 
     @property
     def rmsecv(self) -> float:
-        """Root mean squared error of the held-out interior standards' concentrations, user units."""
+        """Root mean squared error of the held-out interior standards' concentrations, user units; NaN of two levels."""
         inner = ~self.held_out.edge
+        if not inner.any():
+            return float("nan")
         error = self.held_out.estimate[inner] - self.held_out.concentration[inner]
         return float(np.sqrt((error**2).mean()))
 
@@ -414,6 +420,7 @@ class Calibration:
             arrays["wavelengths"],
             concentration_std=arrays.get("concentration_std"),
             unit=meta["unit"],
+            minimum_levels=2,
         )
 
 

@@ -347,31 +347,39 @@ class GeodesicGP:
 
         Band (scale²) at wavelength λ, with d₀ = ``prior_dof`` shrinking each wavelength's own scale to the shared one:
 
-            σ²_λ = Σ w v (q_λ + d₀ q / (W(n−1))) / (n−1+d₀) + variance between candidates + D_λ
+            σ²_λ = Σ w v s²_λ + variance between candidates + max(Σ w η s²_λ, D_λ)
+            s²_λ = (q_λ + d₀ q / (W(n−1))) / (n−1+d₀)
+
+        η s² is how far standards scatter about the curve, preparation included, and a further sample scatters no less;
+        D is the noise of the measurement alone. (Over the shared series, held-out levels at nominal 80 %: 83 % on
+        responding wavelengths, against 77 % with D in place of the larger of the two.)
 
         Raises:
             InputError: concentrations that are not finite.
         """
         weights = self.predict_weights(concentrations)
-        within, between = torch.from_numpy(weights.within), torch.from_numpy(weights.between)
-        residual = torch.from_numpy(self.residual)
-        n, width = residual.shape
-        gram = residual @ residual.T
-        own = torch.einsum("iw,cij,jw->cw", residual, within, residual)
-        shared = torch.einsum("cij,ij->c", within, gram) / (width * max(n - 1, 1))
-        spread = torch.einsum("iw,cij,jw->cw", residual, between, residual)
-        noise = torch.from_numpy(self.noise_variance)
-        scale2 = (own + self.prior_dof * shared[:, None]) / self.dof + spread + noise
+        between = np.einsum("iw,cij,jw->cw", self.residual, weights.between, self.residual, optimize=True)
+        nugget = self._kept_parameters()[2][:, 0, 0] * self._kept_weights
+        scatter = torch.einsum("g,gij->ij", nugget, self._kept_inverse).numpy()
+        noise = np.maximum(self._shrunk(scatter[None]), self.noise_variance)
+        scale2 = self._shrunk(weights.within) + between + noise
         c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
         return GPPrediction(
             concentrations=c,
             mean=self.column_mean + weights.mean @ self.residual,
-            scale=scale2.clamp_min(0.0).sqrt().numpy(),
+            scale=np.sqrt(np.maximum(scale2, 0.0)),
             dof=self.dof,
-            noise_variance=self.noise_variance,
+            noise_variance=noise[0],
             extrapolated=(c < self.levels[0]) | (c > self.levels[-1]),
             weights=weights,
         )
+
+    def _shrunk(self, matrix: np.ndarray) -> np.ndarray:
+        """Rᵀ M R per wavelength ``[C, W]`` for M ``[C, n, n]``, shrunk towards its mean, ÷ (n − 1 + d₀)."""
+        n, width = self.residual.shape
+        own = np.einsum("iw,cij,jw->cw", self.residual, matrix, self.residual, optimize=True)
+        shared = np.einsum("cij,ij->c", matrix, self.residual @ self.residual.T) / (width * max(n - 1, 1))
+        return (own + self.prior_dof * shared[:, None]) / self.dof
 
     def warp_metric(self, trainable: bool = True) -> WarpMetric:
         """The learned metric: the warps mixed by ``warp_weights``, on the calibrated range (user units)."""

@@ -55,7 +55,7 @@ class GPPrediction:
         mean: ``[C, W]`` evidence-weighted mean spectrum.
         scale: ``[C, W]`` scale of the predictive Student t (for one further spectrum at that concentration).
         dof: its degrees of freedom, n − 1 + 2.
-        noise_variance: ``[W]`` the part of ``scale²`` that is measurement noise.
+        noise_variance: ``[W]`` the part of ``scale²`` that is scatter of samples or noise of the measurement.
         extrapolated: ``[C]`` true outside the calibrated range.
         weights: the same in terms of the level spectra.
     """

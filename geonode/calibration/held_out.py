@@ -120,12 +120,14 @@ def hold_out(
     """Leave levels out one at a time.
 
     Args:
-        gp: process fitted to all n ≥ 3 levels.
+        gp: process fitted to all n levels; of two, none can be left out.
         spectra: ``[N, W]`` single spectra of the standards; level_index: ``[N]`` their positions in ``gp.levels``.
         concentration_std: ``[n]`` standard uncertainty of the standards' concentrations, or None.
         fold_gps: one process per level left out, where they are at hand.
     """
     n = len(gp.levels)
+    if n < 3:
+        return _nothing_held_out(spectra.shape[1])
     left_out = levels_to_leave_out(n)
     deviations = spectra - gp.level_means[level_index]
     if fold_gps is None:
@@ -165,6 +167,25 @@ def hold_out(
         left_out=left_out,
         band_inside=np.stack(inside),
         residual=np.stack(residual),
+    )
+
+
+def _nothing_held_out(width: int) -> HeldOut:
+    none, where = np.zeros(0), np.zeros(0, dtype=int)
+    return HeldOut(
+        level=where,
+        concentration=none,
+        edge=np.zeros(0, dtype=bool),
+        estimate=none,
+        excess=none,
+        coverage=none,
+        q=none,
+        t2=none,
+        rows=where,
+        curve_scale=1.0,
+        left_out=where,
+        band_inside=np.zeros((0, width), dtype=bool),
+        residual=np.zeros((0, width)),
     )
 
 

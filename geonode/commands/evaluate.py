@@ -64,9 +64,10 @@ def register(app: typer.Typer) -> None:
         dataset = load_standards(
             list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
         )
+        options = {"inverse": True} if inverse else {}
         with progress_bar(quiet) as progress:
             report = evaluate_standards(
-                dataset, methods=method, seed=seed, device=resolve_device(device), progress=progress, inverse=inverse
+                dataset, methods=method, seed=seed, device=resolve_device(device), progress=progress, **options
             )
         if json_path is not None:
             write_text(json_path, report.to_json())
@@ -76,5 +77,7 @@ def register(app: typer.Typer) -> None:
             from rich.console import Console
 
             Console().print(report.table())
+            if report.inverse is not None:
+                Console().print(report.inverse_table())
         for note in report.notes:
             say(f"note: {note}", quiet)

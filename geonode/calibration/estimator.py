@@ -1,0 +1,152 @@
+"""The calibrator as a scikit-learn regressor, and the splitter that leaves one concentration out.
+
+This module imports scikit-learn; ``import geonode`` does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from geonode.calibration.calibration import Calibration
+from geonode.calibration.quantify import Quantification
+from geonode.calibration.sets import concentration_sets
+from geonode.errors import InputError
+
+
+class GeodesicCalibrator(RegressorMixin, BaseEstimator):
+    """Concentration from spectra, by distance to the geodesic process's curve.
+
+    Works in pipelines, ``cross_val_predict`` and ``GridSearchCV``. Nothing is random.
+
+    Args:
+        concentration_std: standard uncertainty of every standard's concentration, in units of ``y``; 0 for exact.
+        level: nominal coverage of ``predict_interval``, 0 < level < 1.
+
+    Attributes:
+        calibration_: the fitted :class:`~geonode.calibration.calibration.Calibration`.
+        n_features_in_: W.
+    """
+
+    calibration_: Calibration
+    n_features_in_: int
+
+    def __init__(self, concentration_std: float = 0.0, level: float = 0.8) -> None:
+        self.concentration_std = concentration_std
+        self.level = level
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Fit standards.
+
+        Args:
+            X: ``[N, W]`` spectra.
+            y: ``[N]`` concentrations; equal values are replicates of one level.
+            groups: ``[N]`` labels of replicates, for standards whose concentrations were written down more finely than
+                they were prepared: the concentration of a group is its mean. None: equal ``y`` are a group.
+
+        Raises:
+            InputError: fewer than two levels, or values that are not finite.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=3)
+        y = np.asarray(y, dtype=np.float64)
+        if groups is not None:
+            y = _group_means(y, groups)
+        self.calibration_ = Calibration(y, X, concentration_std=self.concentration_std or None, minimum_levels=2)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The concentration ``[U]`` whose predicted spectrum lies nearest to each row of ``X [U, W]``.
+
+        Where several fit alike this is the best of them; ``quantify`` says so.
+        """
+        found = self._sets(X, self.level)
+        return np.array([one.best.estimate for one in found])
+
+    def predict_interval(self, X: Any, level: float | None = None) -> np.ndarray:
+        """``[U, 2]`` lower and upper end of the whole set at ``level`` (None: that of the constructor).
+
+        The ends enclose every component of the set; an end the data do not set is infinite.
+        """
+        return np.array([_ends(one.components) for one in self._sets(X, self.level if level is None else level)])
+
+    def predict_spectra(self, concentrations: Any) -> np.ndarray:
+        """Mean spectra ``[C, W]`` at ``concentrations [C]``."""
+        check_is_fitted(self)
+        return self.calibration_.gp.predict_mean(concentrations)
+
+    def quantify(self, X: Any, level: float | None = None) -> list[Quantification]:
+        """Verdict, components and intervals of each row of ``X [U, W]``."""
+        check_is_fitted(self)
+        return self.calibration_.quantify_many(self._checked(X), self.level if level is None else level)
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and JSON metadata from which :meth:`from_state` restores the fitted calibrator, without pickle."""
+        check_is_fitted(self)
+        arrays, meta = self.calibration_.state()
+        return arrays, {"calibration": meta, "parameters": self.get_params()}
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> GeodesicCalibrator:
+        """Restore from :meth:`state`."""
+        made = cls(**meta["parameters"])
+        made.calibration_ = Calibration.from_state(arrays, meta["calibration"])
+        made.n_features_in_ = arrays["spectra"].shape[1]
+        return made
+
+    def _checked(self, X: Any) -> np.ndarray:
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _sets(self, X: Any, level: float) -> list[Any]:
+        check_is_fitted(self)
+        if not 0.0 < level < 1.0:
+            raise InputError(f"the level of the set must lie between 0 and 1, but {level} was given.")
+        model = self.calibration_.inverse
+        coordinates, residual = model.projection.coordinates(self._checked(X))
+        return concentration_sets(model, model.distances(coordinates, np.maximum(residual, 1.0)), level)
+
+
+class LeaveOneConcentrationOut:
+    """Cross-validation that leaves all spectra of one concentration out at a time.
+
+    ``split(X, y, groups)`` groups by ``groups`` where given, else by equal ``y``: replicates never sit on both sides.
+    """
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Pairs of training and test indices, levels ascending."""
+        labels = _labels(y, groups)
+        for label in np.unique(labels):
+            yield np.flatnonzero(labels != label), np.flatnonzero(labels == label)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """The number of levels (or groups)."""
+        return len(np.unique(_labels(y, groups)))
+
+
+def _labels(y: Any, groups: Any) -> np.ndarray:
+    if y is None and groups is None:
+        raise InputError("LeaveOneConcentrationOut needs the concentrations y, or groups.")
+    labels = np.asarray(y if groups is None else groups)
+    if labels.ndim != 1 or len(np.unique(labels)) < 2:
+        raise InputError(
+            f"LeaveOneConcentrationOut needs one label per spectrum and at least two different ones, but got shape "
+            f"{labels.shape} with {len(np.unique(labels))}."
+        )
+    return labels
+
+
+def _group_means(y: np.ndarray, groups: Any) -> np.ndarray:
+    labels = np.asarray(groups)
+    if labels.shape != y.shape:
+        raise InputError(f"groups must have one label per spectrum ({len(y)}), but have shape {labels.shape}.")
+    _, index = np.unique(labels, return_inverse=True)
+    return (np.bincount(index, weights=y) / np.bincount(index))[index]
+
+
+def _ends(components: Any) -> tuple[float, float]:
+    low = -np.inf if any(c.open_low for c in components) else min(c.low for c in components)
+    high = np.inf if any(c.open_high for c in components) else max(c.high for c in components)
+    return low, high

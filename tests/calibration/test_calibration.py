@@ -1,0 +1,197 @@
+"""The calibration: recovery, ambiguity, verdicts, dilution, matrix blanks, replicates, unknowns that are not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from geonode.calibration.calibration import Calibration
+from geonode.calibration.quantify import VERDICTS
+from geonode.errors import InputError
+
+LEVELS = np.array([0.0, 10.0, 20.0, 30.0, 40.0, 60.0])
+WAVE = np.arange(300.0, 701.0, 2.0)
+NOISE = 0.002
+
+
+def band(centre: float, width: float) -> np.ndarray:
+    return np.exp(-0.5 * ((WAVE - centre) / width) ** 2)
+
+
+def monotone(c) -> np.ndarray:
+    x = np.atleast_1d(c)[:, None] / (np.atleast_1d(c)[:, None] + 25.0)
+    return 0.2 + 0.9 * x * band(600, 40) + 0.3 * (1 - x) * band(450, 50)
+
+
+def folding(c) -> np.ndarray:
+    c = np.atleast_1d(c)[:, None]
+    x = (c / 12) ** 1.8 / (1 + (c / 12) ** 1.8) / (1 + (c / 38) ** 4)
+    return 0.2 + 0.8 * x * band(600, 35)
+
+
+def noisy(truth, c, seed: int) -> np.ndarray:
+    exact = truth(c)
+    return exact + NOISE * np.random.default_rng(seed).standard_normal(exact.shape)
+
+
+@pytest.fixture(scope="module")
+def calibration() -> Calibration:
+    return Calibration(LEVELS, noisy(monotone, LEVELS, 0), WAVE)
+
+
+@pytest.fixture(scope="module")
+def folded() -> Calibration:
+    return Calibration(LEVELS, noisy(folding, LEVELS, 0), WAVE)
+
+
+def test_monotone_unknowns_are_found_and_covered(calibration: Calibration) -> None:
+    c = np.linspace(4.0, 56.0, 40)
+    answers = calibration.quantify_many(noisy(monotone, c, 1))
+    assert {a.verdict for a in answers} == {"quantified"}
+    assert np.abs([a.estimate - x for a, x in zip(answers, c, strict=True)]).max() < 1.5
+    covered = [any(k.contains(x) for k in a.components) for a, x in zip(answers, c, strict=True)]
+    assert np.mean(covered) >= 0.7
+    assert all(sum(k.probability for k in a.components) == pytest.approx(1.0) for a in answers)
+
+
+def test_folding_unknowns_are_ambiguous(folded: Calibration) -> None:
+    answers = folded.quantify_many(noisy(folding, [8.0, 9.0, 34.0], 2))
+    for answer, truth in zip(answers, (8.0, 9.0, 34.0), strict=True):
+        assert answer.verdict == "ambiguous"
+        likely = [k for k in answer.verdict_components if k.probability >= 0.1]
+        assert len(likely) >= 2 and any(k.contains(truth) for k in likely)
+
+
+def test_sets_are_nested_and_agree_with_one_at_a_time(calibration: Calibration) -> None:
+    spectra = noisy(monotone, [15.0, 45.0], 3)
+    wide, narrow = (calibration.quantify_many(spectra, level)[0] for level in (0.95, 0.5))
+    assert wide.low < narrow.low < narrow.estimate < narrow.high < wide.high
+    alone = calibration.quantify(spectra[1], level=0.95)
+    together = calibration.quantify_many(spectra, 0.95)[1]
+    assert alone.estimate == pytest.approx(together.estimate) and alone.low == pytest.approx(together.low)
+    assert set(calibration.quantify(spectra[0]).to_dict()) >= {"verdict", "components", "q", "t2", "prior"}
+
+
+def test_blank_is_below_the_detection_limit_and_beyond_is_outside(calibration: Calibration) -> None:
+    blank, beyond = calibration.quantify_many(noisy(monotone, [0.0, 72.0], 4))
+    assert blank.verdict == "below detection limit"
+    assert beyond.verdict == "outside calibrated range"
+    assert {blank.verdict, beyond.verdict} <= set(VERDICTS)
+
+
+def test_foreign_spectra_do_not_match(calibration: Calibration) -> None:
+    foreign = monotone(20.0)[0] + 0.3 * band(520, 15)
+    answer = calibration.quantify(foreign)
+    assert answer.verdict == "does not match" and answer.q > answer.q_limit
+    assert "none that these standards predict" in answer.sentence()
+
+
+def test_standards_match_their_own_calibration(calibration: Calibration, folded: Calibration) -> None:
+    for one in (calibration, folded):
+        assert "does not match" not in {a.verdict for a in one.quantify_many(one.spectra)}
+
+
+def test_dilution_scales_and_its_uncertainty_widens(calibration: Calibration) -> None:
+    spectrum = noisy(monotone, 30.0, 5)[0]
+    plain, diluted = calibration.quantify(spectrum), calibration.quantify(spectrum, dilution=5.0)
+    assert diluted.estimate == pytest.approx(5.0 * plain.estimate)
+    assert diluted.high - diluted.low == pytest.approx(5.0 * (plain.high - plain.low))
+    unsure = calibration.quantify(spectrum, dilution=5.0, dilution_std=0.25)
+    assert unsure.high - unsure.low > diluted.high - diluted.low
+
+
+def test_matrix_blank_takes_the_matrix_off(calibration: Calibration) -> None:
+    matrix = 0.08 * band(420, 80)
+    spectrum = noisy(monotone, 30.0, 6)[0] + matrix
+    blank = noisy(monotone, [0.0, 0.0], 7) + matrix
+    corrected = calibration.quantify(spectrum, blank=blank)
+    assert corrected.estimate == pytest.approx(30.0, abs=1.5)
+    assert any("matrix blank" in note for note in corrected.notes)
+
+
+def test_replicates_narrow_the_set() -> None:
+    calibration = Calibration(np.repeat(LEVELS, 3), noisy(monotone, np.repeat(LEVELS, 3), 8), WAVE)
+    spectra = noisy(monotone, np.full(9, 33.0), 9)
+    one, nine = calibration.quantify(spectra[0]), calibration.quantify(spectra)
+    assert nine.replicates == 9 and nine.high - nine.low < one.high - one.low
+
+
+def test_uncertain_standards_widen_the_set() -> None:
+    spectra, unknown = noisy(monotone, LEVELS, 10), noisy(monotone, 25.0, 11)[0]
+    exact = Calibration(LEVELS, spectra, WAVE).quantify(unknown)
+    unsure = Calibration(LEVELS, spectra, WAVE, concentration_std=1.0).quantify(unknown)
+    assert unsure.high - unsure.low > 1.5 * (exact.high - exact.low)
+
+
+def test_without_a_blank_no_detection_limit_is_claimed() -> None:
+    calibration = Calibration(LEVELS[1:], noisy(monotone, LEVELS[1:], 12), WAVE)
+    assert any("no blank" in note for note in calibration.notes)
+    answer = calibration.quantify(noisy(monotone, 3.0, 13)[0])
+    assert answer.verdict != "below detection limit"
+
+
+def test_what_standards_can_vouch_for_is_said(calibration: Calibration) -> None:
+    assert calibration.attainable == pytest.approx(6 / 7)
+    answer = calibration.quantify(noisy(monotone, 25.0, 14)[0], level=0.95)
+    assert any("85.7 %" in note for note in answer.notes)
+
+
+def test_other_grids_are_interpolated_or_refused(calibration: Calibration) -> None:
+    fine = np.arange(290.0, 720.0, 1.0)
+    exact = np.interp(fine, WAVE, monotone(30.0)[0])
+    answer = calibration.quantify(exact, fine)
+    assert answer.estimate == pytest.approx(30.0, abs=1.0) and "interpolated" in answer.notes[0]
+    with pytest.raises(InputError, match="misses 300 to 340"):
+        calibration.quantify(exact[50:], fine[50:])
+
+
+def test_saturated_values_are_masked_and_said(calibration: Calibration) -> None:
+    spectrum = noisy(monotone, 30.0, 15)[0]
+    clipped = np.minimum(spectrum, 0.55)
+    answer = calibration.quantify(clipped, saturation=0.55)
+    assert answer.masked > 5 and answer.estimate == pytest.approx(30.0, abs=3.0)
+    assert any("saturated" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda x: np.where(np.arange(len(x)) == 3, np.nan, x), "is nan at wavelength 306"),
+        (lambda x: 0.0 * x, "zero at every wavelength"),
+        (lambda x: 1000.0 * x, "another unit"),
+        (lambda x: x[:-5], "196 wavelengths and the standards have 201"),
+    ],
+)
+def test_unfit_unknowns_are_refused(calibration: Calibration, change, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        calibration.quantify(change(monotone(30.0)[0]))
+
+
+@pytest.mark.parametrize("options", [{"level": 95}, {"dilution": 0.0}, {"dilution": 2.0, "dilution_std": 3.0}])
+def test_bad_options_are_refused(calibration: Calibration, options: dict) -> None:
+    with pytest.raises(InputError):
+        calibration.quantify(monotone(30.0)[0], **options)
+
+
+def test_bad_standards_are_refused() -> None:
+    with pytest.raises(InputError, match="at least 3"):
+        Calibration(LEVELS[:2], monotone(LEVELS[:2]), WAVE)
+    with pytest.raises(InputError, match="NaN or infinite"):
+        Calibration(LEVELS, np.full((6, len(WAVE)), np.nan), WAVE)
+    with pytest.raises(InputError, match="concentration_std"):
+        Calibration(LEVELS, monotone(LEVELS), WAVE, concentration_std=[1.0, 2.0])
+
+
+def test_state_round_trip(calibration: Calibration) -> None:
+    again = Calibration.from_state(*calibration.state())
+    spectrum = noisy(monotone, 22.0, 16)[0]
+    assert again.quantify(spectrum).to_dict() == calibration.quantify(spectrum).to_dict()
+
+
+def test_gasoline_is_no_curve_and_points_to_pls(shared_data) -> None:
+    from geonode.data import load_standards
+
+    calibration = Calibration.from_dataset(load_standards(shared_data / "series" / "nir_gasoline.csv"))
+    assert not calibration.is_curve
+    assert any("one-dimensional curve does not describe" in n and "PLS" in n and "0.2" in n for n in calibration.notes)
+    assert calibration.quantify(calibration.spectra[20]).verdict == "does not match"

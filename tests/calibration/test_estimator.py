@@ -1,0 +1,94 @@
+"""The scikit-learn face: its own checks, pipelines, cross-validation, and the splitter."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from geonode.calibration.estimator import GeodesicCalibrator, LeaveOneConcentrationOut
+from geonode.errors import InputError
+
+LEVELS = np.repeat([0.0, 10.0, 20.0, 30.0, 40.0, 60.0], 2)
+WAVE = np.arange(300.0, 701.0, 4.0)
+
+
+def spectra(c, seed: int = 0) -> np.ndarray:
+    x = np.atleast_1d(c)[:, None] / (np.atleast_1d(c)[:, None] + 25.0)
+    one, two = (np.exp(-0.5 * ((WAVE - m) / 45.0) ** 2) for m in (600.0, 450.0))
+    exact = 0.2 + 0.9 * x * one + 0.3 * (1 - x) * two
+    return exact + 0.002 * np.random.default_rng(seed).standard_normal(exact.shape)
+
+
+@pytest.mark.slow
+def test_check_estimator() -> None:
+    """All of scikit-learn's checks; check_array_api_input skips itself unless SCIPY_ARRAY_API is set."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(GeodesicCalibrator(), on_fail=None)
+    assert [r["check_name"] for r in results if r["status"] == "failed"] == []
+    assert {r["check_name"] for r in results if r["status"] == "skipped"} <= {"check_array_api_input"}
+
+
+def test_pipeline_with_chemotools_cross_validates_by_concentration() -> None:
+    from chemotools.scatter import StandardNormalVariate
+
+    pipeline = make_pipeline(StandardNormalVariate(), GeodesicCalibrator())
+    predicted = cross_val_predict(pipeline, spectra(LEVELS), LEVELS, cv=LeaveOneConcentrationOut())
+    interior = (LEVELS > 0.0) & (LEVELS < 60.0)
+    assert np.abs(predicted - LEVELS)[interior].max() < 4.0
+
+
+def test_grid_search_runs_over_its_parameters() -> None:
+    search = GridSearchCV(
+        GeodesicCalibrator(),
+        {"concentration_std": [0.0, 1.0]},
+        cv=LeaveOneConcentrationOut(),
+        scoring="neg_mean_squared_error",
+    )
+    assert search.fit(spectra(LEVELS), LEVELS).best_params_["concentration_std"] in (0.0, 1.0)
+
+
+def test_intervals_spectra_score_and_state() -> None:
+    model = clone(GeodesicCalibrator(level=0.9)).fit(spectra(LEVELS), LEVELS)
+    c = np.array([7.0, 25.0, 50.0])
+    limits = model.predict_interval(spectra(c, 1))
+    assert limits.shape == (3, 2) and (limits[:, 0] <= c).all() and (c <= limits[:, 1]).all()
+    assert (model.predict_interval(spectra(c, 1), level=0.5)[:, 1] < limits[:, 1]).all()
+    assert model.predict_spectra(c).shape == (3, len(WAVE))
+    assert model.score(spectra(c, 1), c) > 0.99
+    assert [a.verdict for a in model.quantify(spectra(c, 1))] == ["quantified"] * 3
+    again = GeodesicCalibrator.from_state(*model.state())
+    np.testing.assert_array_equal(again.predict(spectra(c, 1)), model.predict(spectra(c, 1)))
+    with pytest.raises(InputError, match="between 0 and 1"):
+        model.predict_interval(spectra(c), level=90)
+
+
+def test_an_end_the_data_do_not_set_is_infinite() -> None:
+    model = GeodesicCalibrator().fit(spectra(LEVELS), LEVELS)
+    assert np.isinf(model.predict_interval(spectra(200.0, 2))[0, 1])
+
+
+def test_groups_pool_concentrations_written_too_finely() -> None:
+    rough = LEVELS + np.tile([-0.1, 0.1], 6)
+    model = GeodesicCalibrator().fit(spectra(LEVELS), rough, groups=LEVELS)
+    assert model.calibration_.levels == pytest.approx(np.unique(LEVELS))
+    with pytest.raises(InputError, match="one label per spectrum"):
+        GeodesicCalibrator().fit(spectra(LEVELS), LEVELS, groups=[1, 2])
+
+
+def test_splitter_never_parts_replicates() -> None:
+    splitter = LeaveOneConcentrationOut()
+    folds = list(splitter.split(spectra(LEVELS), LEVELS))
+    assert len(folds) == splitter.get_n_splits(y=LEVELS) == 6
+    for train, test in folds:
+        assert not set(LEVELS[train]) & set(LEVELS[test])
+        assert sorted([*train, *test]) == list(range(12))
+    assert splitter.get_n_splits(y=LEVELS, groups=np.arange(12) // 4) == 3
+    with pytest.raises(InputError, match="needs the concentrations"):
+        list(splitter.split(spectra(LEVELS)))
