@@ -32,6 +32,17 @@ def _aligned(value: Tensor) -> Tensor:
     return value.detach().to(torch.float64, copy=True).contiguous()
 
 
+def _coordinates(spectra: Tensor, basis: Tensor) -> Tensor:
+    """Least-squares coordinates [P, E] of spectra [P, W] in the columns of ``basis`` [W, E].
+
+    By normal equations of the columns scaled to unit length, which are far from dependent: LAPACK's least squares rounds
+    by where its workspace lies, and a training that starts at an optimum amplifies the last bit to 1e-5 absorbance.
+    """
+    length = basis.square().sum(0).sqrt()
+    unit = basis / length
+    return torch.linalg.solve(unit.mT @ unit, unit.mT @ spectra.mT).mT / length
+
+
 class _Draws:
     """Initial parameters [M, ...]: model m of a stack seeded with s starts as a single model seeded with s + m."""
 
@@ -133,7 +144,7 @@ class SpectralFlow(_EmbeddedFlow):
         features = torch.cat([(inside + torch.nn.functional.softplus(-2.0 * inside)) / omega, s_hat[:, None]], 1)
         features = features - (share * features).sum(0)
         target = spectra - (share * spectra).sum(0)
-        projected = torch.linalg.lstsq(_aligned(self.embedding[m]), target.mT).solution.mT  # [P, E]
+        projected = _coordinates(target, _aligned(self.embedding[m]))
         normal = features.mT @ (share * features)
         penalty = torch.full_like(normal[0], ridge) * normal.diagonal()[:-1].mean()
         penalty[-1] *= 1e-6
