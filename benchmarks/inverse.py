@@ -93,10 +93,10 @@ def gasoline(data: Path) -> dict[str, Any]:
     calibration = Calibration.from_dataset(load_standards(data / "series" / "nir_gasoline.csv"))
     answer = calibration.quantify(calibration.spectra[20])
     return {
-        "is_curve": calibration.is_curve,
-        "pls_rmsecv": calibration.pls_rmsecv[0],
-        "pls_components": calibration.pls_rmsecv[1],
-        "own_rmsecv": calibration.rmsecv,
+        "is_curve": calibration.curve_check.is_curve,
+        "pls_rmsecv": calibration.curve_check.pls_rmsecv[0],
+        "pls_components": calibration.curve_check.pls_rmsecv[1],
+        "own_rmsecv": calibration.curve_check.rmsecv,
         "notes": list(calibration.notes),
         "verdict": answer.verdict,
         "verdict_notes": list(answer.notes),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from geonode.calibration.curve_check import CurveCheck
 from geonode.calibration.geodesic_gp import GeodesicGP
 from geonode.calibration.held_out import HeldOut, hold_out
 from geonode.calibration.inverse import InverseModel
@@ -17,21 +17,12 @@ from geonode.calibration.quantify import (
     scale_component,
     verdict,
 )
-from geonode.calibration.rivals import PLS
 from geonode.calibration.sets import ConcentrationSet, concentration_sets
 from geonode.calibration.unknowns import Unknown, prepare_unknown
 from geonode.errors import InputError
 
 MAX_LEVELS = 48
 """More distinct concentrations than this are merged into so many groups of neighbours."""
-PLS_MARGIN = 0.8
-"""PLS is called better where its cross-validated error is below this fraction of the curve's own."""
-SCATTER = 0.5
-"""Replicates of one level that differ by more than this fraction of the variance between levels are no replicates: the
-spectra depend on more than the concentration."""
-DISORDER = 0.6
-"""So do spectra whose neighbours in concentration differ by more than this fraction of what any two differ by."""
-_LEVELS_TO_JUDGE = 10
 
 
 class Calibration:
@@ -47,7 +38,8 @@ class Calibration:
         minimum_levels: 3; with 2 there is nothing to leave out, so nothing checks the sets and no limit is learned.
 
     Attributes:
-        gp, inverse, held_out: the parts. levels ``[n]``, level_index ``[N]``, spectra, wavelengths: the standards.
+        gp, inverse, held_out, curve_check: the parts.
+        levels, level_index, spectra, wavelengths: the standards, ``[n]``, ``[N]``, ``[N, W]``, ``[W]``.
         notes: sentences on the standards (no blank, merged levels, a curve that does not describe them).
 
     Raises:
@@ -90,6 +82,7 @@ class Calibration:
         self.inverse = InverseModel(
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
+        self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations)
         self.q_limit, self.t2_limit = self._limits()
         self.notes = (*notes, *self._remarks())
 
@@ -147,74 +140,6 @@ class Calibration:
         Lei et al. 2018, J. Am. Stat. Assoc. 113, 1094); six standards end at 85.7 %."""
         return len(self.levels) / (len(self.levels) + 1.0)
 
-    @cached_property
-    def explained(self) -> float:
-        """Q² of the spectra: 1 − Σ (held-out residual)² / Σ (level mean − grand mean)², interior held-out levels."""
-        inner = (self.held_out.left_out > 0) & (self.held_out.left_out < len(self.levels) - 1)
-        rows = self.held_out.left_out[inner]
-        total = float((self.gp.residual[rows] ** 2).sum())
-        return 1.0 - float((self.held_out.residual[inner] ** 2).sum()) / total if total > 0.0 else 0.0
-
-    @cached_property
-    def scatter(self) -> float | None:
-        """Variance within levels ÷ variance between them (all wavelengths pooled); None without replicates."""
-        if self.deviations is None:
-            return None
-        within = float((self.deviations**2).sum()) / (len(self.spectra) - len(self.levels))
-        between = float((self.gp.residual**2).sum()) / (len(self.levels) - 1)
-        return within / between if between > 0.0 else float("inf")
-
-    @cached_property
-    def disorder(self) -> float:
-        """Half of von Neumann's ratio (1941, Ann. Math. Stat. 12, 367) over levels in order of concentration, all
-        wavelengths pooled: near 0 for a smooth curve, 1 for spectra in no order."""
-        steps = float((np.diff(self.gp.level_means, axis=0) ** 2).sum())
-        total = float((self.gp.residual**2).sum())
-        return 0.5 * steps / total if total > 0.0 else 1.0
-
-    @property
-    def is_curve(self) -> bool:
-        """Whether one curve over concentration can describe the spectra. Said to be so unless replicates scatter like
-        levels, or (from ten levels on) neighbouring levels differ like any two: with few levels a steep curve and no
-        curve look alike."""
-        if self.scatter is not None and self.scatter > SCATTER:
-            return False
-        return len(self.levels) < _LEVELS_TO_JUDGE or self.disorder <= DISORDER
-
-    @cached_property
-    def residual_ratio(self) -> float:
-        """RMS held-out residual of the interior levels ÷ RMS noise: the scatter of replicates where there are any, else
-        the roughness along the wavelength."""
-        noise = float(self.gp.noise_variance.mean())
-        inner = (self.held_out.left_out > 0) & (self.held_out.left_out < len(self.levels) - 1)
-        if not inner.any():
-            return float("nan")
-        residual = float((self.held_out.residual[inner] ** 2).mean())
-        return float(np.sqrt(residual / noise)) if noise > 0.0 else float("inf")
-
-    @cached_property
-    def _pls(self) -> PLS:
-        return PLS().fit(self.spectra, self.concentrations)
-
-    @property
-    def pls_rmsecv(self) -> tuple[float, int]:
-        """PLS's own cross-validated error (user units; a level left out at a time) and its number of components."""
-        return float(np.sqrt((self._pls.cv_errors**2).mean())), self._pls.components
-
-    @property
-    def rmsecv(self) -> float:
-        """Root mean squared error of the held-out interior standards' concentrations, user units; NaN of two levels."""
-        inner = ~self.held_out.edge
-        if not inner.any():
-            return float("nan")
-        error = self.held_out.estimate[inner] - self.held_out.concentration[inner]
-        return float(np.sqrt((error**2).mean()))
-
-    @cached_property
-    def pls_is_better(self) -> bool:
-        """Whether no curve describes the spectra and PLS predicts the held-out concentrations clearly better."""
-        return not self.is_curve and self.pls_rmsecv[0] < PLS_MARGIN * self.rmsecv
-
     def _limits(self) -> tuple[float, float]:
         rows = self.held_out.rows
         coordinates, q = self.inverse.projection.coordinates(self.spectra[rows])
@@ -229,30 +154,11 @@ class Calibration:
                 f"no blank among the standards (the lowest is {self.levels[0]:g}{unit}): no detection limit can be "
                 "claimed, and results below it are outside the calibrated range"
             )
-        if not self.is_curve:
-            remarks.append(self._no_curve(unit))
+        if not self.curve_check.is_curve:
+            remarks.append(self.curve_check.sentence(self.unit))
         if len(self.levels) < 4:
             remarks.append("three levels leave nothing to learn limits from: 'does not match' is never said")
         return remarks
-
-    def _no_curve(self, unit: str) -> str:
-        """What to say where the held-out levels are not where the curve through the others leads."""
-        noise = "the scatter of replicates" if self.gp.noise_source == "replicates" else "the noise"
-        said = (
-            f"predicts {100 * max(self.explained, 0.0):.0f} % of the held-out levels' variance and misses them by "
-            f"{self.residual_ratio:.1f} times {noise}"
-        )
-        error, components = self.pls_rmsecv
-        if self.pls_is_better:
-            return (
-                f"a one-dimensional curve does not describe these spectra: it {said}. PLS is the better tool here: its "
-                f"cross-validated error is {error:.3g}{unit} with {components} components, that of the curve "
-                f"{self.rmsecv:.3g}{unit}"
-            )
-        return (
-            f"the curve through the standards {said}: measure more standards between them, results are wide until then "
-            f"(PLS does no better: its cross-validated error is {error:.3g}{unit}, against {self.rmsecv:.3g}{unit})"
-        )
 
     # ------------------------------------------------------------------ unknowns
 
@@ -369,7 +275,9 @@ class Calibration:
         dilution: float,
         dilution_std: float,
     ) -> Quantification:
-        rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit, not self.pls_is_better)
+        rules = VerdictRules(
+            *self.range, self.has_blank, self.q_limit, self.t2_limit, not self.curve_check.pls_is_better
+        )
         said, reasons = verdict(rules, found.best, at_95, q, t2)
         relative = dilution_std / dilution
         dof = self.inverse.dof

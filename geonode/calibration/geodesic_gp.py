@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from geonode.calibration.gp_candidates import Candidates
 from geonode.calibration.gp_numerics import (
     checked_levels,
     checked_ordered,
@@ -72,6 +73,7 @@ class GeodesicGP:
     grid_weights: np.ndarray
     warp_weights: np.ndarray
     participation_ratio: float
+    candidates: Candidates
 
     def __init__(
         self,
@@ -232,10 +234,18 @@ class GeodesicGP:
         self.participation_ratio = float(power.sum() ** 2 / max((power**2).sum(), np.finfo(float).tiny))
         weights = self._without_duplicates(weights.reshape(log_weights.shape)).flatten()
         keep = significant(weights)
-        self._kept = keep
-        self._kept_weights = weights[keep] / weights[keep].sum()
+        warp, length, alpha, eta = np.unravel_index(keep.numpy(), self.grid_weights.shape)
+        values = zip((self.lengths, self.alphas, self.etas), (length, alpha, eta), strict=True)
         n = len(levels)
-        self._kept_inverse = inverse.reshape(-1, n, n)[keep].clone()
+        self.candidates = Candidates(
+            torch.from_numpy(levels),
+            origin,
+            span,
+            weights[keep] / weights[keep].sum(),
+            inverse.reshape(-1, n, n)[keep].clone(),
+            warp,
+            *(torch.tensor(grid, dtype=torch.float64)[index][:, None, None] for grid, index in values),
+        )
 
     def _without_duplicates(self, weights: torch.Tensor) -> torch.Tensor:
         """At α = 1 the length plays no part: candidates that differ in it alone count as one."""
@@ -254,75 +264,15 @@ class GeodesicGP:
         return len(self.levels) - 1 + self.prior_dof
 
     @one_thread()
-    def candidate_weights(self, concentrations: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Per kept candidate G: weight ``[G]``, rows B = k*ᵀK⁻¹ ``[G, C, n]``, kriging variance ``[G, C]``, K⁻¹."""
-        c = concentration_tensor(concentrations)
-        left, right = self._kept_coordinates(c), self._kept_coordinates(torch.from_numpy(self.levels))
-        cross = self._kept_kernel(left, right)
-        rows = cross @ self._kept_inverse
-        prior = self._kept_prior(left)
-        variance = (prior - (rows * cross).sum(-1)).clamp_min(0.0)
-        return self._kept_weights, rows, variance, self._kept_inverse
-
-    def _kept_coordinates(self, c: torch.Tensor) -> torch.Tensor:
-        """Scaled warp coordinate of every kept candidate, ``[G, C]``."""
-        u_levels = (torch.from_numpy(self.levels) - self.origin) / self.span
-        warp = np.unravel_index(self._kept.numpy(), self.grid_weights.shape)[0]
-        return scaled_warps((c - self.origin) / self.span, u_levels[0], u_levels[-1])[warp]
-
-    def _kept_parameters(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Length, linear share and nugget of every kept candidate, ``[G, 1, 1]`` each."""
-        _, length, alpha, eta = np.unravel_index(self._kept.numpy(), self.grid_weights.shape)
-        values = zip((self.lengths, self.alphas, self.etas), (length, alpha, eta), strict=True)
-        ell, a, nugget = (torch.tensor(grid, dtype=torch.float64)[index][:, None, None] for grid, index in values)
-        return ell, a, nugget
-
-    def _kept_kernel(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        """k between coordinates ``[G, A]`` and ``[G, B]`` of the kept candidates, ``[G, A, B]``."""
-        ell, a, _ = self._kept_parameters()
-        warp, length, _, _ = np.unravel_index(self._kept.numpy(), self.grid_weights.shape)
-        # Candidates of one warp and length share their Matérn part: most of the work for many levels.
-        _, first, which = np.unique(warp * len(self.lengths) + length, return_index=True, return_inverse=True)
-        distance = (left[first][:, :, None] - right[first][:, None, :]).abs_()
-        matern = matern52(distance.div_(ell[first]))[which]
-        return (left * a[..., 0])[:, :, None] * right[:, None, :] + matern.mul_(1.0 - a).add_(1.0)
-
-    def _kept_prior(self, left: torch.Tensor) -> torch.Tensor:
-        """k(c, c) of the kept candidates, ``[G, C]``."""
-        a = self._kept_parameters()[1][..., 0]
-        return 1.0 + a * left**2 + (1.0 - a)
-
-    @one_thread()
     def kriging_update(self, concentrations: Any, extra: Any) -> KrigingUpdate:
-        """What would stay uncertain at ``concentrations [C]`` after a further spectrum at each of ``extra [E]``.
-
-        Evidence and scale stay as they are: what will be measured is not known yet.
-        """
-        c, e = concentration_tensor(concentrations), concentration_tensor(extra)
-        weights, rows, variance, inverse = self.candidate_weights(concentrations)
-        _, rows_e, variance_e, _ = self.candidate_weights(extra)
-        levels = self._kept_coordinates(torch.from_numpy(self.levels))
-        left, right = self._kept_coordinates(c), self._kept_coordinates(e)
-        covariance = self._kept_kernel(right, left) - rows_e @ self._kept_kernel(levels, left)  # [G, E, C]
-        nugget = self._kept_parameters()[2]
-        after = (variance[:, None] - covariance**2 / (variance_e[:, :, None] + nugget)).clamp_min(0.0)
-        n = inverse.shape[-1]
-        flat = inverse.reshape(len(weights), -1)
-        weighted = weights[:, None, None] * after
-        within = (weighted.reshape(len(weights), -1).mT @ flat).reshape(len(e), len(c), n, n)
-        within_at = ((weights[:, None] * variance_e).mT @ flat).reshape(len(e), n, n)
-        root = weights.sqrt()[:, None, None]
-        at_c = (root * (rows - torch.einsum("g,gci->ci", weights, rows))).movedim(0, 1)  # [C, G, n]
-        at_e = (root * (rows_e - torch.einsum("g,gci->ci", weights, rows_e))).movedim(0, 1)
-        cross = at_c.mT[None] @ at_e[:, None]  # [E, C, n, n]
-        parts = (within, within_at, at_c.mT @ at_c, at_e.mT @ at_e, cross)
-        return KrigingUpdate(*(part.numpy() for part in parts))
+        """What would stay uncertain at ``concentrations [C]`` after a further spectrum at each of ``extra [E]``."""
+        return self.candidates.kriging_update(concentration_tensor(concentrations), concentration_tensor(extra))
 
     @one_thread()
     def predict_rows(self, concentrations: Any) -> np.ndarray:
         """B̄ ``[C, n]`` alone (see :class:`GPWeights`)."""
-        weights, rows, _, _ = self.candidate_weights(concentrations)
-        return torch.einsum("g,gci->ci", weights, rows).numpy()
+        rows, _ = self.candidates.at(concentration_tensor(concentrations))
+        return torch.einsum("g,gci->ci", self.candidates.weights, rows).numpy()
 
     def predict_mean(self, concentrations: Any) -> np.ndarray:
         """The mean spectra ``[C, W]`` alone (see :meth:`predict`)."""
@@ -331,7 +281,8 @@ class GeodesicGP:
     @one_thread()
     def predict_weights(self, concentrations: Any) -> GPWeights:
         """What predictions at ``concentrations [C]`` are made of."""
-        weights, rows, variance, inverse = self.candidate_weights(concentrations)
+        weights, inverse = self.candidates.weights, self.candidates.inverse
+        rows, variance = self.candidates.at(concentration_tensor(concentrations))
         mean = torch.einsum("g,gci->ci", weights, rows)
         weighted = weights[:, None] * variance
         n = rows.shape[-1]
@@ -359,8 +310,7 @@ class GeodesicGP:
         """
         weights = self.predict_weights(concentrations)
         between = np.einsum("iw,cij,jw->cw", self.residual, weights.between, self.residual, optimize=True)
-        nugget = self._kept_parameters()[2][:, 0, 0] * self._kept_weights
-        scatter = torch.einsum("g,gij->ij", nugget, self._kept_inverse).numpy()
+        scatter = self.candidates.nugget_scatter().numpy()
         noise = np.maximum(self._shrunk(scatter[None]), self.noise_variance)
         scale2 = self._shrunk(weights.within) + between + noise
         c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))

@@ -192,6 +192,6 @@ def test_gasoline_is_no_curve_and_points_to_pls(shared_data) -> None:
     from geonode.data import load_standards
 
     calibration = Calibration.from_dataset(load_standards(shared_data / "series" / "nir_gasoline.csv"))
-    assert not calibration.is_curve
+    assert not calibration.curve_check.is_curve
     assert any("one-dimensional curve does not describe" in n and "PLS" in n and "0.2" in n for n in calibration.notes)
     assert calibration.quantify(calibration.spectra[20]).verdict == "does not match"

@@ -127,8 +127,8 @@ def test_band_equals_its_formula_from_the_factors() -> None:
     r = gp.residual
     own = np.einsum("iw,ij,jw->w", r, p.weights.within[0], r)
     between = np.einsum("iw,ij,jw->w", r, p.weights.between[0], r)
-    nugget = np.array(gp.etas)[gp._kept.numpy() % len(gp.etas)]
-    scatter = np.einsum("g,gij->ij", gp._kept_weights.numpy() * nugget, gp._kept_inverse.numpy())
+    kept = gp.candidates
+    scatter = np.einsum("g,gij->ij", (kept.weights * kept.etas[:, 0, 0]).numpy(), kept.inverse.numpy())
     scattered = np.einsum("iw,ij,jw->w", r, scatter, r)
     noise = np.maximum((scattered + 2.0 * scattered.mean() / 5) / 7, gp.noise_variance)
     scale2 = (own + 2.0 * own.mean() / 5) / 7 + between + noise
