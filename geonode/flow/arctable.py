@@ -56,14 +56,23 @@ class ArcLengthTable(nn.Module):
         Raises:
             InputError: a point outside the table (not looked for with ``check=False``, which never waits for a device).
         """
+        if check:
+            self.require_inside(points)
         low, high = self.low[:, None], self.high[:, None]
-        if check and bool(((points < low - 1e-6) | (points > high + 1e-6)).any()):
-            raise InputError(
-                "A concentration lies outside the range this model was trained for; fit again with a larger margin."
-            )
         basis = chebyshev_polynomials(self._x(points.to(low), low, high), self.size + 1)
         start = chebyshev_polynomials(self._x(-torch.ones_like(low), low, high), self.size + 1)
         return (0.5 * (high - low))[..., None] * ((basis - start) @ self.series)
+
+    def require_inside(self, points: Tensor) -> None:
+        """Refuse ``points`` [M, P] that the table does not cover (waits for the device).
+
+        Raises:
+            InputError: a point outside the table.
+        """
+        if bool(((points < self.low[:, None] - 1e-6) | (points > self.high[:, None] + 1e-6)).any()):
+            raise InputError(
+                "A concentration lies outside the range this model was trained for; fit again with a larger margin."
+            )
 
     @staticmethod
     def _x(points: Tensor, low: Tensor, high: Tensor) -> Tensor:

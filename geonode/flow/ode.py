@@ -117,6 +117,7 @@ class CoupledSpectralODE(nn.Module):
                 f"{tuple(end.shape)} both [M, B] and W = {len(self.wavelength)}."
             )
         u_start, u_end = self.to_u(start), self.to_u(end)
+        self.table.require_inside(torch.cat([u_start, u_end], 1))
         # vectorised functions may round one value in two ways by its place: equal ends must stay equal
         result = self.transport(source, u_start, equal_where(end == start, u_start, u_end), solver=solver)
         return result[0] if single else result
@@ -134,7 +135,10 @@ class CoupledSpectralODE(nn.Module):
         solver: str | None = None,
         table: MetricOnTable | None = None,
     ) -> Tensor:
-        """`forward` in the warp coordinate: start, end [M, B] (float64), source and result [M, B, W]."""
+        """`forward` in the warp coordinate: start, end [M, B] (float64), source and result [M, B, W].
+
+        The ends must lie inside the table: that is not looked at here, for it would wait for the device every step.
+        """
         solver = solver or self.config.solver
         table = table or self.on_table(index)
         if solver != "quadrature":
@@ -145,7 +149,7 @@ class CoupledSpectralODE(nn.Module):
         return source + self._quadrature_in_time(s_start, s_end, table, index)
 
     def _ends(self, table: MetricOnTable, start: Tensor, end: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
-        both = self.table.phi(torch.cat([start, end], 1)).to(table.density)
+        both = self.table.phi(torch.cat([start, end], 1), check=False).to(table.density)
         s_hat = self.table.scaled(both, table.density).to(like.dtype)
         s_start, s_end = s_hat[:, : start.shape[1]], s_hat[:, start.shape[1] :]
         # two rows of one matrix product may round differently: a path of no length must have length zero exactly

@@ -65,19 +65,20 @@ def predict(ode: CoupledSpectralODE, problem: Problem, concentrations: Tensor) -
     """
     levels, targets = problem.level_coordinates, problem.coordinates(concentrations)
     everything = torch.cat([levels, targets], 1)
+    ode.table.require_inside(everything)
     n = levels.shape[1]
     real = torch.arange(n, device=levels.device) < problem.counts[:, None]
     table = ode.on_table()
     if isinstance(ode.flow, SpectralFlow) and ode.flow.nu is None:
         order = everything.argsort(1)
-        phi = ode.table.phi(everything.gather(1, order))
+        phi = ode.table.phi(everything.gather(1, order), check=False)
         reached = potential(ode, phi, table, None, ode.config.nodes)
         back = order.argsort(1)[:, :, None].expand_as(reached)
         reached = reached.gather(1, back)
         offset = (problem.spectra - reached[:, :n])[:, :, None] + reached[:, None, n:]  # [M, n, C, W]
     else:
         offset = _all_pairs(ode, problem, levels, targets)
-    s_hat = ode.table.scaled(ode.table.phi(everything).to(table.density), table.density).mean(-1)
+    s_hat = ode.table.scaled(ode.table.phi(everything, check=False).to(table.density), table.density).mean(-1)
     distance = (s_hat[:, :n, None] - s_hat[:, None, n:]).abs()
     weight = real[:, :, None] / (distance + 0.02)
     weight = (weight / weight.sum(1, keepdim=True)).to(offset)
