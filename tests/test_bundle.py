@@ -1,0 +1,103 @@
+"""The bundle file: what was saved comes back to the bit; truncated, altered, foreign and later files are refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from geonode import bundle
+from geonode.bundle import read_bundle, write_bundle
+from geonode.errors import BundleError, InputError
+
+TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1.5], dtype=torch.float64), "none": torch.zeros(0)}
+
+
+@pytest.fixture
+def written(tmp_path):
+    path = tmp_path / "x.bundle"
+    write_bundle(path, TENSORS, {"words": {"ä": [1, None]}})
+    return path
+
+
+def test_there_and_back(written):
+    tensors, metadata = read_bundle(written)
+    assert set(tensors) == set(TENSORS)
+    for name, value in TENSORS.items():
+        assert torch.equal(tensors[name], value)
+        assert tensors[name].dtype == value.dtype
+    assert metadata["words"] == {"ä": [1, None]}
+    assert [p.name for p in written.parent.iterdir()] == ["x.bundle"]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_truncated_anywhere_is_refused(written, share):
+    content = written.read_bytes()
+    written.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(BundleError, match=r"x\.bundle is not a geonode bundle or is truncated"):
+        read_bundle(written)
+
+
+def test_one_altered_number_is_noticed(written):
+    content = bytearray(written.read_bytes())
+    content[-3] ^= 1
+    written.write_bytes(bytes(content))
+    with pytest.raises(BundleError, match="was altered"):
+        read_bundle(written)
+
+
+@pytest.mark.parametrize("content", [b"wavelength,0,10\n400,1,2\n", b"\x89HDF\r\n", pickle.dumps({"a": 1}), b"\xff" * 64])
+def test_foreign_files_are_refused_and_never_unpickled(tmp_path, content):
+    path = tmp_path / "foreign"
+    path.write_bytes(content)
+    with pytest.raises(BundleError, match="foreign"):
+        read_bundle(path)
+
+
+def test_tensors_of_another_program_are_refused(tmp_path):
+    save_file({"weight": torch.zeros(2)}, tmp_path / "model.safetensors")
+    with pytest.raises(BundleError, match="is no geonode bundle"):
+        read_bundle(tmp_path / "model.safetensors")
+
+
+def test_a_later_version_is_refused_with_both_versions(tmp_path, monkeypatch):
+    monkeypatch.setattr(bundle, "VERSION", 99)
+    write_bundle(tmp_path / "later", TENSORS, {})
+    monkeypatch.undo()
+    with pytest.raises(BundleError, match="version 99"):
+        read_bundle(tmp_path / "later")
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(BundleError, match="does not exist"):
+        read_bundle(tmp_path / "none")
+    with pytest.raises(BundleError, match="is not a file"):
+        read_bundle(tmp_path)
+    with pytest.raises(InputError, match="is a folder"):
+        write_bundle(tmp_path, TENSORS, {})
+    with pytest.raises(InputError, match="create the folder"):
+        write_bundle(tmp_path / "no" / "x", TENSORS, {})
+
+
+def test_a_failed_write_leaves_the_old_bundle(written, monkeypatch):
+    before = written.read_bytes()
+
+    def fail(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(bundle, "save_file", fail)
+    with pytest.raises(OSError, match="no space"):
+        write_bundle(written, TENSORS, {})
+    assert written.read_bytes() == before
+    assert [p.name for p in written.parent.iterdir()] == ["x.bundle"]
+
+
+def test_the_header_is_json_that_anyone_can_read(written):
+    content = written.read_bytes()
+    length = int(np.frombuffer(content[:8], dtype="<u8")[0])
+    header = json.loads(content[8 : 8 + length])
+    assert json.loads(header["__metadata__"]["geonode_bundle"])["version"] == bundle.VERSION
