@@ -35,6 +35,9 @@ _PUBLIC = {
     "arc_length_geodesic": "geonode.geodesic",
     "GeodesicSolution": "geonode.geodesic",
     "GeodesicGP": "geonode.calibration",
+    "Calibration": "geonode.calibration",
+    "GeodesicCalibrator": "geonode.calibration",
+    "LeaveOneConcentrationOut": "geonode.calibration",
     "SpectralFlow": "geonode.flow",
     "CoupledSpectralODE": "geonode.flow",
     "GeodesicConfig": "geonode.config",
@@ -62,7 +65,7 @@ _callable_submodules = ("christoffel",)
 sys.modules[__name__].__class__ = _bootstrap.PackageModule
 
 if TYPE_CHECKING:
-    from geonode.calibration import GeodesicGP
+    from geonode.calibration import Calibration, GeodesicCalibrator, GeodesicGP, LeaveOneConcentrationOut
     from geonode.christoffel import christoffel
     from geonode.config import GeodesicConfig
     from geonode.data import SpectralDataset, load_standards, simulate_assay
@@ -87,6 +90,9 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "arc_length_geodesic",
     "GeodesicSolution",
     "GeodesicGP",
+    "Calibration",
+    "GeodesicCalibrator",
+    "LeaveOneConcentrationOut",
     "SpectralFlow",
     "CoupledSpectralODE",
     "GeodesicConfig",

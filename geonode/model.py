@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,9 @@ import numpy as np
 import torch
 
 from geonode.bundle import read_bundle, write_bundle
-from geonode.calibration import GeodesicGP
+from geonode.calibration import Calibration, GeodesicGP
+from geonode.calibration.calibration import level_std
+from geonode.calibration.quantify import Quantification
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.errors import BundleError, InputError
@@ -29,7 +32,8 @@ class GeodesicModel:
     """A fitted calibration: the standards, their geodesic GP, and (unless ``predictor="gp"``) the neural ensemble.
 
     Made by `fit` and `load`. Attributes: ``dataset``, ``config``, ``gp``, ``ode`` (a `CoupledSpectralODE` of
-    ``config.members`` stacked models, or None), ``problem`` (what it was trained on), ``history`` (losses by epoch).
+    ``config.members`` stacked models, or None), ``problem`` (what it was trained on), ``history`` (losses by epoch),
+    ``concentration_std`` ([n] standard uncertainty of the standards' concentrations, or None).
     """
 
     def __init__(
@@ -40,8 +44,10 @@ class GeodesicModel:
         problem: Problem | None = None,
         ode: CoupledSpectralODE | None = None,
         history: Sequence[dict[str, float]] = (),
+        concentration_std: np.ndarray | None = None,
     ) -> None:
         self.dataset, self.config, self.gp = dataset, config, gp
+        self.concentration_std = concentration_std
         self.problem, self.ode, self.history = problem, ode, list(history)
 
     @property
@@ -53,6 +59,26 @@ class GeodesicModel:
     def served_range(self) -> tuple[float, float]:
         """Concentrations the neural flow answers for: the calibrated range and ``config.margin`` of it beyond."""
         return asked_range(self.gp.levels, self.config.margin)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The standards as a calibration: concentration from spectrum, verdicts, figures of merit."""
+        return Calibration.from_dataset(self.dataset, self.concentration_std)
+
+    def quantify(self, spectra: Any, wavelengths: Any = None, **options: Any) -> Quantification:
+        """The concentration of one unknown: see :meth:`geonode.calibration.Calibration.quantify`."""
+        return self.calibration.quantify(spectra, wavelengths, **options)
+
+    def arc_length(self, concentrations: Sequence[float] | np.ndarray) -> np.ndarray | None:
+        """Arc length of the full metric at ``concentrations`` [C] of the served range, [C, W], scaled to [−1, 1] on the
+        calibrated range, mean over the members; None without a neural flow."""
+        if self.ode is None:
+            return None
+        c = torch.from_numpy(np.asarray(concentrations, dtype=np.float64)).expand(self.ode.models, -1)
+        with torch.no_grad():
+            density = self.ode.on_table().density
+            phi = self.ode.table.phi(self.ode.to_u(c)).to(density)
+            return self.ode.table.scaled(phi, density).mean(0).double().numpy()
 
     def predict_spectra(
         self, concentrations: float | Sequence[float] | np.ndarray, predictor: str | None = None
@@ -126,6 +152,8 @@ class GeodesicModel:
         if self.ode is not None:
             for name, parameter in self.ode.named_parameters():
                 tensors[f"ode/{name}"] = parameter.detach().cpu()
+        if self.concentration_std is not None:
+            tensors["concentration_std"] = torch.from_numpy(np.array(self.concentration_std))
         gp_arrays, gp_meta = self.gp.state()
         for name, value in gp_arrays.items():
             tensors[f"gp/{name}"] = torch.from_numpy(np.array(value))
@@ -146,6 +174,7 @@ def fit(
     seed: int | None = None,
     progress: Progress | None = None,
     log_dir: str | Path | None = None,
+    concentration_std: Any = None,
 ) -> GeodesicModel:
     """Fit the geometry and the coupled neural ODE to standards.
 
@@ -156,9 +185,11 @@ def fit(
         seed: overrides ``config.seed``.
         progress: called as ``progress(what, done, total)``.
         log_dir: TensorBoard and CSV logs of the training; None writes none.
+        concentration_std: standard uncertainty of the standards' concentrations in their unit, one number or one per
+            level (ascending); it widens what the model says of unknowns, not the fit. None: they count as exact.
 
     Raises:
-        InputError: several analytes, fewer than three levels.
+        InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels.
         DeviceError: a device or precision that cannot be had.
     """
     config = config or GeodesicConfig()
@@ -168,15 +199,16 @@ def fit(
 
     resolve_device(device)
     dataset = prepared(dataset)
+    std = level_std(concentration_std, len(dataset.levels))
     if config.predictor == "gp":
-        return GeodesicModel(dataset, config, fit_gp(dataset))
+        return GeodesicModel(dataset, config, fit_gp(dataset), concentration_std=std)
     from geonode.training.datamodule import SpectralDataModule
 
     data = SpectralDataModule(dataset, config)
     report = None if progress is None else lambda done, total: progress("training the flow", done, total)
     module = train_module(data, config, device=device, progress=report, log_dir=log_dir)
     problem = data.problem.to("cpu", module.problem.target.dtype)
-    return GeodesicModel(dataset, config, data.gp, problem, module.ode, module.history)
+    return GeodesicModel(dataset, config, data.gp, problem, module.ode, module.history, std)
 
 
 def prepared(dataset: SpectralDataset) -> SpectralDataset:
@@ -208,9 +240,10 @@ def load(path: str | Path) -> GeodesicModel:
         gp = GeodesicGP.from_state(
             {k[3:]: v.numpy() for k, v in tensors.items() if k.startswith("gp/")}, metadata["gp"]
         )
+        std = tensors["concentration_std"].numpy() if "concentration_std" in tensors else None
         state = {k[4:]: v for k, v in tensors.items() if k.startswith("ode/")}
         if not state:
-            return GeodesicModel(dataset, config, gp, history=metadata["history"])
+            return GeodesicModel(dataset, config, gp, history=metadata["history"], concentration_std=std)
         dtype = torch.float64 if config.precision == "64-true" else torch.float32
         problem = build_problem([gp] * config.members, dataset.wavelengths, config).to("cpu", dtype)
         ode = CoupledSpectralODE(
@@ -223,7 +256,7 @@ def load(path: str | Path) -> GeodesicModel:
     lacking = [name for name, _ in ode.named_parameters() if name in missing]
     if lacking:
         raise BundleError(f"{path} lacks the parameter {lacking[0]}; fit again and save anew.")
-    return GeodesicModel(dataset, config, gp, problem, ode.eval(), metadata["history"])
+    return GeodesicModel(dataset, config, gp, problem, ode.eval(), metadata["history"], std)
 
 
 def dataset_arrays(dataset: SpectralDataset) -> dict[str, np.ndarray]:

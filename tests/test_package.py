@@ -17,7 +17,7 @@ HEAVY = ["xarray", "pandas", "chemotools", "lightning", "matplotlib", "torchdiff
 # Layers of docs/architecture.md, left to right; names on one row may import each other.
 LAYERS = [
     {"_bootstrap", "errors"},
-    {"files"},
+    {"files", "bundle"},
     {"config"},
     {"data"},
     {"metric"},
@@ -27,7 +27,7 @@ LAYERS = [
     {"calibration"},
     {"training"},
     {"validation"},
-    {"bundle", "model"},
+    {"model"},
     {"export", "bench", "plotting", "commands", "cli", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

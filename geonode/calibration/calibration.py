@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ class Calibration:
                 f"a calibration needs at least {max(minimum_levels, 2)} concentration levels, but there are "
                 f"{len(self.levels)}; measure more standards."
             )
-        self.concentration_std = _level_std(concentration_std, len(self.levels))
+        self.concentration_std = level_std(concentration_std, len(self.levels))
         self.gp = GeodesicGP().fit(c, x)
         self.held_out: HeldOut = hold_out(self.gp, x, self.level_index, self.concentration_std)
         self.inverse = InverseModel(
@@ -171,6 +172,7 @@ class Calibration:
         dilution: float = 1.0,
         dilution_std: float = 0.0,
         blank: Any = None,
+        blank_wavelengths: Any = None,
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
@@ -184,7 +186,7 @@ class Calibration:
             dilution: factor by which the unknown was diluted before measuring (≥ 1 for a diluted sample).
             dilution_std: its standard uncertainty, same scale.
             blank: ``[V]`` or ``[b, V]`` spectra of the unknown's own matrix without analyte: replaces the matrix of the
-                standards, x − blank + predicted spectrum at zero.
+                standards, x − blank + predicted spectrum at zero. blank_wavelengths: None for those of the unknown.
             mask: True where a value is unusable. saturation: values at or above it are masked.
             name: of the unknown, for messages.
 
@@ -204,7 +206,8 @@ class Calibration:
         )
         effective = float(len(unknown.spectra))
         if blank is not None:
-            unknown, effective = self._without_matrix(unknown, blank, wavelengths)
+            grid = wavelengths if blank_wavelengths is None else blank_wavelengths
+            unknown, effective = self._without_matrix(unknown, blank, grid)
         return self._answer(unknown, effective, level, dilution, dilution_std)
 
     def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:
@@ -246,6 +249,12 @@ class Calibration:
     ) -> Quantification:
         mean = unknown.spectra.mean(axis=0, keepdims=True)
         usable = None if unknown.usable.all() else unknown.usable
+        excess = self.inverse.replicate_excess(unknown.spectra, usable)
+        if excess > 1.0:
+            # What scatters more than the noise of the standards says is worth fewer replicates.
+            effective /= excess
+            said = f"the replicates scatter {excess:.1f} times as much (variance) as the standards' noise explains"
+            unknown = replace(unknown, notes=(*unknown.notes, f"{said}: the set was widened accordingly"))
         sets, at_95, q, t2 = self._sets(mean, usable, effective, level)
         return self._judge(unknown, sets[0], at_95[0], float(q[0]), float(t2[0]), level, dilution, dilution_std)
 
@@ -343,7 +352,12 @@ def _merged(concentrations: np.ndarray, notes: list[str]) -> np.ndarray:
     return pooled[group][index]
 
 
-def _level_std(value: Any, count: int) -> np.ndarray | None:
+def level_std(value: Any, count: int) -> np.ndarray | None:
+    """Standard uncertainty of each of ``count`` levels ``[n]`` from one number or one per level; None for none at all.
+
+    Raises:
+        InputError: another count, or values that are negative or not finite.
+    """
     if value is None:
         return None
     std = np.asarray(value, dtype=np.float64)

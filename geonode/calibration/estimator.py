@@ -6,16 +6,21 @@ This module imports scikit-learn; ``import geonode`` does not.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from geonode.bundle import read_bundle, write_bundle
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.quantify import Quantification
 from geonode.calibration.sets import concentration_sets
-from geonode.errors import InputError
+from geonode.errors import BundleError, InputError
+
+_KIND = "geodesic_calibrator"
 
 
 class GeodesicCalibrator(RegressorMixin, BaseEstimator):
@@ -96,6 +101,24 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         made.calibration_ = Calibration.from_state(arrays, meta["calibration"])
         made.n_features_in_ = arrays["spectra"].shape[1]
         return made
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted calibrator: tensors in safetensors with a JSON header, versioned, whole or not at all."""
+        arrays, meta = self.state()
+        tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
+        write_bundle(Path(path), tensors, {_KIND: meta})
+
+    @classmethod
+    def load(cls, path: str | Path) -> GeodesicCalibrator:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            BundleError: missing, truncated, altered, of a later version, or no calibrator.
+        """
+        tensors, meta = read_bundle(Path(path))
+        if _KIND not in meta:
+            raise BundleError(f"{path} holds no GeodesicCalibrator; read it with geonode.load, or save one anew.")
+        return cls.from_state({name: value.numpy() for name, value in tensors.items()}, meta[_KIND])
 
     def _checked(self, X: Any) -> np.ndarray:
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import fdtri
+from scipy.special import chdtri, fdtri
 
 from geonode.calibration.geodesic_gp import GeodesicGP, GPWeights
 from geonode.calibration.noise import whitening_variance
@@ -271,6 +271,21 @@ class InverseModel:
         right = np.einsum("kr,krs->ks", step, vectors[1:]) ** 2
         steps = 0.5 * (np.einsum("kr,ukr->uk", left, inverse[:, :-1]) + np.einsum("kr,ukr->uk", right, inverse[:, 1:]))
         return Distances(squared, steps, phi)
+
+    def replicate_excess(self, spectra: np.ndarray, usable: np.ndarray | None = None) -> float:
+        """Scatter of replicates ``[k, W]`` ÷ what φ I + P explains, 1 unless χ² finds it larger (5 % level).
+
+        Σ (a_i − ā)ᵀ (φ I + P)⁻¹ (a_i − ā) / ((k − 1) r), φ from their own out-of-span residuals.
+        """
+        k = len(spectra)
+        if k < 2:
+            return 1.0
+        coordinates, residual = self.projection.coordinates(spectra, usable)
+        noise = max(float(residual.mean()), 1.0) * np.eye(self.rank) + self.projection.replicates
+        step = coordinates - coordinates.mean(axis=0)
+        dof = (k - 1) * self.rank
+        square = float(np.einsum("kr,rs,ks->", step, np.linalg.inv(noise), step))
+        return square / dof if square > chdtri(dof, 0.05) else 1.0
 
     def threshold(self, level: float, minimum: np.ndarray) -> np.ndarray:
         """``F_{1,ν}(level) · max(1, d²_min/(r − 1))``: how far above the smallest distance a set reaches."""

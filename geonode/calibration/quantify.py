@@ -55,16 +55,29 @@ class Quantification:
     attainable: float
     notes: tuple[str, ...]
 
+    @property
+    def enclosing(self) -> tuple[float | None, float | None]:
+        """Lower and upper end of the whole set, None where the data set no limit."""
+        low = None if any(c.open_low for c in self.components) else min(c.low for c in self.components)
+        high = None if any(c.open_high for c in self.components) else max(c.high for c in self.components)
+        return low, high
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain dictionaries, lists and numbers; a limit that does not exist is None."""
+        """Plain dictionaries, lists and numbers; a limit that does not exist is None.
+
+        Where the spectrum does not match, there is no estimate and no interval, only the ``nearest`` concentration;
+        where it is ambiguous, ``interval`` encloses all components.
+        """
+        matches = self.verdict != "does not match"
         return {
             "verdict": self.verdict,
-            "estimate": self.estimate,
-            "interval": [self.low, self.high],
-            "std": self.std,
+            "estimate": self.estimate if matches else None,
+            "nearest": self.estimate,
+            "interval": list(self.enclosing) if matches else [None, None],
+            "std": self.std if matches else None,
             "level": self.level,
-            "components": [_component(c) for c in self.components],
-            "components_95": [_component(c) for c in self.verdict_components],
+            "components": [_component(c) for c in self.components] if matches else [],
+            "components_95": [_component(c) for c in self.verdict_components] if matches else [],
             "q": self.q,
             "q_limit": _finite(self.q_limit),
             "t2": self.t2,

@@ -1,0 +1,138 @@
+"""Files of unknowns, read by the readers of standards: which spectra belong to one unknown, and whether they can be
+compared with the standards at all."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from geonode.data import SpectralDataset
+from geonode.data.checks import IDENTICAL_AT_LEAST, check_same_grid
+from geonode.data.readers import record
+from geonode.data.readers.concentrations import listing
+from geonode.data.readers.recording import Recording, Trace
+from geonode.data.readers.selection import Found, select_traces
+from geonode.errors import InputError
+
+_SAYS_NOTHING = ("", "signal")
+
+
+@dataclass(frozen=True)
+class UnknownSpectra:
+    """The replicate spectra of one unknown as their files have them.
+
+    Attributes:
+        name: of the unknown. spectra_names: ``k`` names, with their file.
+        wavelengths: ``[V]`` ascending; spectra: ``[k, V]``; mask: ``[k, V]``, True where a value is unusable.
+        notes: what the readers did.
+    """
+
+    name: str
+    spectra_names: tuple[str, ...]
+    wavelengths: np.ndarray
+    spectra: np.ndarray
+    mask: np.ndarray
+    notes: tuple[str, ...]
+
+
+def read_unknowns(
+    paths: Sequence[str | os.PathLike[str]],
+    standards: SpectralDataset,
+    *,
+    select: str | None = None,
+    each: bool = False,
+) -> list[UnknownSpectra]:
+    """Read the spectra of one unknown, or of several.
+
+    Args:
+        paths: files, one spectrum each, which are replicates of one unknown.
+        standards: what they will be compared with.
+        select: keep the spectra whose name contains this; a file may then hold several.
+        each: every spectrum is an unknown of its own; a file may then hold several.
+
+    Raises:
+        InputError: a file with several spectra and neither ``select`` nor ``each``, another signal or unit than the
+            standards', the same spectrum twice, replicates on different wavelengths; and what readers refuse.
+    """
+    recordings = record(list(paths))
+    for recording in recordings:
+        _require_comparable(recording, standards)
+    found: Found = []
+    for recording in recordings:
+        own = [(recording, trace) for trace in recording.traces]
+        # Instruments say which of the wells are samples; blanks and standards beside them are none.
+        marked = [(r, t) for r, t in own if t.unknown]
+        found += marked or own
+    found = select_traces(found, select, listing(str(path) for path in paths))
+    if select is None and not each:
+        _require_one_each(found)
+    _require_no_copies(found)
+    groups = [[one] for one in found] if each else [found]
+    return [_together(group, select) for group in groups]
+
+
+def _require_comparable(recording: Recording, standards: SpectralDataset) -> None:
+    own = (recording.signal, recording.signal_unit, recording.wavelength_unit)
+    theirs = (standards.signal, standards.signal_unit, standards.wavelength_unit)
+    for what, mine, wanted in zip(("signal", "unit of the signal", "unit of wavelength"), own, theirs, strict=True):
+        if mine not in _SAYS_NOTHING and wanted not in _SAYS_NOTHING and mine != wanted:
+            raise InputError(
+                f"{recording.path}: its {what} is {mine} and that of the standards {wanted}; export it like the "
+                "standards."
+            )
+
+
+def _require_one_each(found: Found) -> None:
+    for recording in {id(r): r for r, _ in found}.values():
+        names = [trace.name for r, trace in found if r is recording]
+        if len(names) > 1:
+            raise InputError(
+                f"{recording.path}: {len(names)} spectra ({listing(names)}); choose the unknown by a part of its name "
+                "(--select, whose spectra then count as replicates), or ask for an answer to each of them (--each)."
+            )
+
+
+def _require_no_copies(found: Found) -> None:
+    seen: dict[bytes, str] = {}
+    for recording, trace in found:
+        label, key = _label(recording, trace), trace.values.tobytes()
+        if trace.values.size < IDENTICAL_AT_LEAST or not np.any(trace.values):
+            continue  # too few to tell, or zero throughout, which is refused for that
+        if key in seen:
+            raise InputError(
+                f"'{label}' is identical to '{seen[key]}' at every wavelength, so it is a copy and not a replicate; "
+                "leave one of them out."
+            )
+        seen[key] = label
+
+
+def _label(recording: Recording, trace: Trace) -> str:
+    return recording.path.name if trace.name == recording.path.stem else f"{recording.path.name}: {trace.name}"
+
+
+def _together(group: Found, select: str | None) -> UnknownSpectra:
+    names = [_label(recording, trace) for recording, trace in group]
+    orders = [np.argsort(trace.wavelengths, kind="stable") for _, trace in group]
+    grid = group[0][1].wavelengths[orders[0]]
+    spectra = np.empty((len(group), len(grid)))
+    mask = np.zeros(spectra.shape, dtype=bool)
+    for i, ((_, trace), order) in enumerate(zip(group, orders, strict=True)):
+        check_same_grid(grid, trace.wavelengths[order], names[0], names[i], "replicates of one unknown")
+        spectra[i] = trace.values[order]
+        if trace.masked is not None:
+            mask[i] = trace.masked[order]
+    recordings = {id(r): r for r, _ in group}.values()
+    notes = [f"{r.path.name}: {note}" for r in recordings for note in r.notes]
+    name = names[0] if len(group) == 1 else select or _common_name([trace.name for _, trace in group])
+    return UnknownSpectra(name, tuple(names), grid, spectra, mask, tuple(notes))
+
+
+def _common_name(names: list[str]) -> str:
+    """What all names begin with, or the first and how many more there are."""
+    same = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    shared = "".join(letters[0] for letters in same).strip(" _-.,#(")
+    return shared if len(shared) >= 3 else f"{names[0]} and {len(names) - 1} more"
