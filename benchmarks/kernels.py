@@ -1,4 +1,3 @@
-# ruff: noqa: B023, RUF059
 """Kernels on a GPU: correctness first, then time, share of the measured ceilings, and the same work in peers.
 
     python benchmarks/kernels.py --commit $(git rev-parse HEAD) --out benchmarks/results
@@ -16,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -34,9 +34,11 @@ EVALUATION_FLOP = 2 * 2 * HIDDEN * HIDDEN  # one dot [row, 64]·[64, 64] for val
 
 
 def timed(run: Callable[[], object], repeats: int = 15) -> float:
-    """Median milliseconds by CUDA events, after two warm-up runs."""
-    for _ in range(2):
+    """Median milliseconds by CUDA events, after 100 ms of warm-up: an idle card's clocks need that to rise."""
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < 0.1:
         run()
+        torch.cuda.synchronize()
     times = []
     for _ in range(repeats):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -48,9 +50,16 @@ def timed(run: Callable[[], object], repeats: int = 15) -> float:
     return statistics.median(times)
 
 
+def graph_timed(run: Callable[[], object]) -> float:
+    """Median milliseconds of a replay of ``run`` captured once: without the host's share of a launch."""
+    token = torch.zeros(1, device="cuda")
+    return timed(gk.CapturedStep(lambda _: run(), [token]))
+
+
 def peak(run: Callable[[], object]) -> float:
-    """Peak allocated GB during one run, what exists before included."""
+    """Peak allocated GB during one run, its arguments included, cuBLAS's workspaces of earlier rows not."""
     torch.cuda.synchronize()
+    torch._C._cuda_clearCublasWorkspaces()
     torch.cuda.reset_peak_memory_stats()
     run()
     torch.cuda.synchronize()
@@ -67,7 +76,8 @@ def ceilings() -> dict[str, float]:
     """Copy bandwidth (read + written) and matrix rates of this card, measured now."""
     x = torch.randn(2**29, device="cuda")
     y = torch.empty_like(x)
-    rates = {"copy_tb_s": 2 * x.numel() * 4 / timed(lambda: y.copy_(x)) / 1e9}
+    rates = {"copy_tb_s": 2 * x.numel() * 4 / timed(partial(y.copy_, x)) / 1e9}
+    del x, y
     a = torch.randn(8192, 8192, device="cuda")
     flop = 2 * 8192**3
     for name, tf32 in (("fp32_tflop_s", False), ("tf32_tflop_s", True)):
@@ -97,8 +107,9 @@ def geodesic_rows(rates: dict) -> list[dict]:
             row = {"op": "geodesic_rk4", "direction": "forward", "n": n, "precision": precision, "error": wrong}
             if wrong <= limit:
                 with torch.no_grad():
-                    run = lambda p=precision: gk.geodesic_rk4(*arguments, steps=STEPS, precision=p, backend="triton")  # noqa: E731
+                    run = partial(gk.geodesic_rk4, *arguments, steps=STEPS, precision=precision, backend="triton")
                     row["ms"] = timed(run)
+                    row["graph_ms"] = graph_timed(run)
                 tensor = products * 4 * STEPS * n * EVALUATION_FLOP / row["ms"] / 1e9
                 row["tensor_tflop_s"], row["share_of_fp16"] = tensor, tensor / rates["fp16_tflop_s"]
             rows.append(row)
@@ -115,18 +126,22 @@ def geodesic_gradient_row(n: int, rates: dict) -> dict:
         c, v = gk.geodesic_rk4(*leaves, steps=STEPS, **kw)
         return torch.autograd.grad((c, v), [leaves[i] for i in wanted], (2 * c.detach(), 2 * v.detach()))
 
-    sample = geodesic_arguments(4099)
+    sample = geodesic_arguments(32_771)
     ours = gradients(sample, backend="triton")
     exact = gradients([t.double() for t in sample], backend="torch")
-    wrong = max(error(a, b) for a, b in zip(ours, exact, strict=True))
+    each = [error(a, b) for a, b in zip(ours, exact, strict=True)]
+    wrong = max(each)
     again = gradients(sample, backend="triton")
     row = {"op": "geodesic_rk4", "direction": "forward+backward", "n": n, "precision": "fp32", "error": wrong}
+    row["errors"] = each
     row["bitwise_repeatable"] = all(torch.equal(a, b) for a, b in zip(ours, again, strict=True))
     if wrong <= 1e-5 and row["bitwise_repeatable"]:
         del sample, ours, exact, again
         arguments = geodesic_arguments(n)
         run = lambda: gradients(arguments, backend="triton")  # noqa: E731
         row["ms"], row["peak_gb"] = timed(run, 9), peak(run)
+        if n == SMALL:
+            row["graph_ms"] = graph_timed(run)
         # the floor a fused backward has: two dots forward, six back, three products each, at the measured fp16 rate
         floor = 3 * 8 * 4 * STEPS * n * EVALUATION_FLOP / 2 / rates["fp16_tflop_s"] / 1e9
         row["floor_ms"], row["share_of_eight_dot_floor"] = floor, floor / row["ms"]
@@ -241,7 +256,8 @@ def op_rows(rates: dict) -> list[dict]:
     step = DefaultStep(2048)
     with torch.no_grad():
         rows.append({"op": "metric_density forward", "n": step.u.numel()})
-        rows[-1]["ms"] = timed(lambda: gk.metric_density(step.u, step.wavelength, *step.metric, backend="triton"))
+        density = lambda: gk.metric_density(step.u, step.wavelength, *step.metric, backend="triton")  # noqa: E731
+        rows[-1]["ms"], rows[-1]["graph_ms"] = timed(density), graph_timed(density)
     s = torch.rand(2, 1, 2048, WAVELENGTHS, device="cuda") * 2 - 1
     omega = step.flow[0].detach()
     beta, a = torch.randn(2, 1, WAVELENGTHS, HIDDEN, device="cuda")
@@ -259,7 +275,7 @@ def op_rows(rates: dict) -> list[dict]:
     weight = torch.ones(1, 2048, device="cuda")
     ms = timed(lambda: gk.flow_loss(*leaves, up, weight, backend="triton"))
     rows.append({"op": "flow_loss (value and gradients)", "n": 2048 * WAVELENGTHS, "ms": ms})
-    c, v, wavelength, *weights = geodesic_arguments(LARGE)
+    c, _, wavelength, *weights = geodesic_arguments(LARGE)
     with torch.no_grad():
         ms = timed(lambda: gk.metric_christoffel(c, wavelength, *weights, backend="triton"))
     rows.append({"op": "metric_christoffel forward", "n": LARGE, "ms": ms})

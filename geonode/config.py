@@ -101,7 +101,7 @@ class GeodesicConfig:
             raise InputError("flow='free' without a warp has no quadrature; choose solver rk4, dopri5 or adjoint.")
         if self.batch_size and self.micro_batch and self.batch_size % self.micro_batch:
             raise InputError(
-                f"batch_size={self.batch_size} must be a multiple of micro_batch={self.micro_batch}; change one of them."
+                f"batch_size={self.batch_size} must be a multiple of micro_batch={self.micro_batch}; change either."
             )
 
     @property

@@ -35,7 +35,7 @@ def _aligned(value: Tensor) -> Tensor:
 def _coordinates(spectra: Tensor, basis: Tensor) -> Tensor:
     """Least-squares coordinates [P, E] of spectra [P, W] in the columns of ``basis`` [W, E].
 
-    By normal equations of the columns scaled to unit length, which are far from dependent: LAPACK's least squares rounds
+    By normal equations of columns scaled to unit length, which are far from dependent: LAPACK's least squares rounds
     by where its workspace lies, and a training that starts at an optimum amplifies the last bit to 1e-5 absorbance.
     """
     length = basis.square().sum(0).sqrt()
@@ -79,7 +79,7 @@ class _EmbeddedFlow(nn.Module):
         """
         self.embedding.mul_(0.1)
         for embedding, rows in zip(self.embedding, map(_aligned, spectra), strict=True):
-            rank = min(embedding.shape[1], len(rows) - 1)
+            rank = min(embedding.shape[1], len(rows) - 1, self.wavelengths)
             _, values, vectors = torch.linalg.svd(rows - rows.mean(0), full_matrices=False)
             relative = values[:rank] / values[0].clamp_min(torch.finfo(torch.float64).tiny)
             start = vectors[:rank].mT * math.sqrt(self.wavelengths) * relative.sqrt()  # leading ones are louder

@@ -35,7 +35,7 @@ class SpectralDataModule(L.LightningDataModule):
         self.config = config or GeodesicConfig()
         if dataset.dim != 1:
             raise InputError(
-                f"This data set has {dataset.dim} analytes ({', '.join(dataset.analytes)}); a SpectralDataModule trains "
+                f"This data set has {dataset.dim} analytes ({', '.join(dataset.analytes)}); SpectralDataModule trains "
                 "on one. Use MultiAnalyteODE for several."
             )
         self.dataset = dataset.require_levels(3)

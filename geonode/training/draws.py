@@ -1,5 +1,4 @@
-"""What a training step draws, keyed by (seed, epoch, step): a resumed run draws what the uninterrupted one would
-have."""
+"""What a training step draws, keyed by (seed, epoch, step): a resumed run draws what the uninterrupted one would."""
 
 from __future__ import annotations
 

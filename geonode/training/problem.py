@@ -1,9 +1,8 @@
 """From standards to tensors: what M models are trained on, as one stacked problem.
 
 A *fold* is a set of training levels with its geodesic GP. The GP gives the warp (evidence-weighted), smoothed
-spectra at
-the levels, and spectra at collocation concentrations over the whole range that may be asked for, extrapolation
-included, weighted by their certainty. Folds of different size are padded with points of weight zero.
+spectra at the levels, and spectra at collocation concentrations over the whole range that may be asked for,
+extrapolation included, weighted by their certainty. Folds of different size are padded with points of weight zero.
 """
 
 from __future__ import annotations

@@ -7,9 +7,11 @@ from ._blocks import block_table, tune, use_table, use_tuned
 from ._runtime import KernelError, paths_taken, triton_available
 from .adamw import FlatAdamW
 from .arc_length import arc_length
+from .elementwise import bias_softplus, christoffel_fd, christoffel_grid
 from .embedded_linear import embedded_linear
 from .flow_quadrature import flow_loss, flow_loss_of_ends, flow_quadrature
 from .geodesic_rk4 import geodesic_rk4, geodesic_rk4_jacobi
+from .geodesic_shoot import Shot, geodesic_shoot
 from .metric_christoffel import metric_christoffel, metric_density, metric_value
 from .training import CapturedStep, default_flow_loss
 
@@ -17,8 +19,12 @@ __all__ = [
     "CapturedStep",
     "FlatAdamW",
     "KernelError",
+    "Shot",
     "arc_length",
+    "bias_softplus",
     "block_table",
+    "christoffel_fd",
+    "christoffel_grid",
     "default_flow_loss",
     "embedded_linear",
     "flow_loss",
@@ -26,6 +32,7 @@ __all__ = [
     "flow_quadrature",
     "geodesic_rk4",
     "geodesic_rk4_jacobi",
+    "geodesic_shoot",
     "metric_christoffel",
     "metric_density",
     "metric_value",

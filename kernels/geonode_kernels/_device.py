@@ -13,19 +13,24 @@ import triton.language as tl
 
 from ._interpreter import INTERPRETED
 
+# The interpreter would wrap a constexpr times a tensor in another constexpr; plain numbers do there.
+constant = float if INTERPRETED else tl.constexpr
 # exp(2 z) = exp2(TWO_LOG2E * z): weights and biases are scaled once so that tanh needs no product of its own
-TWO_LOG2E = tl.constexpr(2.8853900817779268)
-LN2 = tl.constexpr(0.6931471805599453)
-LOG2E = tl.constexpr(1.4426950408889634)
-# operands of a split dot are brought to at most 2 ** (TOP + 1): far from fp16's 65504 and from its subnormals
-TOP = tl.constexpr(12)
-SCALE = tl.constexpr(4096.0)
+TWO_LOG2E = constant(2.8853900817779268)
+LN2 = constant(0.6931471805599453)
+LOG2E = constant(1.4426950408889634)
+# operands of a split dot are brought to at most twice this: far from fp16's 65504 and from its subnormals
+SCALE = constant(4096.0)
 
 if INTERPRETED:
 
     @triton.jit
     def reciprocal(x):
         return 1.0 / x
+
+    @triton.jit
+    def rounded_product(a, b):
+        return a * b
 
     @triton.jit
     def tanh_approx(x):
@@ -38,6 +43,17 @@ else:
         """1/x by one special-function instruction (1 ulp); 1/inf = 0, which is what tanh of a large number needs."""
         return tl.inline_asm_elementwise(
             "rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+        )
+
+    @triton.jit
+    def rounded_product(a, b):
+        """a·b that is never merged into a following addition.
+
+        In a sum across lanes the compiler otherwise fuses each lane's own product with its neighbour's rounded one: the
+        lanes then hold sums that differ in the last bit, and which of them is kept is a race.
+        """
+        return tl.inline_asm_elementwise(
+            "mul.rn.f32 $0, $1, $2;", "=f,f,f", [a, b], dtype=tl.float32, is_pure=True, pack=1
         )
 
     @triton.jit
@@ -68,7 +84,7 @@ def power_of_two(x):
 
 @triton.jit
 def scale_for(peak):
-    """A power of two that brings |x| ≤ peak below 2**(TOP + 1), within 2**±100 so that its reciprocal is normal too."""
+    """A power of two that brings |x| ≤ peak below 2·SCALE, within 2**±100 so that its reciprocal is normal too."""
     size = tl.minimum(tl.maximum(power_of_two(peak), 7.888609052210118e-31), 1.2676506002282294e30)
     return SCALE / size
 

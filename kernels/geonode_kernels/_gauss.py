@@ -1,5 +1,4 @@
-"""Gauss–Legendre nodes and weights on [−1, 1], in plain Python floats so that neither a device nor a graph sees
-them."""
+"""Gauss–Legendre nodes and weights on [−1, 1], in plain Python floats: neither a device nor a graph sees them."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
 """What runs where: backends, precisions, fixed block sizes, and the one place that decides between them."""
 
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from torch import Tensor
-
-from ._interpreter import INTERPRETED
 
 PRECISIONS = {"fp32": 0, "tf32": 1, "bf16": 2}
 OUTPUTS = {"softplus": 0, "exp": 1}
@@ -30,18 +29,25 @@ def triton_available() -> bool:
     return find_spec("triton") is not None
 
 
-def _obstacle(tensors: list[Tensor]) -> str | None:
-    """Why these tensors cannot go through a kernel; None where they can."""
+def interpreted() -> bool:
+    """Whether the kernels run in Triton's interpreter; settled by the first call, or when a kernel is imported."""
+    from ._interpreter import INTERPRETED
+
+    return INTERPRETED
+
+
+def _obstacle(tensors: list[Tensor], explicit: bool) -> str | None:
+    """Why these tensors cannot go through a kernel; None where they can. The interpreter is for explicit requests."""
     if not triton_available():
         return "Triton is not installed"
     device = tensors[0].device
     if any(t.device != device for t in tensors):
         return "the arguments are on different devices"
-    if device.type != "cuda" and not INTERPRETED:
+    if device.type != "cuda" and not (explicit and interpreted()):
         return f"the arguments are on {device.type}, and kernels need a CUDA device"
     if any(t.dtype == torch.float64 for t in tensors):
         return "an argument is float64, and kernels work in float32"
-    if torch._C._functorch.peek_interpreter_stack() is not None:
+    if torch._C._functorch.peek_interpreter_stack() is not None:  # pyright: ignore[reportAttributeAccessIssue]
         return "the call is inside a torch.func transform, which kernels do not support"
     if any(torch.autograd.forward_ad.unpack_dual(t).tangent is not None for t in tensors):
         return "an argument carries a forward-mode tangent, which kernels do not propagate"
@@ -58,13 +64,11 @@ def use_kernel(op: str, backend: str, tensors: list[Tensor], refusal: str | None
         raise KernelError(f"backend={backend!r} is unknown; choose one of {', '.join(BACKENDS)}.")
     if backend == "torch":
         return False
-    reason = refusal or _obstacle(tensors)
+    reason = refusal or _obstacle(tensors, backend == "triton")
     if backend == "triton":
         if reason:
             raise KernelError(f'{op} cannot run with backend="triton": {reason}; use backend="auto" or "torch".')
         return True
-    if reason is None and tensors[0].device.type != "cuda":
-        reason = "the arguments are on the CPU"  # the interpreter is for tests, and only on request
     if not torch.compiler.is_compiling():
         _taken[op] = "triton" if reason is None else f"torch: {reason}"
     return reason is None
@@ -107,6 +111,11 @@ def output_code(output: str) -> int:
     if output not in OUTPUTS:
         raise KernelError(f"output={output!r} is unknown; choose one of {', '.join(OUTPUTS)}.")
     return OUTPUTS[output]
+
+
+def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> None:
+    """One launch; untyped, since Triton turns numbers into constexprs and takes options of its own besides."""
+    kernel[grid](*arguments, **options)
 
 
 def processors(device: torch.device) -> int:

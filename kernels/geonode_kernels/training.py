@@ -58,7 +58,7 @@ class CapturedStep:
     def __call__(self, *inputs: Tensor) -> Any:
         """One step; with arguments, their values replace the inputs first."""
         if inputs:
-            torch._foreach_copy_(self.inputs, list(inputs))
+            torch._foreach_copy_(self.inputs, list(inputs))  # pyright: ignore[reportPrivateImportUsage]
         if self._graph is None:
             self.result = self._step(*self.inputs)
         else:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import _blocks
-from .._runtime import use_kernel
+from .._runtime import launch, use_kernel
 from . import reference
 
 __all__ = ["FlatAdamW"]
@@ -50,7 +50,7 @@ class FlatAdamW:
         if any(p.shape[0] != self.models for p in self.parameters):
             raise ValueError("Every parameter needs the same leading model axis.")
         self.betas, self.eps, self.decay = betas, eps, weight_decay
-        self.clips = tuple(float(g.get("clip", 0.0)) for g in [*groups, *groups][:2])
+        self.clips = float(groups[0].get("clip", 0.0)), float(groups[-1].get("clip", 0.0))
         new = lambda *shape, dtype=first.dtype: torch.zeros(shape, dtype=dtype, device=first.device)  # noqa: E731
         self.flat, self.gradient, self.mean, self.square = (new(offset) for _ in range(4))
         self.powers = new(self.models, 2, dtype=torch.float64) + 1.0
@@ -93,7 +93,7 @@ class FlatAdamW:
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> Tensor:
         """One update from the gradients of `parameters`, in that order; returns norms [M, 2] before clipping."""
-        torch._foreach_copy_(self._gradients, list(gradients))
+        torch._foreach_copy_(self._gradients, list(gradients))  # pyright: ignore[reportPrivateImportUsage]
         if not self._kernel:
             self.norms.copy_(
                 reference.step(
@@ -104,7 +104,8 @@ class FlatAdamW:
             return self.norms
         from . import _triton
 
-        _triton.step_kernel[(self.models,)](
+        launch(
+            _triton.step_kernel, (self.models,),
             self.flat, self.gradient, self.mean, self.square, self.powers, self.rates, self.norms, *self._map,
             self._map.shape[1], self._betas, self.eps, self.decay, *self.clips, **_blocks.options("adamw"),
         )  # fmt: skip

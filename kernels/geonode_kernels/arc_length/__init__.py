@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from .. import _blocks
-from .._runtime import plain, use_kernel
+from .._runtime import launch, plain, use_kernel
 from . import reference
 
 __all__ = ["arc_length"]
@@ -34,7 +34,7 @@ def _arc_length(phi: Tensor, density: Tensor) -> tuple[Tensor, Tensor]:
     s = phi @ plain(density)
     out = torch.empty(s.shape[0], s.shape[1] - 1, s.shape[2], dtype=torch.float32, device=s.device)
     grid, o = _grid(s.shape)
-    _triton.forward_kernel[grid](s, out, out.shape[1], out.shape[2], **o)
+    launch(_triton.forward_kernel, grid, s, out, out.shape[1], out.shape[2], **o)
     return out, s
 
 
@@ -52,7 +52,7 @@ def _backward(grad: Tensor, phi: Tensor, s: Tensor) -> Tensor:
     grid, o = _grid(s.shape)
     to_s = torch.empty_like(s)
     partial = torch.empty(grid[1], s.shape[0], s.shape[2], dtype=torch.float32, device=s.device)
-    _triton.backward_kernel[grid](s, plain(grad), to_s, partial, s.shape[1] - 1, s.shape[2], **o)
+    launch(_triton.backward_kernel, grid, s, plain(grad), to_s, partial, s.shape[1] - 1, s.shape[2], **o)
     torch.sum(partial, 0, out=to_s[:, -1])
     return phi.mT @ to_s
 
@@ -65,6 +65,7 @@ def _(grad, phi, s):
 def _keep(ctx, inputs, output):
     ctx.save_for_backward(inputs[0], output[1])
     ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
 
 
 def _vjp(ctx, grad, _):

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .._runtime import plain, use_kernel
+from .._runtime import launch, plain, use_kernel
 from . import reference
 
 __all__ = ["embedded_linear"]
@@ -27,8 +27,19 @@ def _linear(embedding: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     m, w, e = embedding.shape
     k = weight.shape[2]
     out = torch.empty(m, w, k, dtype=torch.float32, device=embedding.device)
-    _triton.forward_kernel[(-(-w // 32), -(-k // 32), m)](
-        plain(embedding), plain(weight), plain(bias), out, w, e, k, ROWS=32, COLUMNS=32, num_warps=4
+    launch(
+        _triton.forward_kernel,
+        (-(-w // 32), -(-k // 32), m),
+        plain(embedding),
+        plain(weight),
+        plain(bias),
+        out,
+        w,
+        e,
+        k,
+        ROWS=32,
+        COLUMNS=32,
+        num_warps=4,
     )
     return out
 
@@ -48,11 +59,32 @@ def _backward(grad: Tensor, embedding: Tensor, weight: Tensor) -> tuple[Tensor, 
     grad, embedding, weight = plain(grad), plain(embedding), plain(weight)
     to_embedding, to_weight = torch.empty_like(embedding), torch.empty_like(weight)
     to_bias = torch.empty(m, k, dtype=torch.float32, device=grad.device)
-    _triton.weight_kernel[(e + 1, -(-k // 16), m)](
-        embedding, grad, to_weight, to_bias, w, e, k, ROWS=256, COLUMNS=16, num_warps=8
+    launch(
+        _triton.weight_kernel,
+        (e + 1, -(-k // 16), m),
+        embedding,
+        grad,
+        to_weight,
+        to_bias,
+        w,
+        e,
+        k,
+        ROWS=256,
+        COLUMNS=16,
+        num_warps=8,
     )
-    _triton.embedding_kernel[(e, -(-w // 32), m)](
-        grad, weight, to_embedding, w, e, k, ROWS=32, COLUMNS=128, num_warps=4
+    launch(
+        _triton.embedding_kernel,
+        (e, -(-w // 32), m),
+        grad,
+        weight,
+        to_embedding,
+        w,
+        e,
+        k,
+        ROWS=32,
+        COLUMNS=128,
+        num_warps=4,
     )
     return to_embedding, to_weight, to_bias
 

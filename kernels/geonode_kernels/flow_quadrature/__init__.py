@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import _blocks
 from .._gauss import gauss_legendre
-from .._runtime import padded, plain, use_kernel
+from .._runtime import launch, padded, plain, use_kernel
 from . import reference
 
 __all__ = ["flow_loss", "flow_loss_of_ends", "flow_quadrature"]
@@ -73,8 +73,7 @@ def flow_loss_of_ends(
     *,
     backend: str = "auto",
 ) -> Tensor:
-    """`flow_loss` with both ends in one tensor [M, 2, B, W] (as one matrix product gives them): one gradient, not
-    two."""
+    """`flow_loss` with both ends in one tensor [M, 2, B, W], as one matrix product gives them: one gradient for two."""
     tensors = [ends, omega, beta, a, a0, target, weight]
     if not use_kernel("flow_loss", backend, tensors, _refusal(omega)):
         return reference.flow_loss(ends[:, 0], ends[:, 1], *tensors[1:], nodes=nodes)
@@ -120,7 +119,8 @@ def _integral(s_start: Tensor, s_end: Tensor, omega: Tensor, beta: Tensor, a: Te
     out = torch.empty(s_start.shape, dtype=torch.float32, device=s_start.device)
     o = _blocks.options("flow_forward")
     grid = (wavelengths, -(-pairs // o["BLOCK"]), models)
-    _triton.forward_kernel[grid](
+    launch(
+        _triton.forward_kernel, grid,
         s_start, s_end, plain(omega), plain(beta), plain(a), plain(a0), table, out,
         pairs, wavelengths, hidden, s_start.stride(0), K=padded(hidden), PAIRS=table.shape[0], **o,
     )  # fmt: skip
@@ -155,7 +155,8 @@ def _launch_backward(s_start, s_end, omega, beta, a, a0, grad, target, weight, n
     to_a0, loss = new(splits, models, wavelengths), new(splits, models, wavelengths)
     fused = target is not None
     up = to_start if fused else plain(grad)
-    _triton.backward_kernel[(wavelengths, splits, models)](
+    launch(
+        _triton.backward_kernel, (wavelengths, splits, models),
         s_start, s_end, plain(omega), plain(beta), plain(a), plain(a0), table, up,
         plain(target) if fused else up, plain(weight) if fused else up,
         to_start, to_end, to_omega, to_beta, to_a, to_a0, loss,
@@ -165,8 +166,19 @@ def _launch_backward(s_start, s_end, omega, beta, a, a0, grad, target, weight, n
     # partial sums are added in a fixed order: a torch sum of one shape is deterministic
     over = (lambda t: t[0]) if splits == 1 else (lambda t: t.sum(0))
     omega_sum, loss_sum = new(models, hidden), new(models)
-    _triton.reduce_kernel[(-(-hidden // 8), models)](
-        to_omega, loss, omega_sum, loss_sum, splits, wavelengths, hidden, COLUMNS=8, ROWS=256, num_warps=8
+    launch(
+        _triton.reduce_kernel,
+        (-(-hidden // 8), models),
+        to_omega,
+        loss,
+        omega_sum,
+        loss_sum,
+        splits,
+        wavelengths,
+        hidden,
+        COLUMNS=8,
+        ROWS=256,
+        num_warps=8,
     )
     return to_start, to_end, omega_sum, over(to_beta), over(to_a), over(to_a0), loss_sum
 
@@ -202,10 +214,10 @@ def _loss(
     ends: Tensor, omega: Tensor, beta: Tensor, a: Tensor, a0: Tensor, target: Tensor, weight: Tensor, nodes: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     to_ends = torch.empty(ends.shape, dtype=torch.float32, device=ends.device)
-    _, _, *gradients, loss = _launch_backward(
+    _, _, to_omega, to_beta, to_a, to_a0, loss = _launch_backward(
         ends[:, 0], ends[:, 1], omega, beta, a, a0, None, target, weight, nodes, to_ends
     )
-    return loss, to_ends, *gradients
+    return loss, to_ends, to_omega, to_beta, to_a, to_a0
 
 
 @_loss.register_fake
@@ -223,7 +235,7 @@ def _keep_gradients(ctx, inputs, output):
 def _scale_models(gradients: list[Tensor], scale: Tensor) -> list[Tensor]:
     """Each tensor [M, …] times scale [M]; an op of its own without a derivative, so that double backward raises."""
     if scale.numel() == 1:
-        return torch._foreach_mul(gradients, scale.reshape(()))  # one launch
+        return list(torch._foreach_mul(gradients, scale.reshape(())))  # pyright: ignore[reportPrivateImportUsage]
     return [g * scale.reshape(-1, *[1] * (g.ndim - 1)) for g in gradients]
 
 

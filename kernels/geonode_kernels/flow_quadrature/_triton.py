@@ -1,11 +1,9 @@
 """The flow quadrature and its gradient without a tensor over nodes or hidden units in memory.
 
-A program owns one wavelength of one model and a range of pairs; a tile is [pairs, hidden]. Gauss nodes are
-symmetric,
-so
-a pair of nodes ± x shares its weight and one reciprocal: 1/a and 1/b both come from 1/(ab). Sums over nodes are kept per
-(pair, unit) as Σ w r, Σ w r(1 − r) and Σ w x r(1 − r) with tanh = 1 − 2r; value and every gradient follow from these
-three, so with the loss at hand (FUSED) one pass does both directions.
+A program owns one wavelength of one model and a range of pairs; a tile is [pairs, hidden]. Gauss nodes are symmetric:
+a pair of nodes ± x shares its weight and one reciprocal, since 1/a and 1/b both come from 1/(ab). Sums over nodes are
+kept per (pair, unit) as Σ w r, Σ w r(1 − r) and Σ w x r(1 − r) with tanh = 1 − 2r; value and every gradient follow from
+these three, so with the loss at hand (FUSED) one pass does both directions.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .._device import TWO_LOG2E, reciprocal
+from .._device import TWO_LOG2E, reciprocal, rounded_product
 
 
 @triton.jit
@@ -76,7 +74,7 @@ def forward_kernel(
     end = tl.load(s_end + m * stride_s + place, mask=inside, other=0.0)
     half = 0.5 * (end - start)
     t0, _, _ = node_sums(0.5 * (end + start), half, rate, shift, table, PAIRS, False)
-    mean = tl.sum((2.0 - 2.0 * t0) * gain[None, :], 1) + 2.0 * level
+    mean = tl.sum(rounded_product(2.0 - 2.0 * t0, gain[None, :]), 1) + 2.0 * level
     tl.store(out + m * B * W + place, half * mean, mask=inside)
 
 
@@ -142,7 +140,7 @@ def backward_kernel(
         middle = 0.5 * (end + start)
         t0, t1, t2 = node_sums(middle, half, rate, shift, table, PAIRS, True)
         value = 2.0 - 2.0 * t0
-        mean = tl.sum(value * gain[None, :], 1) + 2.0 * level
+        mean = tl.sum(rounded_product(value, gain[None, :]), 1) + 2.0 * level
         if FUSED:
             share = tl.load(weight + m * B + n, mask=inside, other=0.0)
             error = half * mean - tl.load(target + m * B * W + place, mask=inside, other=0.0)
@@ -155,8 +153,8 @@ def backward_kernel(
         sum_beta += scaled[:, None] * t1
         sum_omega += (scaled * middle)[:, None] * t1 + (scaled * half)[:, None] * t2
         sum_a0 += scaled
-        to_middle = scaled * tl.sum(t1 * slope[None, :], 1)
-        to_half = up * mean + scaled * tl.sum(t2 * slope[None, :], 1)
+        to_middle = scaled * tl.sum(rounded_product(t1, slope[None, :]), 1)
+        to_half = up * mean + scaled * tl.sum(rounded_product(t2, slope[None, :]), 1)
         tl.store(grad_start + m * stride_g + place, 0.5 * (to_middle - to_half), mask=inside)
         tl.store(grad_end + m * stride_g + place, 0.5 * (to_middle + to_half), mask=inside)
     split = tl.program_id(1).to(tl.int64)

@@ -25,11 +25,11 @@ def flow_quadrature(
     middle = 0.5 * (s_end + s_start)
     rate = omega[:, None, None, :]
     shift = beta[:, None]
-    total = None
-    for x, weight in zip(points, weights, strict=True):
-        hidden = torch.tanh(torch.addcmul(shift, (middle + half * x)[..., None], rate)) * weight
-        total = hidden if total is None else total + hidden
-    mean_flow = (total * a[:, None]).sum(-1) + 2.0 * a0[:, None]
+    hidden = (
+        torch.tanh(torch.addcmul(shift, (middle + half * x)[..., None], rate)) * weight
+        for x, weight in zip(points, weights, strict=True)
+    )
+    mean_flow = (sum(hidden, start=torch.zeros_like(shift)) * a[:, None]).sum(-1) + 2.0 * a0[:, None]
     return half * mean_flow
 
 

@@ -6,6 +6,7 @@ from torch import Tensor
 from .. import _blocks
 from .._runtime import (
     KernelError,
+    launch,
     output_code,
     padded,
     plain,
@@ -89,7 +90,8 @@ def _launch(c, v, wavelength, weights, steps, precision, output, jacobi, save):
     gamma, slope = (new(models, 4 * steps, n), new(models, 4 * steps, n)) if save else (new(0), new(0))
     checkpoints = new(models, (steps + 1) // 2, 2, n) if save else new(0)
     o = _blocks.options("rk4_forward")
-    _triton.forward_kernel[(-(-n // o["BLOCK"]), models)](
+    launch(
+        _triton.forward_kernel, (-(-n // o["BLOCK"]), models),
         c, v, wavelength, *weights, c1, v1, jc, jv, gamma, slope, checkpoints, n, h1, h2, steps, 1.0 / steps,
         K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, JACOBI=jacobi, SAVE=save, **o,
     )  # fmt: skip
@@ -102,8 +104,8 @@ def _rk4(
     steps: int, precision: int, output: int, save: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     weights = (w1, b1, w2, b2, w3, b3)
-    c1, v1, _, _, *saved = _launch(c, v, wavelength, weights, steps, precision, output, False, save)
-    return c1, v1, *saved
+    c1, v1, _, _, gamma, slope, checkpoints = _launch(c, v, wavelength, weights, steps, precision, output, False, save)
+    return c1, v1, gamma, slope, checkpoints
 
 
 @_rk4.register_fake
@@ -125,8 +127,20 @@ def _rk4_backward(
     models, n = wavelength.shape
     c0, v0 = (torch.empty(models, n, dtype=torch.float32, device=gamma.device) for _ in range(2))
     o = _blocks.options("rk4_reverse")
-    _triton.reverse_kernel[(-(-n // o["BLOCK"]), models)](
-        plain(grad_c), plain(grad_v), gamma, slope, checkpoints, c0, v0, n, steps, 1.0 / steps, **o
+    launch(
+        _triton.reverse_kernel,
+        (-(-n // o["BLOCK"]), models),
+        plain(grad_c),
+        plain(grad_v),
+        gamma,
+        slope,
+        checkpoints,
+        c0,
+        v0,
+        n,
+        steps,
+        1.0 / steps,
+        **o,
     )
     # `gamma` now holds c of every stage and `slope` the gradient of its Γ: a list of points
     weights = (w1, b1, w2, b2, w3, b3)
@@ -147,6 +161,7 @@ def _keep(ctx, inputs, output):
     ctx.save_for_backward(*inputs[2:9], *output[2:])
     ctx.codes, ctx.saved, ctx.walked = inputs[9:12], inputs[12], False
     ctx.mark_non_differentiable(*output[2:])
+    ctx.set_materialize_grads(False)  # or zeros as large as the saved stages would be made for them
 
 
 def _vjp(ctx, grad_c, grad_v, *unused):
@@ -154,7 +169,11 @@ def _vjp(ctx, grad_c, grad_v, *unused):
         raise KernelError("geodesic_rk4 keeps its stages for one backward pass; call it again for another.")
     ctx.walked = True
     saved = ctx.saved_tensors
+    grad_c, grad_v = (torch.zeros_like(saved[0]) if g is None else g for g in (grad_c, grad_v))
     *inputs, total = _rk4_backward(grad_c, grad_v, *saved, *ctx.codes, ctx.needs_input_grad[2])
+    if not torch.compiler.is_compiling():
+        for stages in saved[-3:]:  # used up; their memory must not wait for whoever still holds the graph
+            stages.untyped_storage().resize_(0)
     return *inputs, *split_weights(total, *saved[3].shape[:0:-1]), *[None] * 4
 
 

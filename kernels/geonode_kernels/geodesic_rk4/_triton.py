@@ -67,7 +67,7 @@ def forward_kernel(
         last = stage == 3
         weight = tl.where((stage == 0) | last, dt / 6.0, dt / 3.0)
         ahead = tl.where(stage == 2, dt, 0.5 * dt)
-        if SAVE:  # noqa: SIM102
+        if SAVE:  # noqa: SIM102 – decided when compiling, the next one at run time
             if i % 8 == 0:
                 at = (m * ((steps + 1) // 2) + i // 8) * 2 * N + n
                 tl.store(checkpoints + at, cs, mask=inside)

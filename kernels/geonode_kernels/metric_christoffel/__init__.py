@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from .. import _blocks
-from .._runtime import output_code, padded, plain, precision_code, processors, use_kernel, width_refusal
+from .._runtime import launch, output_code, padded, plain, precision_code, processors, use_kernel, width_refusal
 from . import reference
 
 __all__ = ["metric_christoffel", "metric_density", "metric_value"]
@@ -95,7 +95,8 @@ def _launch_forward(c, wavelength, weights, precision, output, order):
     programs = min(-(-points // o["BLOCK"]), processors(c.device) * o.pop("per_sm"))
     outs = [torch.empty(c.shape, dtype=torch.float32, device=c.device) for _ in range(3 if order else 1)]
     y, g, dg, gamma = outs * 4 if order == 0 else [outs[0], *outs]
-    _triton.forward_kernel[(programs, models)](
+    launch(
+        _triton.forward_kernel, (programs, models),
         c, wavelength, *weights, y, g, dg, gamma, points, h1, h2,
         K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, ORDER=order, **o,
     )  # fmt: skip
@@ -103,7 +104,8 @@ def _launch_forward(c, wavelength, weights, precision, output, order):
 
 
 def launch_backward(c, wavelength, weights, grads, precision, output, order, points=True, rows=True):
-    """Gradients of points ``c`` [M, S, N] (``wavelength`` [M, N]): c or None, wavelength, all weights [M, size].
+    """Gradients of points ``c`` [M, S, N] (``wavelength`` [M, N]): c (empty unless
+    ``points``), wavelength, all weights [M, size].
 
     ``grads``: (y,) or (ρ, the value of ρ) for order 0; (Γ,) or (g, ∂g, Γ) for order 1. The reduction over programs
     is one torch sum.
@@ -125,12 +127,13 @@ def launch_backward(c, wavelength, weights, grads, precision, output, order, poi
         y, g, dg, gamma = grads[0], grads[-1], grads[0], grads[0]
     else:
         y, g, dg, gamma = [grads[0]] * 4 if len(grads) == 1 else [grads[0], *grads]
-    _triton.backward_kernel[(programs, models)](
+    launch(
+        _triton.backward_kernel, (programs, models),
         c, wavelength, *weights, y, g, dg, gamma, to_c, to_wavelength, partial, n, stages, h1, h2,
         K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, ORDER=order,
         GAMMA_ONLY=len(grads) == 1, POINTS=points, ROWS=rows, num_stages=1, **o,
     )  # fmt: skip
-    return (to_c if points else None), to_wavelength, partial.sum(1)
+    return (to_c if points else c.new_empty(0)), to_wavelength, partial.sum(1)
 
 
 def split_weights(total: Tensor, h1: int, h2: int) -> tuple[Tensor, ...]:
@@ -144,7 +147,8 @@ def _christoffel(
     c: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor,
     precision: int, output: int,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    return tuple(_launch_forward(c, wavelength, (w1, b1, w2, b2, w3, b3), precision, output, 1))
+    g, dg, gamma = _launch_forward(c, wavelength, (w1, b1, w2, b2, w3, b3), precision, output, 1)
+    return g, dg, gamma
 
 
 @_christoffel.register_fake
@@ -161,7 +165,7 @@ def _backward(
     to_c, to_wavelength, total = launch_backward(
         c[:, None], wavelength, weights, grads, precision, output, order, points, points
     )
-    return to_c[:, 0] if points else c.new_empty(0), to_wavelength, total
+    return to_c[:, 0] if points else to_c, to_wavelength, total
 
 
 @_backward.register_fake

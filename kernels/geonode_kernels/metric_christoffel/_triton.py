@@ -213,8 +213,8 @@ def backward_kernel(
                 grad_wc = grad_wc * ratio + fold(gdq * (1.0 / lift) + gz1 * c[None, :], K1, BLOCK)
             grad_b1 = grad_b1 * ratio + fold(gz1, K1, BLOCK)
             grad_wl = grad_wl * ratio + fold(gz1 * lam[None, :], K1, BLOCK)
-            # Matrix units cut sums off towards zero: thousands of tiles added in their accumulators would drift by 1e-3.
-            # So each tile has its own, and joins the total by an ordinary, rounded addition.
+            # Matrix units cut sums off towards zero: thousands of tiles added in their accumulators would drift by
+            # 1e-3. So each tile has its own, and joins the total by an ordinary, rounded addition.
             share = dot(g_high, g_low, tl.trans(h_high), tl.trans(h_low), zero_w2, PRECISION)
             if ORDER == 1:
                 share = dot(gd_high, gd_low, tl.trans(d_high), tl.trans(d_low), share, PRECISION)

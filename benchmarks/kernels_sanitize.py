@@ -1,0 +1,58 @@
+"""Every kernel, forward and backward, on small odd sizes: what compute-sanitizer watches.
+
+compute-sanitizer --tool memcheck  python benchmarks/kernels_sanitize.py
+compute-sanitizer --tool racecheck python benchmarks/kernels_sanitize.py
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "kernels"))
+
+import geonode_kernels as gk  # noqa: E402
+
+
+def leaf(*shape: int) -> torch.Tensor:
+    """Random numbers that want a gradient."""
+    return torch.randn(shape, device="cuda").requires_grad_()
+
+
+def weights(models: int, h1: int, h2: int) -> list[torch.Tensor]:
+    """One set of metric weights a model."""
+    shapes = [(h1, 2), (h1,), (h2, h1), (h2,), (1, h2), (1,)]
+    return [leaf(models, *shape) for shape in shapes]
+
+
+def both_ways(op, *arguments: torch.Tensor, **options) -> None:
+    """Forward, then the gradient of every argument that wants one."""
+    out = op(*arguments, backend="triton", **options)
+    out = out if isinstance(out, tuple) else (out,)
+    wanted = [a for a in arguments if a.requires_grad]
+    torch.autograd.grad(out, wanted, [torch.ones_like(o) for o in out], allow_unused=True)
+    torch.cuda.synchronize()
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    for hidden in ((64, 64), (20, 30)):
+        both_ways(gk.metric_christoffel, leaf(2, 70), leaf(2, 70), *weights(2, *hidden))
+        both_ways(gk.metric_density, leaf(2, 70), leaf(2, 70), *weights(2, *hidden))
+        both_ways(gk.geodesic_rk4, leaf(2, 70), leaf(2, 70), leaf(2, 70), *weights(2, *hidden), steps=2)
+    flow = [leaf(2, 37, 5), leaf(2, 37, 5), leaf(2, 20), leaf(2, 5, 20), leaf(2, 5, 20), leaf(2, 5)]
+    both_ways(gk.flow_quadrature, *flow)
+    both_ways(gk.flow_loss, *flow, leaf(2, 37, 5).detach(), leaf(2, 37).detach())
+    both_ways(gk.arc_length, leaf(2, 38, 6).detach(), leaf(2, 6, 5))
+    both_ways(gk.embedded_linear, leaf(2, 40, 3), leaf(2, 3, 41), leaf(2, 41))
+    parameters = [torch.nn.Parameter(w.detach()) for w in weights(2, 5, 7)]
+    optimizer = gk.FlatAdamW([{"params": parameters, "lr": 1e-2, "clip": 1.0}])
+    optimizer.step([torch.randn_like(p) for p in parameters])
+    torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    main()

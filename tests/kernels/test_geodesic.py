@@ -1,0 +1,125 @@
+"""geodesic_rk4, its Jacobi field, and shooting: kernel against reference, and laws that hold for any geodesic."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+
+import geonode_kernels as gk
+from tests.kernels.common import FULL, check, draws, metric_weights, relative, strided
+
+CASES = [(1, 1, 3, 5, 3), (2, 19, 5, 17, 2), pytest.param((1, FULL, 64, 64, 20), marks=pytest.mark.gpu)]
+
+
+def inputs(device, models, n, h1, h2, seed=21):
+    """c, v, λ [M, N] and weights."""
+    draw = draws(seed, device)
+    c, v, wavelength = (strided(draw(models, n, scale=s)) for s in (1.0, 0.8, 1.0))
+    return [c, v, wavelength, *metric_weights(draw, models, h1, h2)]
+
+
+@pytest.mark.parametrize("output", ["softplus", "exp"])
+@pytest.mark.parametrize("case", CASES)
+def test_rk4_and_every_gradient(device, poisoned, case, output):
+    kernel = partial(gk.geodesic_rk4, steps=case[4], output=output, backend="triton")
+    plain = partial(gk.geodesic_rk4, steps=case[4], output=output, backend="torch")
+    check(kernel, plain, inputs(device, *case[:4]), largest=5e-6)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_jacobi_field(device, poisoned, case):
+    arguments = inputs(device, *case[:4])
+    got = gk.geodesic_rk4_jacobi(*arguments, steps=case[4], backend="triton")
+    exact = gk.geodesic_rk4_jacobi(*(t.double() for t in arguments), steps=case[4], backend="torch")
+    assert max(relative(a, b) for a, b in zip(got, exact, strict=True)) < 2e-6
+
+
+def test_jacobi_field_is_the_derivative_of_the_end():
+    arguments = [t.double() for t in inputs("cpu", 1, 9, 4, 6)]
+    arguments[1].requires_grad_()
+    c, v = gk.geodesic_rk4(*arguments, steps=5, backend="torch")
+    to_v = [torch.autograd.grad(x.sum(), arguments[1], retain_graph=True)[0] for x in (c, v)]
+    with torch.no_grad():
+        _, _, j, p = gk.geodesic_rk4_jacobi(*arguments, steps=5, backend="torch")
+    torch.testing.assert_close((j, p), tuple(to_v), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["tf32", pytest.param("bf16", marks=pytest.mark.gpu)])
+def test_rk4_in_lower_precision(device, precision):
+    arguments = inputs(device, 1, 33, 16, 16)
+    got = gk.geodesic_rk4(*arguments, steps=4, precision=precision, backend="triton")
+    exact = gk.geodesic_rk4(*(t.double() for t in arguments), steps=4, backend="torch")
+    assert max(relative(a, b) for a, b in zip(got, exact, strict=True)) < (2e-3 if precision == "tf32" else 2e-2)
+
+
+def test_a_second_walk_through_one_graph_raises(device):
+    leaves = [t.requires_grad_() for t in inputs(device, 1, 5, 3, 3)]
+    c, _ = gk.geodesic_rk4(*leaves, steps=2, backend="triton")
+    torch.autograd.grad(c.sum(), leaves, retain_graph=True)
+    with pytest.raises(RuntimeError):
+        torch.autograd.grad(c.sum(), leaves)
+
+
+# ---------------------------------------------------------------- shooting
+
+
+def problems(device, models=2, n=7, h1=5, h2=9):
+    draw = draws(31, device)
+    a, b = 0.5 + 0.5 * draw(models, n), 0.5 + 0.5 * draw(models, n)
+    return [a, b, draw(models, n), *metric_weights(draw, models, h1, h2)]
+
+
+SHOOT = {"steps": 4, "newton": 6, "stages": 3}
+
+
+def test_shooting_agrees_with_its_reference_in_value_and_gradient(device, poisoned):
+    arguments = problems(device)
+    kernel = lambda *a: gk.geodesic_shoot(*a, **SHOOT, backend="triton").velocity  # noqa: E731
+    plain = lambda *a: gk.geodesic_shoot(*a, **SHOOT, tolerance=1e-4, backend="torch").velocity  # noqa: E731
+    check(kernel, plain, arguments, largest=2e-5)
+    got = gk.geodesic_shoot(*arguments, **SHOOT, backend="triton")
+    assert bool((got.status == 0).all()) and bool((got.residual < 1e-4).all())
+    assert got.status.dtype == got.iterations.dtype == torch.int32
+
+
+def test_a_bad_problem_has_its_status_and_touches_no_neighbour(device):
+    a, b, wavelength, *weights = problems(device)
+    clean = gk.geodesic_shoot(a, b, wavelength, *weights, **SHOOT, backend="triton")
+    a, b = a.clone(), b.clone()
+    a[0, 1], b[1, 2], b[0, 3] = torch.nan, torch.inf, 1e4
+    for backend in ("triton", "torch"):
+        got = gk.geodesic_shoot(a, b, wavelength, *weights, **SHOOT, backend=backend)
+        assert got.status[0, 1] == got.status[1, 2] == 3 and got.status[0, 3] == 1
+        assert bool(got.velocity[0, 1].isnan())
+        if backend == "triton":
+            others = torch.ones_like(a, dtype=torch.bool)
+            others[0, 1] = others[1, 2] = others[0, 3] = False
+            for mine, before in zip(got, clean, strict=True):
+                assert torch.equal(mine[others], before[others])
+
+
+def test_a_failed_problem_leaves_no_nan_in_any_gradient(device):
+    leaves = [t.requires_grad_() for t in problems(device)]
+    start = leaves[0].detach().clone()
+    start[0, 1] = torch.nan
+    for backend in ("triton", "torch"):
+        shot = gk.geodesic_shoot(start.requires_grad_(), *leaves[1:], **SHOOT, backend=backend)
+        gradients = torch.autograd.grad(shot.velocity[shot.status == 0].sum(), [start, *leaves[1:]])
+        assert all(bool(torch.isfinite(g).all()) for g in gradients)
+
+
+def test_shooting_solves_what_it_says_and_a_path_of_no_length_rests(device):
+    a, b, wavelength, *weights = problems(device)
+    b = b.clone()
+    b[0, 0] = a[0, 0]
+    shot = gk.geodesic_shoot(a, b, wavelength, *weights, **SHOOT, backend="triton")
+    reached, _ = gk.geodesic_rk4(a, shot.velocity, wavelength, *weights, steps=4, backend="torch")
+    torch.testing.assert_close(reached, b, rtol=0, atol=1e-5)
+    assert shot.velocity[0, 0] == 0 and shot.status[0, 0] == 0
+
+
+def test_counts_below_one_are_refused(device):
+    with pytest.raises(ValueError, match="newton"):
+        gk.geodesic_shoot(*problems(device), newton=0)
