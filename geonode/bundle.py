@@ -30,7 +30,7 @@ def write_bundle(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[st
         raise InputError(f"{path} is a folder; give the bundle a file name.")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} does not exist; create the folder first.")
-    tensors = {name: value.contiguous().clone() for name, value in tensors.items()}
+    tensors = {name: _plain(value) for name, value in tensors.items()}
     header = {
         "version": VERSION,
         "geonode": __version__,
@@ -68,10 +68,15 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     return tensors, header
 
 
+def _plain(value: torch.Tensor) -> torch.Tensor:
+    """A copy in row-major order: a dimension of size one may carry any stride and still call itself contiguous."""
+    return value.clone(memory_format=torch.contiguous_format)
+
+
 def _checksum(tensors: dict[str, torch.Tensor]) -> str:
     digest = hashlib.sha256()
     for name in sorted(tensors):
-        value = tensors[name].cpu()
+        value = _plain(tensors[name].cpu())
         digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
         digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b"")
     return digest.hexdigest()

@@ -34,6 +34,15 @@ def test_there_and_back(written):
     assert [p.name for p in written.parent.iterdir()] == ["x.bundle"]
 
 
+def test_any_strides_are_written(tmp_path):
+    odd = torch.arange(8.0).as_strided((1, 8, 1), (1, 1, 5))
+    turned = torch.arange(6.0).reshape(2, 3).mT
+    write_bundle(tmp_path / "odd", {"odd": odd, "turned": turned, "half": odd.bfloat16()}, {})
+    tensors, _ = read_bundle(tmp_path / "odd")
+    assert torch.equal(tensors["odd"], odd)
+    assert torch.equal(tensors["turned"], turned)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
 def test_truncated_anywhere_is_refused(written, share):
     content = written.read_bytes()
@@ -50,7 +59,9 @@ def test_one_altered_number_is_noticed(written):
         read_bundle(written)
 
 
-@pytest.mark.parametrize("content", [b"wavelength,0,10\n400,1,2\n", b"\x89HDF\r\n", pickle.dumps({"a": 1}), b"\xff" * 64])
+@pytest.mark.parametrize(
+    "content", [b"wavelength,0,10\n400,1,2\n", b"\x89HDF\r\n", pickle.dumps({"a": 1}), b"\xff" * 64]
+)
 def test_foreign_files_are_refused_and_never_unpickled(tmp_path, content):
     path = tmp_path / "foreign"
     path.write_bytes(content)

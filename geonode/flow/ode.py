@@ -319,4 +319,5 @@ def _metric(config: GeodesicConfig, models: int, seed: int) -> LogMetricNetwork 
 def _flow(config: GeodesicConfig, wavelength: Tensor, models: int, seed: int) -> SpectralFlow | FreeFlow:
     if config.flow == "free":
         return FreeFlow(wavelength, config.flow_hidden, config.embedding, models, seed)
-    return SpectralFlow(len(wavelength), config.flow_hidden, config.embedding, config.flow, models, seed)
+    width = min(config.embedding, len(wavelength))  # more directions than wavelengths would say nothing
+    return SpectralFlow(len(wavelength), config.flow_hidden, width, config.flow, models, seed)
