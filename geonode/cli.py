@@ -44,9 +44,9 @@ def _options(
 
 
 def _register() -> None:
-    from geonode.commands import demo, doctor, evaluate, fit, inspect, predict, simulate
+    from geonode.commands import demo, doctor, evaluate, fit, inspect, predict, quantify, report, simulate, suggest
 
-    for command in (fit, predict, evaluate, inspect, simulate, demo, doctor):
+    for command in (fit, predict, quantify, report, suggest, evaluate, inspect, simulate, demo, doctor):
         command.register(app)
 
 

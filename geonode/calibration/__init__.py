@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from geonode.calibration.budget import UncertaintyBudget, uncertainty_budget
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.geodesic_gp import GeodesicGP, GPPrediction
+from geonode.calibration.quality import QualityCheck, quality_check
 from geonode.calibration.quantify import VERDICTS, Quantification
 from geonode.calibration.resolution import ambiguity_map, detection_limits, resolution
-from geonode.calibration.standards import check_standards, quality_check
+from geonode.calibration.standards import check_standards
 from geonode.calibration.suggest import suggest_standard
 from geonode.calibration.univariate import single_wavelength, straight_line, wavelength_ratio
 
@@ -26,6 +27,7 @@ __all__ = [
     "GeodesicCalibrator",
     "GeodesicGP",
     "LeaveOneConcentrationOut",
+    "QualityCheck",
     "Quantification",
     "UncertaintyBudget",
     "ambiguity_map",

@@ -1,4 +1,4 @@
-"""Standards are not perfect: which of them contradicts the others, whether the calibration still holds today.
+"""Standards are not perfect: which of them contradicts the others.
 
 *A bad standard.* Leaving a good standard out makes the prediction of the others worse, or hardly changes it; leaving a
 bad one out makes it better. So for every level i the held-out errors e_j of the other interior levels are compared with
@@ -14,14 +14,12 @@ never dropped: the flag says what difference it makes and leaves the decision to
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.geodesic_gp import GeodesicGP
 from geonode.calibration.inverse import InverseModel
-from geonode.errors import InputError
 
 SUSPICIOUS_GAIN = 0.25
 SUSPICIOUS_ERROR = 2.0
@@ -65,34 +63,6 @@ class StandardCheck:
             f"It was kept; leaving it out would move results by up to {self.influence or 0.0:.3g}{unit} (at "
             f"{self.influence_at or 0.0:.4g}{unit})"
         )
-
-
-@dataclass(frozen=True)
-class QualityCheck:
-    """A control sample of known concentration, measured today.
-
-    Attributes:
-        passed: the nominal concentration lies in the 95 % set and the spectrum matches.
-        nominal: user units; found: the estimate nearest to it; low, high: the 95 % interval of that component.
-        drift: found − nominal, user units; drift_low, drift_high: its 95 % interval.
-        gain: factor by which the spectrum differs from the predicted one (1 = no change of sensitivity), gain_std: its
-            standard deviation from the noise.
-        verdict: of the calibration for the spectrum.
-        reason: why it failed, empty where it passed.
-    """
-
-    passed: bool
-    nominal: float
-    found: float
-    low: float | None
-    high: float | None
-    drift: float
-    drift_low: float | None
-    drift_high: float | None
-    gain: float
-    gain_std: float
-    verdict: str
-    reason: str
 
 
 def check_standards(calibration: Calibration) -> list[StandardCheck]:
@@ -184,75 +154,3 @@ def _nearest(model: InverseModel, squared: np.ndarray, c: np.ndarray) -> np.ndar
     minima = (squared <= inner[:, :-2]) & (squared <= inner[:, 2:])
     gap = np.where(minima, np.abs(model.grid - c[:, None]), np.inf)
     return model.grid[gap.argmin(axis=1)]
-
-
-def quality_check(
-    calibration: Calibration,
-    spectra: Any,
-    nominal: float,
-    *,
-    nominal_std: float = 0.0,
-    wavelengths: Any = None,
-    name: str = "the QC standard",
-) -> QualityCheck:
-    """Does the calibration still hold? A standard of known concentration is measured as if it were unknown.
-
-    Args:
-        calibration: fitted.
-        spectra: ``[V]`` or ``[k, V]`` replicates. wavelengths: ``[V]``, None where they are those of the standards.
-        nominal: its concentration, user units, within the calibrated range; nominal_std: standard uncertainty of that.
-        name: for messages.
-
-    Raises:
-        InputError: a nominal concentration outside the calibrated range, or a spectrum that cannot be used.
-    """
-    low, high = calibration.range
-    if not (np.isfinite(nominal) and low <= nominal <= high):
-        raise InputError(
-            f"{name} must have a concentration within the standards' range {low:g} to {high:g}, not {nominal:g}."
-        )
-    if not (np.isfinite(nominal_std) and nominal_std >= 0.0):
-        raise InputError(f"the uncertainty of the nominal concentration must not be negative, but is {nominal_std}.")
-    result = calibration.quantify(spectra, wavelengths, level=0.95, name=name)
-    part = min(result.components, key=lambda c: max(c.low - nominal, nominal - c.high, 0.0))
-    slack = 1.96 * nominal_std
-    inside = part.low - slack <= nominal <= part.high + slack
-    matches = result.verdict != "does not match"
-    reason = ""
-    if not matches:
-        reason = "the spectrum is none that the calibration predicts"
-    elif not inside:
-        reason = f"the nominal concentration lies outside the 95 % interval {part.low:.4g} to {part.high:.4g}"
-    gain, gain_std = _gain(calibration, spectra, wavelengths, nominal, name)
-    return QualityCheck(
-        passed=matches and inside,
-        nominal=float(nominal),
-        found=part.estimate,
-        low=None if part.open_low else part.low,
-        high=None if part.open_high else part.high,
-        drift=part.estimate - nominal,
-        drift_low=None if part.open_low else part.low - slack - nominal,
-        drift_high=None if part.open_high else part.high + slack - nominal,
-        gain=gain,
-        gain_std=gain_std,
-        verdict=result.verdict,
-        reason=reason,
-    )
-
-
-def _gain(calibration: Calibration, spectra: Any, wavelengths: Any, nominal: float, name: str) -> tuple[float, float]:
-    """Weighted least-squares factor between the measured and the predicted spectrum, and its standard deviation."""
-    from geonode.calibration.unknowns import prepare_unknown
-
-    unknown = prepare_unknown(
-        spectra, calibration.wavelengths, calibration.gp.level_means, wavelengths=wavelengths, name=name
-    )
-    expected = calibration.gp.predict([nominal])
-    weight = unknown.usable / np.maximum(expected.scale[0] ** 2, np.finfo(float).tiny)
-    measured, predicted = unknown.spectra.mean(axis=0), expected.mean[0]
-    power = float((weight * predicted**2).sum())
-    gain = float((weight * predicted * measured).sum()) / power
-    # Wavelengths err together, so their number buys nothing: one effective degree of freedom per component.
-    spread = float((weight * (measured - gain * predicted) ** 2).sum()) / max(float(weight.sum()), 1e-300)
-    noise = spread * float((weight**2 * predicted**2).sum()) / power**2
-    return gain, float(np.sqrt(noise * len(measured) / max(calibration.inverse.rank, 1)))

@@ -116,14 +116,15 @@ def wavelength_ratio(concentrations: Any, spectra: Any, wavelengths: Any) -> Uni
     chosen = np.unique(np.linspace(0, y.shape[1] - 1, min(_MOST_WAVELENGTHS, y.shape[1])).round().astype(int))
     y, wavelengths = y[:, chosen], wavelengths[chosen]
     divisors = np.flatnonzero(y.min(axis=0) > 0.1 * y.max())
-    if not len(divisors):
+    over, under = (part.ravel() for part in np.meshgrid(np.arange(y.shape[1]), divisors, indexing="ij"))
+    over, under = over[over != under], under[over != under]
+    if not len(over):
         return None
-    ratios = (y[:, :, None] / y[:, None, divisors]).reshape(len(x), -1)
+    ratios = y[:, over] / y[:, under]
     best = _best(x, ratios)
-    over, under = divmod(best, len(divisors))
     return UnivariateCalibration(
-        float(wavelengths[over]),
-        float(wavelengths[divisors[under]]),
+        float(wavelengths[over[best]]),
+        float(wavelengths[under[best]]),
         straight_line(x, ratios[:, best]),
         _cross_validated(x, ratios),
     )

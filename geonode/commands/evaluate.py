@@ -64,10 +64,14 @@ def register(app: typer.Typer) -> None:
         dataset = load_standards(
             list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
         )
-        options = {"inverse": True} if inverse else {}
         with progress_bar(quiet) as progress:
             report = evaluate_standards(
-                dataset, methods=method, seed=seed, device=resolve_device(device), progress=progress, **options
+                dataset,
+                methods=method,
+                seed=seed,
+                device=resolve_device(device),
+                progress=progress,
+                inverse=inverse,
             )
         if json_path is not None:
             write_text(json_path, report.to_json())

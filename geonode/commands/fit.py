@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from geonode.commands.common import (
@@ -20,6 +21,7 @@ from geonode.commands.common import (
     progress_bar,
     say,
 )
+from geonode.errors import InputError
 
 
 def register(app: typer.Typer) -> None:
@@ -44,6 +46,13 @@ def register(app: typer.Typer) -> None:
             bool, typer.Option("--blueprint", help="The original recipe instead of the default.")
         ] = False,
         precision: Annotated[str | None, typer.Option(help="32-true, 64-true, bf16-mixed or 16-mixed (CUDA).")] = None,
+        uncertainty: Annotated[
+            str | None,
+            typer.Option(
+                "--standard-uncertainty",
+                help="Standard uncertainty of the standards' concentrations: 0.5 (their unit) or 2% (of each).",
+            ),
+        ] = None,
         log: Annotated[Path | None, typer.Option("--log", help="Folder for TensorBoard and CSV logs.")] = None,
         seed: Seed = 0,
         device: Device = "auto",
@@ -70,8 +79,11 @@ def register(app: typer.Typer) -> None:
         dataset = load_standards(
             list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
         )
+        std = None if uncertainty is None else standard_uncertainty(uncertainty, dataset.levels)
         with progress_bar(quiet) as progress:
-            model = fit_model(dataset, config, device=device, seed=seed, progress=progress, log_dir=log)
+            model = fit_model(
+                dataset, config, device=device, seed=seed, progress=progress, log_dir=log, concentration_std=std
+            )
         model.save(out)
         low, high = model.calibrated_range
         concentration_unit = dataset.units["concentration"]
@@ -83,3 +95,13 @@ def register(app: typer.Typer) -> None:
         for note in dataset.notes:
             say(f"note: {note}", quiet)
         say(f"calibrated range {low:g} … {high:g} {concentration_unit}; bundle written to {out}", quiet)
+
+
+def standard_uncertainty(text: str, levels: np.ndarray) -> np.ndarray:
+    """[n] standard uncertainty of each level from "0.5" (same for all) or "2%" (of each level's size)."""
+    number = text.strip().removesuffix("%").strip()
+    try:
+        value = float(number)
+    except ValueError:
+        raise InputError(f"--standard-uncertainty {text} is no number; write 0.5 or 2%.") from None
+    return np.abs(levels) * value / 100.0 if text.strip().endswith("%") else np.full(len(levels), value)

@@ -80,6 +80,20 @@ def coverage(calibration: Calibration) -> dict[str, float | None]:
     }
 
 
+def coverage_sentence(found: dict[str, float | None], levels: int) -> str:
+    """What :func:`coverage` found, to stand beside every interval."""
+
+    def percent(value: float | None) -> str:
+        return "–" if value is None or not math.isfinite(value) else f"{100 * value:.0f} %"
+
+    return (
+        f"Coverage of held-out levels at nominal 80 %: concentration sets {percent(found['sets'])} (interior levels "
+        f"{percent(found['sets_interior'])}), spectral bands {percent(found['bands_responding'])} where the spectrum "
+        f"responds and {percent(found['bands_silent'])} where it is silent. {levels} standards alone vouch for at most "
+        f"{100 * levels / (levels + 1):.1f} % (n/(n + 1)); beyond that, sets rest on the model."
+    )
+
+
 def _collect(calibration: Calibration) -> dict[str, Any]:
     held = calibration.held_out
     own = np.array([r.estimate for r in calibration.quantify_many(calibration.spectra)])
@@ -170,7 +184,7 @@ def _markdown(calibration: Calibration, data: dict[str, Any]) -> str:
     ]
     lines += [f"- **{note}.**" for note in data["notes"]]
     lines += ["", "## Figures of merit", "", *_merit_table(data, unit), ""]
-    lines += _coverage_lines(data["coverage"], len(calibration.levels))
+    lines += [coverage_sentence(data["coverage"], len(calibration.levels)), ""]
     lines += ["## Limits", "", *_limit_lines(data, unit), ""]
     lines += ["## Uncertainty budget", "", *_budget_lines(data["budgets"], unit), ""]
     if data["ambiguous_pairs"]:
@@ -195,20 +209,6 @@ def _merit_table(data: dict[str, Any], unit: str) -> list[str]:
         cells = " | ".join(f"{m[k]:.4g}" for k in ("rmse", "bias", "sep", "r2", "rpd", "rpiq"))
         lines.append(f"| {name} | {cells} |")
     return lines
-
-
-def _coverage_lines(found: dict[str, float | None], levels: int) -> list[str]:
-    def percent(value: float | None) -> str:
-        return "–" if value is None or not math.isfinite(value) else f"{100 * value:.0f} %"
-
-    return [
-        f"Coverage of held-out levels at nominal 80 %: concentration sets {percent(found['sets'])} (interior levels "
-        f"{percent(found['sets_interior'])}), spectral bands {percent(found['bands_responding'])} where the spectrum "
-        f"responds and {percent(found['bands_silent'])} where it is silent. {levels} standards alone vouch for "
-        "at most "
-        f"{100 * levels / (levels + 1):.1f} % (n/(n + 1)); beyond that, sets rest on the model.",
-        "",
-    ]
 
 
 def _limit_lines(data: dict[str, Any], unit: str) -> list[str]:

@@ -1,0 +1,156 @@
+"""Does the calibration still hold today? A control sample of known concentration is measured as if it were unknown.
+
+It passes where its known concentration lies in the 95 % set and its spectrum matches. The drift is read on the branch
+of the response curve on which the known concentration lies: where a spectrum occurs at two concentrations, the set
+knows nothing of which of them was prepared, but the analyst does. From the point of the 95 % set nearest to the nominal
+concentration the squared distance d²(c) is followed downhill; where that ends, the control is found today.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from geonode.calibration.calibration import Calibration
+from geonode.calibration.unknowns import Unknown, prepare_unknown
+from geonode.errors import InputError
+
+
+@dataclass(frozen=True)
+class QualityCheck:
+    """A control sample of known concentration, measured today.
+
+    Attributes:
+        passed: the nominal concentration lies in the 95 % set and the spectrum matches.
+        nominal: user units; found: where it is found on the nominal's own branch; low, high: the 95 % interval of the
+            component of the set that holds ``found`` (or lies nearest to it), None where the data set no limit.
+        drift: found − nominal, user units; drift_low, drift_high: its 95 % interval, the uncertainty of the nominal
+            concentration included.
+        branches: components of the 95 % set; more than one means that the spectrum alone would not tell.
+        gain: factor by which the spectrum differs from the predicted one (1 = no change of sensitivity), gain_std: its
+            standard deviation.
+        verdict: of the calibration for the spectrum.
+        reason: why it failed, empty where it passed.
+    """
+
+    passed: bool
+    nominal: float
+    found: float
+    low: float | None
+    high: float | None
+    drift: float
+    drift_low: float | None
+    drift_high: float | None
+    branches: int
+    gain: float
+    gain_std: float
+    verdict: str
+    reason: str
+
+    def sentence(self, unit: str = "") -> str:
+        """The result in one line."""
+        unit = f" {unit}" if unit else ""
+        said = "pass" if self.passed else f"FAIL ({self.reason})"
+        ends = ["no limit" if end is None else f"{end:+.3g}" for end in (self.drift_low, self.drift_high)]
+        text = (
+            f"{said}: {self.found:.4g}{unit} found where {self.nominal:g}{unit} was prepared, drift {self.drift:+.3g} "
+            f"(95 %: {ends[0]} to {ends[1]}){unit}, sensitivity {100 * self.gain:.1f} ± {100 * self.gain_std:.1f} %"
+        )
+        if self.branches > 1:
+            text += f"; {self.branches} concentrations would explain it, and drift is that of the prepared one"
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+def quality_check(
+    calibration: Calibration,
+    spectra: Any,
+    nominal: float,
+    *,
+    nominal_std: float = 0.0,
+    wavelengths: Any = None,
+    mask: Any = None,
+    name: str = "the QC standard",
+) -> QualityCheck:
+    """Measure a standard of known concentration as if it were unknown.
+
+    Args:
+        calibration: fitted.
+        spectra: ``[V]`` or ``[k, V]`` replicates. wavelengths: ``[V]``, None where they are those of the standards.
+        nominal: its concentration, user units, within the calibrated range; nominal_std: standard uncertainty of that.
+        mask: True where a value is unusable.
+        name: for messages.
+
+    Raises:
+        InputError: a nominal concentration outside the calibrated range, or a spectrum that cannot be used.
+    """
+    low, high = calibration.range
+    if not (np.isfinite(nominal) and low <= nominal <= high):
+        raise InputError(
+            f"{name} must have a concentration within the standards' range {low:g} to {high:g}, not {nominal:g}."
+        )
+    if not (np.isfinite(nominal_std) and nominal_std >= 0.0):
+        raise InputError(f"the uncertainty of the nominal concentration must not be negative, but is {nominal_std}.")
+    result = calibration.quantify(spectra, wavelengths, level=0.95, mask=mask, name=name)
+    slack = 1.96 * nominal_std
+    inside = any(part.low - slack <= nominal <= part.high + slack for part in result.components)
+    matches = result.verdict != "does not match"
+    part = min(result.components, key=lambda c: max(c.low - nominal, nominal - c.high, 0.0))
+    unknown = prepare_unknown(
+        spectra, calibration.wavelengths, calibration.gp.level_means, wavelengths=wavelengths, mask=mask, name=name
+    )
+    found = _downhill(calibration, unknown, float(np.clip(nominal, part.low, part.high)))
+    gain, gain_std = _gain(calibration, unknown.usable, unknown.spectra.mean(axis=0), nominal)
+    reason = ""
+    if not matches:
+        reason = "the spectrum is none that the calibration predicts"
+    elif not inside:
+        reason = "the nominal concentration lies outside the 95 % set"
+    return QualityCheck(
+        passed=matches and inside,
+        nominal=float(nominal),
+        found=found,
+        low=None if part.open_low else part.low,
+        high=None if part.open_high else part.high,
+        drift=found - nominal,
+        drift_low=None if part.open_low else part.low - slack - nominal,
+        drift_high=None if part.open_high else part.high + slack - nominal,
+        branches=len(result.components),
+        gain=gain,
+        gain_std=gain_std,
+        verdict=result.verdict,
+        reason=reason,
+    )
+
+
+def _downhill(calibration: Calibration, unknown: Unknown, start: float) -> float:
+    """The local minimum of d² to which ``start`` leads."""
+    model = calibration.inverse
+    usable = None if unknown.usable.all() else unknown.usable
+    coordinates, residual = model.projection.coordinates(unknown.spectra.mean(axis=0, keepdims=True), usable)
+    distances = model.distances(coordinates, np.maximum(residual, 1.0), len(unknown.spectra))
+    nearest, fractions = distances.nearest[0], distances.fractions[0]
+    k = int(np.clip(np.searchsorted(model.grid, start) - 1, 0, len(nearest) - 1))
+    while True:
+        lower = min((j for j in (k - 1, k + 1) if 0 <= j < len(nearest)), key=lambda j: nearest[j])
+        if nearest[lower] >= nearest[k]:
+            return float(model.grid[k] + fractions[k] * (model.grid[k + 1] - model.grid[k]))
+        k = lower
+
+
+def _gain(calibration: Calibration, usable: np.ndarray, measured: np.ndarray, nominal: float) -> tuple[float, float]:
+    """Weighted least-squares factor between the measured and the predicted spectrum, and its standard deviation."""
+    expected = calibration.gp.predict([nominal])
+    weight = usable / np.maximum(expected.scale[0] ** 2, np.finfo(float).tiny)
+    predicted = expected.mean[0]
+    power = float((weight * predicted**2).sum())
+    gain = float((weight * predicted * measured).sum()) / power
+    # Wavelengths err together, so their number buys nothing: one effective degree of freedom per component.
+    spread = float((weight * (measured - gain * predicted) ** 2).sum()) / max(float(weight.sum()), 1e-300)
+    noise = spread * float((weight**2 * predicted**2).sum()) / power**2
+    return gain, float(np.sqrt(noise * len(measured) / max(calibration.inverse.rank, 1)))

@@ -1,0 +1,143 @@
+"""`geonode quantify`: the concentration of an unknown, how sure that is, and when there is no single answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from geonode.commands.common import Quiet, check_output, say, write_text
+
+if TYPE_CHECKING:
+    from geonode.calibration import Quantification
+    from geonode.calibration.unknown_files import UnknownSpectra
+    from geonode.model import GeodesicModel
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+
+    @app.command()
+    def quantify(
+        bundle: Annotated[Path, typer.Argument(help="Bundle written by `geonode fit`.")],
+        unknowns: Annotated[
+            list[Path], typer.Argument(help="File(s) of one unknown: several files are its replicates.")
+        ],
+        json_path: Annotated[Path | None, typer.Option("--json", help="Everything that was found, as JSON.")] = None,
+        dilution: Annotated[float, typer.Option(help="Factor by which the unknown was diluted before measuring.")] = 1,
+        dilution_std: Annotated[float, typer.Option(help="Standard uncertainty of that factor.")] = 0,
+        blank: Annotated[
+            list[Path] | None,
+            typer.Option("--blank", help="Spectrum of the unknown's matrix without analyte; repeatable."),
+        ] = None,
+        level: Annotated[float, typer.Option(help="Nominal coverage of the interval, between 0 and 1.")] = 0.8,
+        each: Annotated[bool, typer.Option("--each", help="Every spectrum is an unknown of its own.")] = False,
+        select: Annotated[
+            str | None, typer.Option("--select", help="Of a file with several spectra, those named like this.")
+        ] = None,
+        saturation: Annotated[float | None, typer.Option(help="Values at or above this are masked.")] = None,
+        qc: Annotated[
+            float | None,
+            typer.Option(
+                "--qc",
+                help="It is a control of this known concentration: pass or fail, and drift. Exit code 1 for fail.",
+            ),
+        ] = None,
+        quiet: Quiet = False,
+    ) -> None:
+        """Find the concentration of an unknown from its spectrum.
+
+        The verdict is one of: quantified, ambiguous, below detection limit, outside calibrated range, does not match.
+
+        Examples:
+
+            geonode quantify assay.bundle unknown.csv --json result.json
+
+            geonode quantify assay.bundle c1.csv c2.csv c3.csv --dilution 10 --dilution-std 0.1
+
+            geonode quantify assay.bundle plate.csv --each
+        """
+        from geonode.calibration.unknown_files import read_unknowns
+        from geonode.model import load
+
+        if json_path is not None:
+            check_output(json_path)
+        model = load(bundle)
+        found = read_unknowns(unknowns, model.dataset, select=select, each=each)
+        options: dict[str, Any] = {
+            "level": level,
+            "dilution": dilution,
+            "dilution_std": dilution_std,
+            "saturation": saturation,
+            **_blank(blank, model),
+        }
+        unit = model.dataset.units["concentration"]
+        entries, failed = [], False
+        for unknown in found:
+            answer = model.quantify(
+                unknown.spectra, unknown.wavelengths, mask=unknown.mask, name=unknown.name, **options
+            )
+            entry = _entry(unknown, answer)
+            say(f"{unknown.name}: {answer.sentence(unit)}", quiet)
+            for note in entry["notes"]:
+                say(f"  note: {note}", quiet)
+            if qc is not None:
+                entry["qc"] = _control(model, unknown, qc, quiet)
+                failed = failed or not entry["qc"]["passed"]
+            entries.append(entry)
+        standing = _standing(model)
+        say(standing["sentence"], quiet)
+        if json_path is not None:
+            data = {"bundle": str(bundle), "unit": unit, "standards": standing, "unknowns": entries}
+            write_text(json_path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        if failed:
+            raise typer.Exit(1)
+
+
+def _blank(paths: list[Path] | None, model: GeodesicModel) -> dict[str, Any]:
+    from geonode.calibration.unknown_files import read_unknowns
+
+    if not paths:
+        return {}
+    (found,) = read_unknowns(paths, model.dataset)
+    return {"blank": found.spectra, "blank_wavelengths": found.wavelengths}
+
+
+def _entry(unknown: UnknownSpectra, answer: Quantification) -> dict[str, Any]:
+    entry = {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
+    entry["notes"] = [*unknown.notes, *answer.notes]
+    return entry
+
+
+def _control(model: GeodesicModel, unknown: UnknownSpectra, nominal: float, quiet: bool) -> dict[str, Any]:
+    from geonode.calibration import quality_check
+
+    check = quality_check(
+        model.calibration,
+        unknown.spectra,
+        nominal,
+        wavelengths=unknown.wavelengths,
+        mask=unknown.mask,
+        name=unknown.name,
+    )
+    say(f"  QC: {check.sentence(model.dataset.units['concentration'])}", quiet)
+    return check.to_dict()
+
+
+def _standing(model: GeodesicModel) -> dict[str, Any]:
+    """What stands beside every interval: how often held-out standards were covered, and what is wrong with them."""
+    from geonode.calibration import check_standards
+    from geonode.validation.calibration_report import coverage, coverage_sentence
+
+    calibration = model.calibration
+    flagged = [check.sentence(calibration.unit) for check in check_standards(calibration) if check.flagged]
+    covered = coverage(calibration)
+    text = "\n".join(
+        [
+            *(f"standards: {note}" for note in (*calibration.notes, *flagged)),
+            coverage_sentence(covered, len(calibration.levels)),
+        ]
+    )
+    return {"range": list(calibration.range), "notes": [*calibration.notes, *flagged], **covered, "sentence": text}

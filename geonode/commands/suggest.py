@@ -1,0 +1,49 @@
+"""`geonode suggest`: which standard to measure next."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from geonode.commands.common import Quiet, check_output, say, write_text
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+
+    @app.command()
+    def suggest(
+        bundle: Annotated[Path, typer.Argument(help="Bundle written by `geonode fit`.")],
+        json_path: Annotated[Path | None, typer.Option("--json", help="All candidates, as JSON.")] = None,
+        quiet: Quiet = False,
+    ) -> None:
+        """Name the concentration of the next standard that would reduce the uncertainty of results most.
+
+        Example:
+
+            geonode suggest assay.bundle
+        """
+        from geonode.calibration import suggest_standard
+        from geonode.model import load
+
+        if json_path is not None:
+            check_output(json_path)
+        calibration = load(bundle).calibration
+        found = suggest_standard(calibration)
+        say(found.sentence(calibration.unit), quiet)
+        for note in calibration.notes:
+            say(f"note: {note}", quiet)
+        if json_path is not None:
+            data = {
+                "unit": calibration.unit,
+                "concentration": found.concentration,
+                "before": found.before,
+                "after": found.after,
+                "candidates": np.asarray(found.candidates).tolist(),
+                "expected": np.asarray(found.expected).tolist(),
+            }
+            write_text(json_path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
