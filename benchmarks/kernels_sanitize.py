@@ -28,6 +28,11 @@ def weights(models: int, h1: int, h2: int) -> list[torch.Tensor]:
     return [leaf(models, *shape) for shape in shapes]
 
 
+def points(count: int) -> list[torch.Tensor]:
+    """Lists of points [2, 70]."""
+    return [leaf(2, 70) for _ in range(count)]
+
+
 def both_ways(op, *arguments: torch.Tensor, **options) -> None:
     """Forward, then the gradient of every argument that wants one."""
     out = op(*arguments, backend="triton", **options)
@@ -43,6 +48,12 @@ def main() -> None:
         both_ways(gk.metric_christoffel, leaf(2, 70), leaf(2, 70), *weights(2, *hidden))
         both_ways(gk.metric_density, leaf(2, 70), leaf(2, 70), *weights(2, *hidden))
         both_ways(gk.geodesic_rk4, leaf(2, 70), leaf(2, 70), leaf(2, 70), *weights(2, *hidden), steps=2)
+    with torch.no_grad():
+        gk.geodesic_rk4_jacobi(*points(3), *weights(2, 20, 30), steps=2, backend="triton")
+    gk.geodesic_shoot(*points(3), *weights(2, 20, 30), steps=2, newton=2, stages=2, backend="triton")
+    both_ways(gk.bias_softplus, leaf(2, 70, 67), leaf(2, 67))
+    both_ways(gk.christoffel_fd, *points(3), epsilon=0.1)
+    both_ways(lambda c, w, **k: gk.christoffel_grid(leaf(2, 5, 4).detach(), c, w, (-9, 9), (-9, 9), **k), *points(2))
     flow = [leaf(2, 37, 5), leaf(2, 37, 5), leaf(2, 20), leaf(2, 5, 20), leaf(2, 5, 20), leaf(2, 5)]
     both_ways(gk.flow_quadrature, *flow)
     both_ways(gk.flow_loss, *flow, leaf(2, 37, 5).detach(), leaf(2, 37).detach())

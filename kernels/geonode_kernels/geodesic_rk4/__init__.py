@@ -11,7 +11,9 @@ from .._runtime import (
     padded,
     plain,
     precision_code,
+    undispatched,
     use_kernel,
+    wants_gradient,
     width_refusal,
 )
 from ..metric_christoffel import launch_backward, split_weights
@@ -50,8 +52,11 @@ def geodesic_rk4(
     tensors = [c, v, wavelength, *weights]
     if not use_kernel("geodesic_rk4", backend, tensors, width_refusal(*w2.shape[1:])):
         return reference.geodesic_rk4(c, v, wavelength, *weights, steps=steps, output=output)
-    save = torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
-    return _rk4(*torch.broadcast_tensors(c, v, wavelength), *weights, steps, *codes, save)[:2]
+    if not c.shape == v.shape == wavelength.shape:
+        c, v, wavelength = torch.broadcast_tensors(c, v, wavelength)
+    if undispatched(tensors):
+        return _launch(c, v, wavelength, weights, steps, *codes)[:2]
+    return _rk4(c, v, wavelength, *weights, steps, *codes, wants_gradient(tensors))[:2]
 
 
 def geodesic_rk4_jacobi(
@@ -68,16 +73,16 @@ def geodesic_rk4_jacobi(
     codes = precision_code(precision), output_code(output)
     tensors = [c, v, wavelength, *weights]
     refusal = width_refusal(*weights[2].shape[1:])
-    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+    if wants_gradient(tensors):
         refusal = refusal or "a gradient is wanted, and the Jacobi kernel has none; use torch.no_grad()"
     if not use_kernel("geodesic_rk4_jacobi", backend, tensors, refusal):
         return reference.geodesic_rk4_jacobi(c, v, wavelength, *weights, steps=steps, output=output)
     c, v, wavelength = torch.broadcast_tensors(c, v, wavelength)
-    return _launch(c, v, wavelength, weights, steps, *codes, jacobi=True, save=False)[:4]
+    return _launch(c, v, wavelength, weights, steps, *codes, jacobi=True)[:4]
 
 
-def _launch(c, v, wavelength, weights, steps, precision, output, jacobi, save):
-    """(c, v, jc, jv, Γ, ∂Γ/∂c, checkpoints); what was not asked for is empty."""
+def _launch(c, v, wavelength, weights, steps, precision, output, jacobi=False, save=False):
+    """(c, v, jc, jv, Γ, ∂Γ/∂c, checkpoints); what was not asked for is c again, which the kernel leaves alone."""
     from . import _triton
 
     weights = [plain(w) for w in weights]
@@ -86,9 +91,9 @@ def _launch(c, v, wavelength, weights, steps, precision, output, jacobi, save):
     h2, h1 = weights[2].shape[1:]
     new = lambda *shape: torch.empty(shape, dtype=torch.float32, device=c.device)  # noqa: E731
     c1, v1 = new(models, n), new(models, n)
-    jc, jv = (new(models, n), new(models, n)) if jacobi else (new(0), new(0))
-    gamma, slope = (new(models, 4 * steps, n), new(models, 4 * steps, n)) if save else (new(0), new(0))
-    checkpoints = new(models, (steps + 1) // 2, 2, n) if save else new(0)
+    jc, jv = (new(models, n), new(models, n)) if jacobi else (c1, c1)
+    gamma, slope = (new(models, 4 * steps, n), new(models, 4 * steps, n)) if save else (c1, c1)
+    checkpoints = new(models, (steps + 1) // 2, 2, n) if save else c1
     o = _blocks.options("rk4_forward")
     launch(
         _triton.forward_kernel, (-(-n // o["BLOCK"]), models),
@@ -104,7 +109,8 @@ def _rk4(
     steps: int, precision: int, output: int, save: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     weights = (w1, b1, w2, b2, w3, b3)
-    c1, v1, _, _, gamma, slope, checkpoints = _launch(c, v, wavelength, weights, steps, precision, output, False, save)
+    c1, v1, _, _, *saved = _launch(c, v, wavelength, weights, steps, precision, output, save=save)
+    gamma, slope, checkpoints = saved if save else (c1.new_empty(0) for _ in range(3))
     return c1, v1, gamma, slope, checkpoints
 
 
@@ -121,7 +127,7 @@ def _rk4_backward(
     grad_c: Tensor, grad_v: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor,
     b3: Tensor, gamma: Tensor, slope: Tensor, checkpoints: Tensor, steps: int, precision: int, output: int,
     rows: bool,
-) -> list[Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     from . import _triton
 
     models, n = wavelength.shape
@@ -147,14 +153,14 @@ def _rk4_backward(
     _, to_wavelength, total = launch_backward(
         gamma, wavelength, weights, (slope,), precision, output, 1, points=False, rows=rows
     )
-    return [c0, v0, to_wavelength, total]
+    return c0, v0, to_wavelength, total
 
 
 @_rk4_backward.register_fake
 def _(grad_c, grad_v, wavelength, w1, b1, w2, b2, w3, b3, gamma, slope, checkpoints, steps, precision, output, rows):
     size = w2[0].numel() + 3 * w2.shape[2] + 2 * w2.shape[1] + 1
     shapes = (*[wavelength.shape] * 3, (w2.shape[0], size))
-    return [torch.empty(shape, dtype=torch.float32, device=w2.device) for shape in shapes]
+    return tuple(torch.empty(shape, dtype=torch.float32, device=w2.device) for shape in shapes)
 
 
 def _keep(ctx, inputs, output):

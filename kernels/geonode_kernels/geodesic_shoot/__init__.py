@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from .. import _blocks
-from .._runtime import launch, output_code, padded, plain, precision_code, use_kernel, width_refusal
+from .._runtime import launch, output_code, padded, plain, precision_code, use_kernel, wants_gradient, width_refusal
 from ..geodesic_rk4 import geodesic_rk4
 from . import reference
 from .reference import Shot
@@ -69,7 +69,7 @@ def geodesic_shoot(
             drift_tolerance=drift_tolerance,
             output=output,
         )
-    if not (torch.is_grad_enabled() and any(t.requires_grad for t in tensors)):
+    if not wants_gradient(tensors):
         return shot
     good = shot.status == reference.CONVERGED
     # harmless problems in place of those that failed: masking their result would leave NaN in every weight's gradient

@@ -1,0 +1,137 @@
+"""What torch may ask of the ops as operators: opcheck, capture by torch.compile and CUDA graphs, forward mode, second
+derivatives."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+
+import geonode_kernels as gk
+from tests.kernels.common import draws, metric_weights
+from tests.kernels.test_flow import flow_inputs
+
+
+def calls(device):
+    """name → (function of tensors with ``backend=``, tensors that may want a gradient, constant tensors)."""
+    draw = draws(51, device)
+    weights = metric_weights(draw, 2, 3, 5)
+    points = [draw(2, 7) for _ in range(3)]
+    flow = flow_inputs(device, 2, 4, 3, 5, 4)
+    loss = [draw(2, 4, 3), 0.5 + 0.5 * draw(2, 4)]
+    grid = lambda c, w, t, **k: gk.christoffel_grid(t, c, w, (-1.0, 1.0), (-1.0, 1.0), **k)  # noqa: E731
+    return {
+        "metric_christoffel": (gk.metric_christoffel, [*points[:2], *weights], []),
+        "metric_value": (gk.metric_value, [*points[:2], *weights], []),
+        "metric_density": (gk.metric_density, [*points[:2], *weights], []),
+        "geodesic_rk4": (partial(gk.geodesic_rk4, steps=2), [*points, *weights], []),
+        "flow_quadrature": (partial(gk.flow_quadrature, nodes=4), flow, []),
+        "flow_loss": (partial(gk.flow_loss, nodes=4), flow, loss),
+        "arc_length": (lambda d, p, **k: gk.arc_length(p, d, **k), [1.5 + draw(2, 4, 3)], [1.5 + draw(2, 6, 4)]),
+        "embedded_linear": (gk.embedded_linear, [draw(2, 6, 3), draw(2, 3, 5), draw(2, 5)], []),
+        "bias_softplus": (gk.bias_softplus, [draw(2, 6, 3), draw(2, 3)], []),
+        "christoffel_fd": (partial(gk.christoffel_fd, epsilon=0.1), [1.5 + draw(6) for _ in range(3)], []),
+        "christoffel_grid": (grid, [0.9 * draw(2, 6), 0.9 * draw(2, 6)], [draw(2, 5, 4)]),
+    }
+
+
+NAMES = sorted(calls("cpu"))
+
+
+def first(result):
+    return result[0] if isinstance(result, tuple) else result
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_registered_operator_passes_opcheck(device, name, monkeypatch):
+    """Schema, fake tensors and autograd registration of the very call the function makes."""
+    function, tensors, constant = calls(device)[name]
+    seen = []
+    original = torch.library.CustomOpDef.__call__
+    monkeypatch.setattr(
+        torch.library.CustomOpDef, "__call__", lambda op, *a, **k: (seen.append((op, a)), original(op, *a, **k))[1]
+    )
+    function(*(t.detach().requires_grad_() for t in tensors), *constant, backend="triton")
+    monkeypatch.undo()
+    assert len(seen) == 1
+    op, arguments = seen[0]
+    torch.library.opcheck(op, arguments, test_utils=["test_schema", "test_autograd_registration", "test_faketensor"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_torch_compile_captures_it_whole_with_its_gradient(device, name):
+    function, tensors, constant = calls(device)[name]
+
+    def run(call):
+        leaves = [t.detach().requires_grad_() for t in tensors]
+        out = first(call(*leaves, *constant, backend="triton"))
+        return out.detach(), torch.autograd.grad(out.square().sum(), leaves)
+
+    torch.compiler.reset()
+    compiled = torch.compile(function, fullgraph=True, backend="inductor" if device == "cuda" else "aot_eager")
+    torch.testing.assert_close(run(compiled), run(function), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_forward_mode_is_right_or_refused(device, name):
+    function, tensors, constant = calls(device)[name]
+    generator = torch.Generator().manual_seed(3)
+    tangents = [torch.randn(t.shape, generator=generator).to(t) for t in tensors]
+    with torch.autograd.forward_ad.dual_level():
+        duals = [torch.autograd.forward_ad.make_dual(t, v) for t, v in zip(tensors, tangents, strict=True)]
+        with pytest.raises(gk.KernelError, match="forward-mode"):
+            function(*duals, *constant, backend="triton")
+        got = torch.autograd.forward_ad.unpack_dual(first(function(*duals, *constant))).tangent
+    leaves = [t.detach().double().requires_grad_() for t in tensors]
+    out = first(function(*leaves, *(c.double() for c in constant), backend="torch"))
+    up = torch.randn(out.shape, generator=generator, dtype=torch.float64).to(out)
+    gradients = torch.autograd.grad(out, leaves, up, allow_unused=True, materialize_grads=True)
+    expected = sum((g * v).sum() for g, v in zip(gradients, tangents, strict=True))
+    torch.testing.assert_close((got.double() * up).sum(), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_second_derivative_raises(device, name):
+    function, tensors, constant = calls(device)[name]
+    leaves = [t.detach().requires_grad_() for t in tensors]
+    out = first(function(*leaves, *constant, backend="triton"))
+    gradients = torch.autograd.grad(out.square().sum(), leaves, create_graph=True, allow_unused=True)
+    with pytest.raises(RuntimeError):
+        torch.autograd.grad(sum(g.square().sum() for g in gradients if g is not None), leaves)
+
+
+@pytest.mark.parametrize("name", ["metric_density", "flow_quadrature", "geodesic_rk4"])
+def test_a_torch_func_transform_is_refused_or_done_by_torch(device, name):
+    function, tensors, _ = calls(device)[name]
+    loss = lambda t, backend: first(function(t, *tensors[1:], backend=backend)).sum()  # noqa: E731
+    with pytest.raises(gk.KernelError, match=r"torch\.func"):
+        torch.func.grad(partial(loss, backend="triton"))(tensors[0])
+    got = torch.func.grad(partial(loss, backend="auto"))(tensors[0])
+    leaf = tensors[0].detach().requires_grad_()
+    (expected,) = torch.autograd.grad(loss(leaf, "torch"), leaf)
+    torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cuda_graph_replays_the_same_bits(name):
+    function, tensors, constant = calls("cuda")[name]
+    leaves = [t.detach().requires_grad_() for t in tensors]
+
+    def step(*inputs):
+        out = first(function(*inputs, *constant, backend="triton"))
+        return out.detach(), torch.autograd.grad(out.square().sum(), inputs, allow_unused=True, materialize_grads=True)
+
+    out, gradients = step(*leaves)
+    captured = gk.CapturedStep(lambda *t: step(*(x.detach().requires_grad_() for x in t)), [t.detach() for t in leaves])
+    again, replayed = captured(*(t.detach() for t in leaves))
+    assert torch.equal(out, again)
+    assert all(torch.equal(a, b) for a, b in zip(gradients, replayed, strict=True))
+
+
+def test_auto_says_which_path_it_took(device):
+    function, tensors, _ = calls(device)["metric_density"]
+    function(*tensors)
+    taken = gk.paths_taken()["metric_density"]
+    assert taken == "triton" if device == "cuda" else taken.startswith("torch: the arguments are on cpu")
