@@ -84,14 +84,15 @@ def uncertainty_budget(
         )
     at = np.array([float(concentration)])
     _, slope = tangents(model, at)
-    _, own, standards = model.curve_parts(at)
+    curve = model.curve_parts(at)
     noise = phi * np.eye(model.rank)
     scatter = model.projection.replicates
     parts = [
         ("noise of the measurement", noise / replicates, "A", math.inf),
         ("scatter between replicates", scatter / replicates, "A", float(model.projection.replicate_dof)),
-        ("calibration curve between the standards", model.curve_scale * own[0], "A", model.dof),
-        ("concentrations of the standards", standards[0], "B", math.inf),
+        ("calibration curve between the standards", model.curve_scale * curve.own[0], "A", model.dof),
+        ("noise of the standards' measurement", curve.noise[0], "A", model.dof),
+        ("concentrations of the standards", curve.concentrations[0], "B", math.inf),
         ("matrix blank", (noise + scatter) / blanks if blanks else np.zeros_like(noise), "A", math.inf),
     ]
     total = sum(part for _, part, _, _ in parts)

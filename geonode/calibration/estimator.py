@@ -66,7 +66,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The concentration ``[U]`` whose predicted spectrum lies nearest to each row of ``X [U, W]``.
 
-        Where several fit alike this is the best of them; ``quantify`` says so.
+        Where several fit alike, that in the most probable component of the set; ``quantify`` says so.
         """
         found = self._sets(X, self.level)
         return np.array([one.best.estimate for one in found])

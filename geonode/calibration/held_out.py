@@ -25,7 +25,7 @@ from scipy.special import chdtri, fdtr, fdtri, stdtrit
 
 from geonode.calibration.geodesic_gp import GeodesicGP
 from geonode.calibration.inverse import InverseModel, searched_range
-from geonode.calibration.sets import log_densities
+from geonode.calibration.sets import concentration_sets, log_densities
 
 ALL_LEVELS = 16
 """Up to this many levels each is left out; of more, SOME_LEVELS spread over the range."""
@@ -35,6 +35,8 @@ PRIOR_WIDTH = 2.0
 """Standard deviation of ln τ in the prior."""
 LIMIT_TAIL = 0.025
 """Nominal share of genuine spectra beyond either limit (5 % for both together)."""
+SET_LEVEL = 0.8
+"""Level of the sets from whose most probable component the estimates are taken."""
 _SCALES = 2.0 ** np.arange(-8, 6)
 _POINTS = 200
 
@@ -45,7 +47,7 @@ class HeldOut:
 
     Attributes:
         level: ``[S]`` position of its level; concentration: ``[S]`` the true one; edge: ``[S]`` lowest or highest.
-        estimate: ``[S]`` where d² is smallest.
+        estimate: ``[S]`` best of the most probable component.
         excess: ``[S]`` (d²(true) − d²_min)/s, which should follow F_{1,ν}; coverage: ``[S]`` the level of the smallest
             set that contains the truth.
         q, t2: ``[S]`` residual outside the span per degree of freedom, and d²_min.
@@ -215,10 +217,7 @@ def _quantify(model: InverseModel, scale: float, spectra: np.ndarray, truth: flo
     coordinates, residual = model.projection.coordinates(spectra)
     distances = model.distances(coordinates, np.maximum(residual, 1.0))
     minimum = distances.minimum
-    segment = distances.nearest.argmin(1)
-    rows = np.arange(len(spectra))
-    step = model.grid[segment + 1] - model.grid[segment]
-    estimate = model.grid[segment] + distances.fractions[rows, segment] * step
+    estimate = np.array([found.best.estimate for found in concentration_sets(model, distances, SET_LEVEL)])
     at_truth = np.array([np.interp(truth, model.grid, row) for row in distances.squared])
     excess = np.maximum(at_truth - minimum, 0.0) / model.inflation(minimum)
     return estimate, excess, fdtr(1.0, model.dof, excess), residual, minimum

@@ -5,14 +5,16 @@ with D the noise variance per wavelength and V the leading right singular vector
 r ≤ n − 1, a spectrum x becomes a = Vᵀ D^(−½) (x − mean).
 
     d²(c) = (a − m(c))ᵀ C(c)⁻¹ (a − m(c))
-    C(c)  = τ Σ_w w [ v_w(c) S_w + (m_w − m)(m_w − m)ᵀ ] + T(c) + (φ I + P) / R
+    C(c)  = τ Σ_w w [ v_w(c) S_w + (m_w − m)(m_w − m)ᵀ ] + T(c) + b(c) (I + P) + (φ I + P) / R
 
 m(c) and the sums over candidates w come from :class:`~geonode.calibration.geodesic_gp.GeodesicGP`; S_w is the
 candidate's scale matrix shrunk towards a multiple of the identity with d₀ prior degrees of freedom; τ is the scale of
 the curve's own uncertainty under which held-out standards are as probable as they should be
-(:mod:`~geonode.calibration.held_out`); T carries the uncertainty of the standards' concentrations;
-P = Z_repᵀ Z_rep / df is the scatter of replicates within that space, φ ≥ 1 the noise seen outside it (χ² of the
-out-of-span part ÷ its degrees of freedom), R the replicates of the unknown.
+(:mod:`~geonode.calibration.held_out`); T carries the uncertainty of the standards' concentrations; b(c) = Σ_i B̄_ci²/R_i
+carries the noise of the standards' own measurement into the curve, B̄ the weights of the level means and R_i their
+replicates (without it sets near a single noisy standard are too narrow); P = Z_repᵀ Z_rep / df is the scatter of
+replicates within that space, φ ≥ 1 the noise seen outside it (χ² of the out-of-span part ÷ its degrees of freedom), R
+the replicates of the unknown.
 
 *Self-noise.* The singular vectors of n noisy means lean towards the noise of those very means: a standard's
 coordinates contain its own noise (√W standard deviations of it), an unknown's do not. For a singular value s of means
@@ -26,6 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtri, fdtri
@@ -54,7 +57,7 @@ class Projection:
         levels: ``[n, r]`` the level means in it, self-noise taken out (Z).
         factors: ``[r]`` how much of each direction remained.
         replicates: ``[r, r]`` P, zero where no level was measured twice.
-        replicate_dof: degrees of freedom of P.
+        replicate_dof: degrees of freedom of P. per_level: spectra per level, on average.
     """
 
     centre: np.ndarray
@@ -64,6 +67,7 @@ class Projection:
     factors: np.ndarray
     replicates: np.ndarray
     replicate_dof: int
+    per_level: float
 
     @property
     def rank(self) -> int:
@@ -111,7 +115,8 @@ class Projection:
         if deviations is not None and dof:
             projected = (deviations / scale) @ basis
             replicates = projected.T @ projected / dof
-        return cls(gp.column_mean, scale, basis, levels, factors[keep], replicates, dof)
+        per_level = len(deviations) / n if deviations is not None and dof else 1.0
+        return cls(gp.column_mean, scale, basis, levels, factors[keep], replicates, dof, per_level)
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,20 @@ class Distances:
         return self.nearest.min(1)
 
 
+class CurveParts(NamedTuple):
+    """The curve at C concentrations.
+
+    Attributes:
+        mean: ``[C, r]`` m(c). own: ``[C, r, r]`` its own covariance with τ = 1 (interpolation).
+        concentrations: ``[C, r, r]`` T(c). noise: ``[C, r, r]`` b(c) (I + P).
+    """
+
+    mean: np.ndarray
+    own: np.ndarray
+    concentrations: np.ndarray
+    noise: np.ndarray
+
+
 class InverseModel:
     """The curve m(c) with its covariance on a grid of concentrations, ready for any number of unknowns.
 
@@ -181,7 +200,8 @@ class InverseModel:
         self.high = default[1] if high is None else float(high)
         self.tangents = self._tangents()
         self.grid = self._graded_grid(points)
-        self.mean, self._own, self._standards = self.curve_parts(self.grid)
+        parts = self.curve_parts(self.grid)
+        self.mean, self._own, self._standards = parts.mean, parts.own, parts.concentrations + parts.noise
         self.set_curve_scale(curve_scale)
 
     @property
@@ -197,7 +217,7 @@ class InverseModel:
     # ------------------------------------------------------------------ the curve
 
     def set_curve_scale(self, scale: float) -> None:
-        """Set τ, the factor of the curve's own covariance (not of T, nor of the noise)."""
+        """Set τ, the factor of the curve's own covariance (not of what the standards bring, nor of the noise)."""
         self.curve_scale = float(scale)
         self.covariance = self.curve_scale * self._own + self._standards
         values, self._vectors = np.linalg.eigh(self.covariance)
@@ -205,18 +225,20 @@ class InverseModel:
 
     def curve(self, concentrations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """m(c) ``[C, r]`` and the covariance of the curve itself ``[C, r, r]`` (no noise of the unknown)."""
-        mean, own, standards = self.curve_parts(concentrations)
-        return mean, self.curve_scale * own + standards
+        parts = self.curve_parts(concentrations)
+        return parts.mean, self.curve_scale * parts.own + parts.concentrations + parts.noise
 
-    def curve_parts(self, concentrations: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """m(c) ``[C, r]``, the curve's own covariance with τ = 1 and T(c), both ``[C, r, r]``."""
+    def curve_parts(self, concentrations: np.ndarray) -> CurveParts:
+        """m(c) and the parts of its covariance."""
         weights = self.gp.predict_weights(concentrations)
         z, n, r = self.projection.levels, len(self.gp.levels), self.rank
         within = np.einsum("ia,cij,jb->cab", z, weights.within, z, optimize=True)
         trace = np.trace(within, axis1=1, axis2=2) / (max(n - 1, 1) * r)
         scale = (within + self.gp.prior_dof * trace[:, None, None] * np.eye(r)) / self.dof
         between = np.einsum("ia,cij,jb->cab", z, weights.between, z, optimize=True)
-        return weights.mean @ z, scale + between, self._concentration_part(weights)
+        share = (weights.mean**2).sum(1) / self.projection.per_level
+        noise = share[:, None, None] * (np.eye(r) + self.projection.replicates)
+        return CurveParts(weights.mean @ z, scale + between, self._concentration_part(weights), noise)
 
     def _concentration_part(self, weights: GPWeights) -> np.ndarray:
         """T(c) = Σ_i B̄_ci² u_i² t_i t_iᵀ, t_i = dm/dc at level i: an error δ_i of a standard's concentration moves its

@@ -24,7 +24,8 @@ class Quantification:
 
     Attributes:
         verdict: one of ``VERDICTS``.
-        estimate: the concentration whose predicted spectrum lies nearest; for ``ambiguous`` only the best of several.
+        estimate: where the predicted spectrum lies nearest within the most probable component of the set; for
+            ``ambiguous`` only the best of several.
         low, high: ends of the component that holds the estimate, at ``level``; None where the data set no limit.
         std: posterior standard deviation of that component.
         level: nominal coverage of the set.

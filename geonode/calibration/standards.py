@@ -75,7 +75,7 @@ def check_standards(calibration: Calibration) -> list[StandardCheck]:
     checks = []
     for k, i in enumerate(held.left_out):
         gain = gains.get(int(i))
-        flagged = gain is not None and gain > SUSPICIOUS_GAIN and relative[k] > SUSPICIOUS_ERROR
+        flagged = bool(gain is not None and gain > SUSPICIOUS_GAIN and relative[k] > SUSPICIOUS_ERROR)
         influence, at = _influence(calibration, int(i)) if flagged else (None, None)
         implied = float(held.estimate[held.level == i].mean())
         checks.append(

@@ -64,8 +64,10 @@ def suggest_standard(calibration: Calibration, candidates: int = 41, points: int
     noise = np.eye(model.rank) + model.projection.replicates
     z, n, r = model.projection.levels, len(gp.levels), model.rank
     update = gp.kriging_update(c, tried)
-    _, own, standards = model.curve_parts(c)
-    before = _root_mean_square(slope, model.curve_scale * own + standards + noise, high - low)
+    curve_now = model.curve_parts(c)
+    # A further spectrum would also average the noise of the standards down; by how much is not reckoned with.
+    standards = curve_now.concentrations + curve_now.noise
+    before = _root_mean_square(slope, model.curve_scale * curve_now.own + standards + noise, high - low)
     expected = np.empty(len(tried))
     for e in range(len(tried)):
         within = np.einsum("ia,cij,jb->cab", z, update.within[e], z, optimize=True)

@@ -63,7 +63,8 @@ def sheets(calibration: Calibration, spectra: Spectra | None = None, full_arc: n
     Args:
         calibration: fitted.
         spectra: what predicts spectra with their standard deviation, None for the calibration's own process.
-        full_arc: ``[201, W]`` arc length of the full metric over :func:`arc_grid` where a neural flow has learned one.
+        full_arc: ``[201, W]`` arc length of the full metric, scaled to [−1, 1], over :func:`arc_grid` where a neural
+            flow has learned one.
     """
     return [
         _spectra(calibration, spectra),
@@ -129,6 +130,10 @@ def _predicted(calibration: Calibration) -> Sheet:
         for edge, marker, label in ((False, "o", "interior level"), (True, "^", "lowest or highest (extrapolated)")):
             chosen = held.edge == edge
             axis.plot(held.concentration[chosen], held.estimate[chosen], marker, markersize=4, label=label)
+        missed = held.coverage > 0.8
+        if missed.any():
+            missed_label = "truth outside its 80 % set"
+            axis.plot(held.concentration[missed], held.estimate[missed], "kx", markersize=7, label=missed_label)
         axis.set_xlabel(axis_label(calibration, "true concentration"))
         axis.set_ylabel(axis_label(calibration, "predicted, its level left out"))
         axis.legend(fontsize=7, frameon=False)
@@ -210,6 +215,7 @@ def _metric(calibration: Calibration, full_arc: np.ndarray | None) -> Sheet:
         "fisher_arc_length_standard_deviations": counted,
     }
     if full_arc is not None:
+        full_arc = full_arc + 1.0  # from [−1, 1] to 0 … 2, like the warp's
         columns["full_arc_length_mean"] = full_arc.mean(axis=1)
         columns["full_arc_length_min"] = full_arc.min(axis=1)
         columns["full_arc_length_max"] = full_arc.max(axis=1)

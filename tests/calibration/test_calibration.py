@@ -140,7 +140,10 @@ def test_other_grids_are_interpolated_or_refused(calibration: Calibration) -> No
     fine = np.arange(290.0, 720.0, 1.0)
     exact = np.interp(fine, WAVE, monotone(30.0)[0])
     answer = calibration.quantify(exact, fine)
-    assert answer.estimate == pytest.approx(30.0, abs=1.0) and "interpolated" in answer.notes[0]
+    assert answer.estimate == pytest.approx(30.0, abs=1.0) and "taken from its own 430" in answer.notes[0]
+    between = np.arange(290.5, 720.0, 1.0)
+    other = calibration.quantify(np.interp(between, WAVE, monotone(30.0)[0]), between)
+    assert other.estimate == pytest.approx(30.0, abs=1.0) and "interpolated" in other.notes[0]
     with pytest.raises(InputError, match="misses 300 to 340"):
         calibration.quantify(exact[50:], fine[50:])
 
@@ -195,3 +198,23 @@ def test_gasoline_is_no_curve_and_points_to_pls(shared_data) -> None:
     assert not calibration.curve_check.is_curve
     assert any("one-dimensional curve does not describe" in n and "PLS" in n and "0.2" in n for n in calibration.notes)
     assert calibration.quantify(calibration.spectra[20]).verdict == "does not match"
+
+
+def test_replicates_that_disagree_widen_the_set_and_are_named(calibration: Calibration) -> None:
+    same = noisy(monotone, np.full(3, 30.0), 20)
+    apart = noisy(monotone, np.array([24.0, 30.0, 36.0]), 20)
+    agreed, scattered = calibration.quantify(same), calibration.quantify(apart)
+    assert not any("replicates scatter" in note for note in agreed.notes)
+    assert any("replicates scatter" in note for note in scattered.notes)
+    assert scattered.high - scattered.low > 2.0 * (agreed.high - agreed.low)
+
+
+def test_a_spectrum_that_does_not_match_has_no_finite_interval(calibration: Calibration) -> None:
+    said = calibration.quantify(monotone(20.0)[0] + 0.3 * band(520, 15)).to_dict()
+    assert said["estimate"] is None and said["interval"] == [None, None] and said["components"] == []
+
+
+def test_an_ambiguous_interval_encloses_every_component(folded: Calibration) -> None:
+    answer = folded.quantify(noisy(folding, 9.0, 21)[0])
+    low, high = answer.to_dict()["interval"]
+    assert low == min(k.low for k in answer.components) and high == max(k.high for k in answer.components)
