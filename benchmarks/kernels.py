@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "kernels"), str(ROOT / "benchmarks")]
 
 from kernels_peers import HIDDEN, STEPS, problem  # noqa: E402
+from kernels_velocity import VelocityStep  # noqa: E402
 
 import geonode_kernels as gk  # noqa: E402
 from geonode_kernels.flow_quadrature.reference import flow_quadrature as flow_reference  # noqa: E402
@@ -250,6 +251,26 @@ def training_rows(rates: dict) -> list[dict]:
     return rows
 
 
+def velocity_row(rates: dict) -> list[dict]:
+    """The step of ``flow="velocity"`` on 2048 × 601 trajectories."""
+    small = VelocityStep(61, 37)
+    loss, ours = small.gradients()
+    exact_loss, exact = small.gradients("torch", torch.float64)
+    # neither ŝ nor u̇ sees a bias added to ln g̃: its gradient is rounding
+    each = [error(a, b) for i, (a, b) in enumerate(zip(ours, exact, strict=True)) if i != 5]
+    wrong = max(*each, error(loss, exact_loss))
+    row = {"op": "training step, velocity flow", "pairs": 2048, "wavelengths": WAVELENGTHS, "error": wrong}
+    if wrong <= 1e-4:
+        step = VelocityStep(2048, WAVELENGTHS)
+        row["peak_gb"] = peak(step)
+        row["ms"] = timed(step, 15)
+        row["trajectories_per_s"] = 2048 * WAVELENGTHS / row["ms"] * 1e3
+        # the network once forward and once back at 16 nodes a path: one dot forward and three back, three products each
+        products = 3 * 4 * 16 * 2048 * WAVELENGTHS * EVALUATION_FLOP / 2
+        row["floor_ms"] = products / rates["fp16_tflop_s"] / 1e9
+    return [row]
+
+
 def op_rows(rates: dict) -> list[dict]:
     """Single ops at training sizes: time, and bytes or operations against their ceiling."""
     rows = []
@@ -319,7 +340,7 @@ def main() -> None:
         ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True
     ).stdout.strip()
     rows: list[dict] = []
-    for part in (geodesic_rows, training_rows, op_rows):
+    for part in (geodesic_rows, training_rows, velocity_row, op_rows):
         rows += part(rates)
         torch.cuda.empty_cache()
     others = [] if arguments.skip_peers else peers()

@@ -17,6 +17,7 @@ from geonode.geodesic.chebyshev import (
     integral_of_series,
     series_from_values,
 )
+from geonode_kernels.velocity_flow import TableMatrices
 
 
 class ArcLengthTable(nn.Module):
@@ -93,6 +94,14 @@ class ArcLengthTable(nn.Module):
         start = self._x(-torch.ones_like(self.low)[:, None], self.low[:, None], self.high[:, None])
         offset = chebyshev_polynomials(start, self.size + 1).to(density) @ series  # S is measured from u = −1
         return torch.cat([series[:, :1] - offset, series[:, 1:]], 1)
+
+    def matrices(self) -> TableMatrices:
+        """The constant matrices from ρ at the nodes to its series, to that of S and to S at the nodes: for kernels."""
+        eye = torch.eye(self.size, dtype=self.low.dtype, device=self.low.device).expand(len(self.low), -1, -1)
+        series = self.coefficients(eye)
+        at_nodes = chebyshev_polynomials(self._x(self.nodes, self.low[:, None], self.high[:, None]), self.size + 1)
+        slope = self.density_coefficients(eye)
+        return TableMatrices(series, slope, at_nodes @ series, self.nodes, self.low, self.high)
 
     def density_coefficients(self, density: Tensor) -> Tensor:
         """Chebyshev coefficients [M, T, W] of ρ itself, for `evaluate`."""

@@ -14,12 +14,14 @@ from .geodesic_rk4 import geodesic_rk4, geodesic_rk4_jacobi
 from .geodesic_shoot import Shot, geodesic_shoot
 from .metric_christoffel import metric_christoffel, metric_density, metric_value
 from .training import CapturedStep, default_flow_loss
+from .velocity_flow import TableMatrices, path_points, velocity_flow_loss, velocity_loss
 
 __all__ = [
     "CapturedStep",
     "FlatAdamW",
     "KernelError",
     "Shot",
+    "TableMatrices",
     "arc_length",
     "bias_softplus",
     "block_table",
@@ -36,9 +38,12 @@ __all__ = [
     "metric_christoffel",
     "metric_density",
     "metric_value",
+    "path_points",
     "paths_taken",
     "triton_available",
     "tune",
     "use_table",
     "use_tuned",
+    "velocity_flow_loss",
+    "velocity_loss",
 ]

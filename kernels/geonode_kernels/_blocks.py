@@ -23,6 +23,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "shoot": {"BLOCK": 64, "num_warps": 4},
     "flow_forward": {"BLOCK": 32, "num_warps": 4},
     "flow_backward": {"BLOCK": 8, "num_warps": 4, "per_program": 512},
+    "path_points": {"BLOCK": 64, "num_warps": 4},
     "arc_length": {"BLOCK_P": 32, "BLOCK_W": 64, "num_warps": 4},
     "adamw": {"BLOCK": 2048, "num_warps": 16},
     "elementwise": {"BLOCK": 1024, "num_warps": 4},

@@ -11,6 +11,7 @@ import torch
 import geonode_kernels as gk
 from tests.kernels.common import draws, metric_weights
 from tests.kernels.test_flow import flow_inputs
+from tests.kernels.test_velocity import loss_inputs, path_inputs
 
 
 def calls(device):
@@ -21,7 +22,15 @@ def calls(device):
     flow = flow_inputs(device, 2, 4, 3, 5, 4)
     loss = [draw(2, 4, 3), 0.5 + 0.5 * draw(2, 4)]
     grid = lambda c, w, t, **k: gk.christoffel_grid(t, c, w, (-1.0, 1.0), (-1.0, 1.0), **k)  # noqa: E731
+    (ends, half, *series), matrices = path_inputs(device, 2, 4, 3, 1, 3, 5)
+
+    def path(ends, half, first, slope, ascending, grid, low, high, **k):
+        kind = matrices._replace(nodes=grid, low=low, high=high)
+        return gk.path_points(ends, half, first, slope, ascending, kind, 3, **k)
+
     return {
+        "path_points": (path, [ends, half, series[0]], [*series[1:], matrices.nodes, matrices.low, matrices.high]),
+        "velocity_loss": (gk.velocity_loss, *(lambda t: (t[:8], t[8:]))(loss_inputs(device, 2, 4, 3, 5, 4, 0))),
         "metric_christoffel": (gk.metric_christoffel, [*points[:2], *weights], []),
         "metric_value": (gk.metric_value, [*points[:2], *weights], []),
         "metric_density": (gk.metric_density, [*points[:2], *weights], []),

@@ -232,20 +232,20 @@ def _keep_gradients(ctx, inputs, output):
 
 
 @torch.library.custom_op("geonode::scale_models", mutates_args=())
-def _scale_models(gradients: list[Tensor], scale: Tensor) -> list[Tensor]:
+def scale_models(gradients: list[Tensor], scale: Tensor) -> list[Tensor]:
     """Each tensor [M, …] times scale [M]; an op of its own without a derivative, so that double backward raises."""
     if scale.numel() == 1:
         return list(torch._foreach_mul(gradients, scale.reshape(())))  # pyright: ignore[reportPrivateImportUsage]
     return [g * scale.reshape(-1, *[1] * (g.ndim - 1)) for g in gradients]
 
 
-@_scale_models.register_fake
+@scale_models.register_fake
 def _(gradients, scale):
     return [torch.empty_like(g) for g in gradients]
 
 
 def _loss_vjp(ctx, grad, *unused):
-    return *_scale_models(list(ctx.saved_tensors), grad), None, None, None
+    return *scale_models(list(ctx.saved_tensors), grad), None, None, None
 
 
 _loss.register_autograd(_loss_vjp, setup_context=_keep_gradients)

@@ -177,8 +177,8 @@ def _vjp(ctx, grad_c, grad_v, *unused):
     saved = ctx.saved_tensors
     grad_c, grad_v = (torch.zeros_like(saved[0]) if g is None else g for g in (grad_c, grad_v))
     *inputs, total = _rk4_backward(grad_c, grad_v, *saved, *ctx.codes, ctx.needs_input_grad[2])
-    if not torch.compiler.is_compiling():
-        for stages in saved[-3:]:  # used up; their memory must not wait for whoever still holds the graph
+    for stages in saved[-3:]:
+        if type(stages) is Tensor:  # not a tracer's; used up: its memory must not wait for whoever holds the graph
             stages.untyped_storage().resize_(0)
     return *inputs, *split_weights(total, *saved[3].shape[:0:-1]), *[None] * 4
 
