@@ -1,0 +1,126 @@
+"""`python -m geonode.bench`: measure, show, write.
+
+Exit codes: 0 all green; 1 a case is red, a worker or a peer broke, or something got slower than --baseline beyond the
+noise; 2 bad arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from geonode.errors import GeonodeError, InputError
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="python -m geonode.bench", description="How fast geonode is here, what limits it, and whether it is right."
+    )
+    p.add_argument(
+        "--suite", choices=("quick", "full"), default="quick", help="quick: minutes; full: longer samples, more sizes"
+    )
+    p.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="cases whose name starts so; may be repeated"
+    )
+    p.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    p.add_argument("--json", metavar="FILE", help="write the result with every raw sample")
+    p.add_argument("--html", metavar="FILE", help="write a self-contained page with plots")
+    p.add_argument("--baseline", metavar="FILE", help="compare with a recorded result")
+    p.add_argument(
+        "--profile", metavar="DIR", help="write a torch.profiler trace of the first chosen case, and measure nothing"
+    )
+    p.add_argument("--list", action="store_true", help="name the cases and end")
+    p.add_argument("--restarts", type=int, default=3, metavar="R", help="worker processes the noise is estimated from")
+    p.add_argument(
+        "--activity",
+        choices=("gpm", "dcgm", "ncu", "nvml"),
+        help="a rung of the activity ladder instead of the first that works",
+    )
+    p.add_argument("--no-peers", action="store_true", help="leave other libraries out")
+    p.add_argument("--no-windows", action="store_true", help="leave activity windows out (time and correctness only)")
+    p.add_argument(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module that registers cases of its own",
+    )
+    p.add_argument("--seed", type=int, default=0, help="of the inputs")
+    return p
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    options = parser().parse_args(argv)
+    try:
+        return _run(options)
+    except (GeonodeError, RuntimeError) as error:
+        if not isinstance(error, GeonodeError) and not str(error).startswith("--"):
+            raise
+        print(f"geonode.bench: {error}", file=sys.stderr)
+        return 2
+
+
+def _device(name: str) -> str:
+    import torch
+
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise InputError("--device cuda: no CUDA device is usable here; use --device cpu.")
+    return "cuda" if there and name != "cpu" else "cpu"
+
+
+def _run(options: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from geonode.bench import case, compare, suite, terminal
+    from geonode.files import write_text
+
+    if options.restarts < 1:
+        raise InputError(f"--restarts {options.restarts}: at least one process must measure.")
+    console = Console(stderr=False, width=None if sys.stdout.isatty() else 200)
+    sys.path.insert(0, "")  # a module named with --import may lie in the current folder
+    setting = case.Setting(_device(options.device), options.suite, options.seed)
+    cases = case.select(case.load(options.imports), options.only)
+    if options.list:
+        for one in cases:
+            reason = one.absent(setting)
+            sizes = ", ".join(s.label for s in one.sizes(setting))
+            console.print(f"{one.name}: {one.title} ({'skipped: ' + reason if reason else sizes})", highlight=False)
+        return 0
+    baseline = compare.read(options.baseline) if options.baseline else None
+    if options.profile:
+        from geonode.bench import profiler
+
+        for path in profiler.record(cases[0], setting, options.profile):
+            console.print(str(path))
+        return 0
+    plan = suite.Options(
+        setting, options.imports, options.restarts, not options.no_peers, not options.no_windows, rung=options.activity,
+    )  # fmt: skip
+    if setting.device == "cpu":
+        plan.longest_window = 0.5
+    result = suite.run(cases, plan, lambda text: console.print(text, highlight=False))
+    if baseline is not None:
+        result["comparison"] = compare.compare(baseline, result)
+    if options.json:
+        write_text(options.json, json.dumps(result, allow_nan=False, default=str) + "\n")
+    if options.html:
+        from geonode.bench.page import html
+
+        write_text(options.html, html(result))
+    terminal.show(result, console)
+    if baseline is not None:
+        terminal.show_comparison(result["comparison"], console)
+    wrong = suite.failed(result) + (compare.regressions(result["comparison"]) if baseline is not None else [])
+    if wrong:
+        console.print(f"[bold red]not green: {', '.join(wrong)}[/]")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

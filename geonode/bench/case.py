@@ -1,0 +1,132 @@
+"""What a case is, and the registry of cases."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from geonode.errors import InputError
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where and how thoroughly to measure: ``device`` cpu or cuda, ``suite`` quick or full, ``seed`` of the inputs."""
+
+    device: str = "cpu"
+    suite: str = "quick"
+    seed: int = 0
+
+
+class Size(NamedTuple):
+    """A batch of concentration pairs times wavelengths; each is one trajectory."""
+
+    pairs: int
+    wavelengths: int
+
+    @property
+    def trajectories(self) -> int:
+        """Scalar ODEs in the batch."""
+        return self.pairs * self.wavelengths
+
+    @property
+    def label(self) -> str:
+        """30×601"""
+        return f"{self.pairs}×{self.wavelengths}"
+
+
+class Checked(NamedTuple):
+    """One comparison with the float64 reference: green while ``error`` ≤ ``limit``."""
+
+    name: str
+    error: float
+    limit: float
+
+    @property
+    def ok(self) -> bool:
+        """False for NaN too."""
+        return self.error <= self.limit
+
+
+@dataclass
+class Work:
+    """A case built at one size: what to run, how to check it, and what it costs at the least.
+
+    Args:
+        run: does the work on input set i < ``rotations``.
+        check: compares fresh results with the float64 reference.
+        counts: units of work in one call: ``samples`` (spectra), ``odes``, ``gradient_steps``, ``epochs``.
+        operations: least operations of one call by the ceiling that limits them (fp16, tf32, fp32, special).
+        bytes: least bytes through device memory.
+        rotations: independent input sets.
+        capture: replay a CUDA graph of ``run`` as the headline (all on the device, no synchronisation).
+        state: tensors ``run`` changes, restored after the warm-up of a capture.
+        latency: time each call by the wall clock, synchronised.
+        notes: what a reader must know beside the number.
+    """
+
+    run: Callable[[int], Any]
+    check: Callable[[], list[Checked]]
+    counts: dict[str, float]
+    operations: dict[str, float] = field(default_factory=dict)
+    bytes: float = 0.0
+    rotations: int = 2
+    capture: bool = False
+    state: Sequence[Any] = ()
+    latency: bool = False
+    notes: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A named measurement.
+
+    ``sizes(setting)`` are measured in full, ``sweep(setting)`` briefly for throughput against batch size;
+    ``absent(setting)`` says why the case cannot run here, or None. ``window`` is the least time in seconds over which
+    device activity is watched.
+    """
+
+    name: str
+    title: str
+    build: Callable[[Setting, Size], Work]
+    sizes: Callable[[Setting], Sequence[Size]]
+    sweep: Callable[[Setting], Sequence[Size]] = lambda setting: ()
+    absent: Callable[[Setting], str | None] = lambda setting: None
+    window: float = 2.2
+
+
+CASES: dict[str, Case] = {}
+
+
+def register(case: Case) -> Case:
+    """Add a case, or replace the one of that name."""
+    CASES[case.name] = case
+    return case
+
+
+def load(modules: Sequence[str] = ()) -> dict[str, Case]:
+    """The built-in cases and those that ``modules`` register.
+
+    Raises:
+        InputError: a module that cannot be imported.
+    """
+    importlib.import_module("geonode.bench.cases")
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise InputError(f"--import {name}: {error}; name a module on the Python path.") from None
+    return CASES
+
+
+def select(cases: dict[str, Case], only: Sequence[str]) -> list[Case]:
+    """The cases whose name is, or starts with, one of ``only`` (all where it is empty).
+
+    Raises:
+        InputError: a name that fits no case.
+    """
+    for name in only:
+        if not any(case.startswith(name) for case in cases):
+            raise InputError(f"--only {name}: no such case; choose from {', '.join(cases)}.")
+    return [case for name, case in cases.items() if not only or any(name.startswith(o) for o in only)]

@@ -1,0 +1,95 @@
+"""What this device can do at most, measured in the same run: copy bandwidth and matrix rates."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import torch
+
+from geonode.bench.timing import event_samples, wall_samples
+
+# special-function results a cycle and multiprocessor, CUDA C++ Programming Guide, table of arithmetic throughput (8.0, 9.0)
+_SPECIAL_PER_CYCLE = 16
+
+
+def measure(device: str, budget: float = 0.15) -> dict[str, Any]:
+    """``copy`` in bytes/s (read and written), matrix products in operations/s by arithmetic, and how each was got."""
+    return _cuda(budget) if device == "cuda" else _cpu(budget)
+
+
+def _median_seconds(run: Any, device: str, budget: float) -> float:
+    samples = event_samples(run, 1, budget) if device == "cuda" else wall_samples(run, 1, device, budget)
+    return 1e-3 * statistics.median(samples)
+
+
+def _cuda(budget: float) -> dict[str, Any]:
+    x = torch.randn(2**28, device="cuda")
+    y = torch.empty_like(x)
+    rates: dict[str, Any] = {"copy": 8 * x.numel() / _median_seconds(lambda _: y.copy_(x), "cuda", budget)}
+    del x, y
+    size = 8192
+    a = torch.randn(size, size, device="cuda")
+    allowed = torch.backends.cuda.matmul.allow_tf32
+    for name, tf32, dtype in (
+        ("fp32", False, torch.float32),
+        ("tf32", True, torch.float32),
+        ("bf16", False, torch.bfloat16),
+        ("fp16", False, torch.float16),
+    ):
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        b = a.to(dtype)
+        rates[name] = 2 * size**3 / _median_seconds(lambda _, b=b: b @ b, "cuda", budget)
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    properties: Any = torch.cuda.get_device_properties(0)
+    clock = 1e3 * getattr(properties, "clock_rate", 0) or _boost_clock()
+    if clock:
+        rates["special"] = properties.multi_processor_count * _SPECIAL_PER_CYCLE * clock
+    rates["how"] = {
+        "copy": "device-to-device copy of 1 GiB, bytes read and written",
+        "fp32, tf32, bf16, fp16": f"matrix product of {size} on random data",
+        "special": "derived, not measured: 16 results a cycle and multiprocessor at the highest clock",
+    }
+    return rates
+
+
+def _boost_clock() -> float:
+    """Highest multiprocessor clock in Hz from NVML, 0 where it is not told."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+        return 1e6 * pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)
+    except Exception:  # no NVML, or one that does not tell: the ceiling is left out
+        return 0.0
+
+
+def _cpu(budget: float) -> dict[str, Any]:
+    x = torch.randn(2**25)
+    y = torch.empty_like(x)
+    rates: dict[str, Any] = {"copy": 8 * x.numel() / _median_seconds(lambda _: y.copy_(x), "cpu", budget)}
+    size = 1024
+    a = torch.randn(size, size)
+    rates["fp32"] = 2 * size**3 / _median_seconds(lambda _: a @ a, "cpu", budget)
+    d = a.double()
+    rates["fp64"] = 2 * size**3 / _median_seconds(lambda _: d @ d, "cpu", budget)
+    rates["how"] = {
+        "copy": "copy of 128 MiB, bytes read and written",
+        "fp32, fp64": f"matrix product of {size} on random data",
+    }
+    return rates
+
+
+def floor(operations: dict[str, float], moved: float, rates: dict[str, Any]) -> dict[str, Any]:
+    """The least time in ms for these operations and bytes at the measured ceilings, and the ceiling that sets it.
+
+    Different units work side by side, so the largest single time is the floor. Empty where nothing was counted.
+    """
+    times = {name: 1e3 * count / rates[name] for name, count in operations.items() if count and name in rates}
+    if moved and "copy" in rates:
+        times["copy"] = 1e3 * moved / rates["copy"]
+    if not times:
+        return {}
+    binding = max(times, key=lambda name: times[name])
+    return {"ms": times[binding], "binding": binding, "by_ceiling_ms": times}

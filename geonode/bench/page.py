@@ -1,0 +1,135 @@
+"""The result as one HTML page that needs nothing else: styles, tables and plots inline, no script, no network."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from geonode.bench import plots
+from geonode.bench.terminal import number, percent, rate
+
+_STYLE = """
+body{font:14px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem;color:#1c2733;background:#fff}
+h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;font-size:12.5px;width:100%}
+th,td{padding:.25rem .5rem;border-bottom:1px solid #dde3e8;text-align:left;vertical-align:top}th{background:#f2f5f7}
+.green,.pass{color:#1a7f37}.red,.failed,.fail{color:#b42318;font-weight:600}.skipped,.not{color:#8a6100}
+figure{margin:1.5rem 0}figure svg{max-width:100%;height:auto}.scroll{overflow-x:auto}
+"""
+
+
+def html(result: dict[str, Any]) -> str:
+    """The page."""
+    host, device = result["host"], result["device"]
+    where = device.get("card") or f"{host['cpu']}, {host['cores']} cores"
+    versions = ", ".join(f"{k} {v}" for k, v in host["versions"].items() if v)
+    facts = [
+        ("device", where), ("driver", device.get("driver") or "–"), ("activity counter", result["activity"]["title"]),
+        ("host", f"{host['cpu']}, {host['cores']} cores, {host['system']}, threads {host['threads']}"),
+        ("versions", f"geonode {host['geonode']}, python {host['python']}, {versions}"),
+        ("commit", host["commit"] or "unknown"), ("when", f"{host['time']}, {result['seconds']:.0f} s, suite {result['suite']}"),
+    ]  # fmt: skip
+    advice = "".join(f"<li>{escape(s)}</li>" for s in result["advice"])
+    figures = "".join(
+        f"<figure><figcaption><h2>{escape(title)}</h2></figcaption>{svg}</figure>"
+        for _, title, svg in plots.all_plots(result)
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>geonode.bench</title>'
+        f'<link rel="icon" href="data:,"><style>{_STYLE}</style></head><body><h1>geonode.bench: {escape(where)}</h1>'
+        + _table(("", ""), [tuple(escape(str(x)) for x in fact) for fact in facts])
+        + f"<h2>Targets</h2>{_targets(result)}<h2>Cases</h2>{_cases(result)}{_peers(result)}"
+        + f"<h2>Recommendations</h2><ul>{advice}</ul>{_ceilings(result)}{figures}</body></html>"
+    )
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    top = "".join(f"<th>{escape(h)}</th>" for h in head)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _mark(kind: str) -> str:
+    return f'<span class="{kind.split()[0]}">{escape(kind)}</span>'
+
+
+def _targets(result: dict[str, Any]) -> str:
+    rows = [
+        tuple(x if k == 2 else escape(x) for k, x in enumerate(
+            (r["target"], r["measured"] or "–", _mark(r["verdict"]), r["how"], r["a100_on_paper"] or "–")
+        ))
+        for r in result["targets"]
+    ]  # fmt: skip
+    return _table(("target", "measured", "verdict", "how", "an A100, scaled on paper by ceilings"), rows)
+
+
+def _cases(result: dict[str, Any]) -> str:
+    seen = ("sm_activity", "sm_occupancy", "tensor_activity", "fp32_activity", "dram_activity", "power_w")
+    rows = []
+    for r in result["rows"]:
+        name = f"{escape(r['case'])}<br><small>{escape(r['title'])}</small>"
+        if r["status"] != "green":
+            rows.append(
+                (name, escape(r["label"]), _mark(r["status"]), escape(f"{r['status']}: {r['reason']}"), *[""] * 13)
+            )
+            continue
+        a, e = r.get("activity", {}), r.get("energy")
+        share = f"{100 * r['floor']['share']:.0f} % of {r['floor']['binding']}" if "floor" in r else "–"
+        energy = (
+            f"{1e3 * e['per_unit_gross_j']:.3g} / {1e3 * e['per_unit_net_j']:.3g} per {e['unit'][:-1]}" if e else "–"
+        )
+        state = (
+            f"{a['sm_clock_mhz']:.0f} MHz, {a['temperature_c']:.0f} °C, {', '.join(a.get('throttle_reasons', [])) or 'no throttling'}"
+            if "sm_clock_mhz" in a and "temperature_c" in a
+            else "–"
+        )
+        rows.append((
+            name, escape(r["label"]), _mark("green"), number(r["ms"]), f"{number(r['q20_ms'])}–{number(r['q80_ms'])}",
+            percent(r["noise"]), rate(r), share, *(f"{a[n]:.0f}" if n in a else "–" for n in seen), energy,
+            f"{r['peak_gb']:.2f}" if "peak_gb" in r else "–", escape(f"{state}; {r['mode']}; {r['notes']}"),
+        ))  # fmt: skip
+    head = (
+        "case",
+        "size",
+        "",
+        "ms",
+        "20–80 %",
+        "noise",
+        "per second",
+        "floor",
+        "SM %",
+        "occupancy %",
+        "tensor %",
+        "fp32 %",
+        "DRAM %",
+        "W",
+        "mJ gross / net",
+        "peak GB",
+        "notes",
+    )
+    return _table(head, rows)
+
+
+def _peers(result: dict[str, Any]) -> str:
+    rows = []
+    for p in result["peers"]:
+        if p["status"] != "green":
+            rows.append((escape(p["library"]), escape(p["label"]), _mark(p["status"]), "", "", escape(p["reason"])))
+        for r in p.get("rows", []):
+            rows.append(
+                (
+                    escape(f"{p['library']} {p['version']}"),
+                    escape(p["label"]),
+                    number(r["ms"]),
+                    f"{r['error']:.1e}",
+                    str(r["evaluations"]),
+                    escape(r["note"]),
+                )
+            )
+    return f"<h2>Peers</h2>{_table(('library', 'size', 'ms', 'error', 'evaluations', 'note'), rows)}" if rows else ""
+
+
+def _ceilings(result: dict[str, Any]) -> str:
+    values = {k: v for k, v in result["ceilings"].items() if k != "how"}
+    rows = [(k, f"{v / 1e9:,.4g} G{'B' if k == 'copy' else ' operations'}/s") for k, v in values.items()]
+    rows += [(escape(k), escape(v)) for k, v in result["ceilings"].get("how", {}).items()]
+    return f"<h2>Ceilings of this run</h2>{_table(('ceiling', 'rate, and how it was got'), rows)}"

@@ -1,0 +1,139 @@
+"""The result as tables in a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+_COLOUR = {"green": "green", "red": "bold red", "failed": "bold red", "skipped": "yellow"}
+
+
+def show(result: dict[str, Any], console: Console) -> None:
+    """Everything but the raw samples."""
+    host, device = result["host"], result["device"]
+    where = device.get("card") or f"{host['cpu']}, {host['cores']} cores"
+    console.print(f"[bold]geonode.bench[/] {result['suite']} on {where}, {result['seconds']:.0f} s")
+    console.print(f"activity: {result['activity']['title']}", highlight=False)
+    _cases(result, console)
+    _peers(result, console)
+    _targets(result, console)
+    if result["energy_check"]:
+        e = result["energy_check"]
+        console.print(
+            f"energy over {e['seconds']:.1f} s: counter {e['counter_j']:.0f} J, integrated power {e['integrated_j']:.0f} J "
+            f"({100 * e['difference']:+.1f} %); {e['trusted']}"
+        )
+    for sentence in result["advice"]:
+        console.print(f"• {sentence}", highlight=False)
+
+
+def _cases(result: dict[str, Any], console: Console) -> None:
+    gpu = result["setting"]["device"] == "cuda"
+    table = Table(title="Cases", title_justify="left")
+    for name in ("case", "size", "", "ms", "20–80 %", "noise", "per second", "floor"):
+        table.add_column(name, justify="left" if name in ("case", "size", "") else "right")
+    if gpu:
+        for name in ("SM act.", "occup.", "tensor", "fp32", "DRAM", "W", "peak GB", "host µs"):
+            table.add_column(name, justify="right")
+    for row in result["rows"]:
+        colour = _COLOUR[row["status"]]
+        if row["status"] != "green":
+            table.add_row(
+                row["case"],
+                row["label"],
+                f"[{colour}]{row['status']}[/]",
+                f"[{colour}]{row['status']}: {row['reason']}[/]",
+            )
+            continue
+        share = f"{100 * row['floor']['share']:.0f} % {row['floor']['binding']}" if "floor" in row else "–"
+        cells = [
+            row["case"], row["label"], f"[{colour}]green[/]", number(row["ms"]), f"{number(row['q20_ms'])}–{number(row['q80_ms'])}",
+            percent(row["noise"]), rate(row), share,
+        ]  # fmt: skip
+        if gpu:
+            seen = row.get("activity", {})
+            names = ("sm_activity", "sm_occupancy", "tensor_activity", "fp32_activity", "dram_activity", "power_w")
+            cells += [f"{seen[n]:.0f}" if n in seen else "–" for n in names]
+            cells += [
+                f"{row['peak_gb']:.2f}" if "peak_gb" in row else "–",
+                f"{row['host_us']:.0f}" if "host_us" in row else "–",
+            ]
+        table.add_row(*cells)
+    console.print(table)
+
+
+def _peers(result: dict[str, Any], console: Console) -> None:
+    if not result["peers"]:
+        return
+    ours = {(r["case"], r["label"]): r for r in result["rows"] if r["status"] == "green"}
+    table = Table(title="Peers on the geodesic initial-value problem", title_justify="left")
+    for name in ("library", "size", "ms", "ours is faster by", "error", "evaluations", "note"):
+        table.add_column(name)
+    for peer in result["peers"]:
+        if peer["status"] != "green":
+            table.add_row(peer["library"], peer["label"], f"{peer['status']}: {peer['reason']}")
+        for row in peer.get("rows", []):
+            mine = ours.get((peer["case"], peer["label"]))
+            times = f"{row['ms'] / mine['ms']:.3g} ×" if mine else "–"
+            name = f"{peer['library']} {peer['version']}"
+            table.add_row(
+                name,
+                peer["label"],
+                number(row["ms"]),
+                times,
+                f"{row['error']:.1e}",
+                str(row["evaluations"]),
+                row["note"],
+            )
+    console.print(table)
+
+
+def _targets(result: dict[str, Any], console: Console) -> None:
+    table = Table(title="Targets", title_justify="left")
+    for name in ("target", "measured", "", "how", "an A100, on paper"):
+        table.add_column(name)
+    for row in result["targets"]:
+        colour = {"pass": "green", "fail": "red"}.get(row["verdict"], "yellow")
+        table.add_row(
+            row["target"],
+            row["measured"] or "–",
+            f"[{colour}]{row['verdict']}[/]",
+            row["how"],
+            row["a100_on_paper"] or "–",
+        )
+    console.print(table)
+
+
+def show_comparison(comparison: dict[str, Any], console: Console) -> None:
+    """The baseline beside this run."""
+    for warning in comparison["warnings"]:
+        console.print(f"[yellow]baseline: {warning}[/]")
+    table = Table(title="Against the baseline", title_justify="left")
+    for name in ("case", "size", "then ms", "now ms", "ratio", "noise", ""):
+        table.add_column(name)
+    for r in comparison["rows"]:
+        colour = {"same": "white", "faster": "green"}.get(r["verdict"], "red")
+        new = [number(r["new_ms"]), f"{r['ratio']:.3f}", percent(r["allowed"])] if "new_ms" in r else ["–", "–", "–"]
+        table.add_row(r["case"], r["label"], number(r["old_ms"]), *new, f"[{colour}]{r['verdict']}[/]")
+    console.print(table)
+
+
+def number(x: float) -> str:
+    """Three figures, never in powers of ten."""
+    return f"{x:,.0f}" if x >= 100 else f"{x:.3g}" if x >= 1e-3 else f"{x:.5f}"
+
+
+def percent(x: float | None) -> str:
+    """A share as per cent."""
+    return "–" if x is None else f"{100 * x:.1f} %"
+
+
+def rate(row: dict[str, Any]) -> str:
+    """The throughput that says most about the case."""
+    for name, text in (("gradient_steps", "steps"), ("samples", "spectra"), ("odes", "ODEs")):
+        if name in row["rates"]:
+            value = row["rates"][name]
+            return f"{value:,.3g} {text}" if value < 1e4 else f"{value:.2e} {text}"
+    return "–"

@@ -1,0 +1,118 @@
+"""Time of a call: medians and quantiles of raw samples, after warm-up, with inputs rotated.
+
+CUDA: events around each call, the L2 cache overwritten before it, so that neither earlier inputs nor the host's queue
+flatter. CPU and latencies: the wall clock.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+Call = Callable[[int], Any]
+
+
+def quantiles(samples: Sequence[float]) -> dict[str, float]:
+    """Median with the 20 and 80 % quantiles, by linear interpolation between order statistics."""
+    ordered = sorted(samples)
+    if len(ordered) == 1:
+        return {"median": ordered[0], "q20": ordered[0], "q80": ordered[0]}
+    cuts = statistics.quantiles(ordered, n=10, method="inclusive")
+    return {"median": statistics.median(ordered), "q20": cuts[1], "q80": cuts[7]}
+
+
+def warm_up(run: Call, rotations: int, device: str, seconds: float = 0.1) -> float:
+    """Call until ``seconds`` have passed (an idle card's clocks rise in that time); returns the last call's seconds."""
+    begin, last, i = time.perf_counter(), 0.0, 0
+    while i < 1 or time.perf_counter() - begin < seconds:
+        start = time.perf_counter()
+        run(i % rotations)
+        synchronize(device)
+        last, i = time.perf_counter() - start, i + 1
+    return last
+
+
+def synchronize(device: str) -> None:
+    """Wait for the device."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def count_for(call_seconds: float, budget: float, least: int = 3, most: int = 200) -> int:
+    """How many samples fit the budget."""
+    return max(least, min(most, int(budget / max(call_seconds, 1e-7))))
+
+
+def wall_samples(run: Call, rotations: int, device: str, budget: float) -> list[float]:
+    """Milliseconds of each call by the wall clock, synchronised."""
+    samples = []
+    for i in range(count_for(warm_up(run, rotations, device), budget)):
+        start = time.perf_counter()
+        run(i % rotations)
+        synchronize(device)
+        samples.append(1e3 * (time.perf_counter() - start))
+    return samples
+
+
+def event_samples(run: Call, rotations: int, budget: float) -> list[float]:
+    """Milliseconds of each call by CUDA events, the L2 cache overwritten in between."""
+    last = warm_up(run, rotations, "cuda")
+    size = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+    flush = torch.empty(max(2 * size, 1 << 26), dtype=torch.int8, device="cuda")
+    events = []
+    for i in range(count_for(last + 1e-4, budget)):
+        flush.zero_()
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        run(i % rotations)
+        end.record()
+        events.append((start, end))
+    torch.cuda.synchronize()
+    return [start.elapsed_time(end) for start, end in events]
+
+
+def host_cost(run: Call, rotations: int, repeats: int = 20) -> float:
+    """Median microseconds the host spends launching one call while the device is idle."""
+    samples = []
+    for i in range(repeats):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        run(i % rotations)
+        samples.append(1e6 * (time.perf_counter() - start))
+    torch.cuda.synchronize()
+    return statistics.median(samples)
+
+
+def captured(run: Call, rotations: int, state: Sequence[Any]) -> Call:
+    """One CUDA graph per input set; the returned call replays them."""
+    from geonode_kernels import CapturedStep
+
+    token = torch.zeros(1, device="cuda")
+    graphs = [CapturedStep(lambda _, i=i: run(i), [token], state) for i in range(rotations)]
+    return lambda i: graphs[i]()
+
+
+def sustain(run: Call, rotations: int, device: str, seconds: float, call_seconds: float) -> tuple[float, float, int]:
+    """Run without a pause for at least ``seconds``; (begin, end) on the monotonic clock and the number of calls.
+
+    On CUDA the host stays one batch ahead and waits for the batch before: the queue neither drains nor grows.
+    """
+    batch = max(1, int(0.05 / max(call_seconds, 1e-7)))
+    waiting: list[Any] = []
+    calls, begin = 0, time.monotonic()
+    while time.monotonic() - begin < seconds:
+        for _ in range(batch):
+            run(calls % rotations)
+            calls += 1
+        if device == "cuda":
+            event = torch.cuda.Event()
+            event.record()
+            waiting.append(event)
+            if len(waiting) > 1:
+                waiting.pop(0).synchronize()
+    synchronize(device)
+    return begin, time.monotonic(), calls
