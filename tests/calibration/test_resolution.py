@@ -1,0 +1,150 @@
+"""Sensitivity, Fisher information, limits, the ambiguity map, the budget and the next standard."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from geonode.calibration import (
+    Calibration,
+    ambiguity_map,
+    detection_limits,
+    resolution,
+    suggest_standard,
+    uncertainty_budget,
+)
+from geonode.calibration.resolution import DETECTION_FACTOR, fisher_information, measured_covariance, tangents
+from geonode.errors import InputError
+from tests.calibration.assays import LEVELS, NOISE, WAVE, band, folding, noisy, straight
+
+
+@pytest.fixture(scope="module")
+def line() -> Calibration:
+    return Calibration(np.repeat(LEVELS, 3), noisy(straight, np.repeat(LEVELS, 3), 0), WAVE, unit="ppb")
+
+
+@pytest.fixture(scope="module")
+def folded() -> Calibration:
+    return Calibration(LEVELS, noisy(folding, LEVELS, 0), WAVE)
+
+
+def test_information_is_that_of_least_squares_on_a_straight_response(line: Calibration) -> None:
+    # x = b + c s with white noise σ: one measurement has G = |s|²/σ²; the curve and the standards' noise take from it,
+    # a straight line through six standards 1/6 + (c − c̄)²/Σ(c − c̄)² of a variance at least, and a curve that is not
+    # known to be straight some three times that.
+    exact = float(((0.01 * band(600, 40)) ** 2).sum()) / NOISE**2
+    single = Calibration(LEVELS, noisy(straight, LEVELS, 0), WAVE)
+    c = np.array([15.0, 35.0, 50.0])
+    least = 1.0 + 1.0 / 6.0 + (c - LEVELS.mean()) ** 2 / ((LEVELS - LEVELS.mean()) ** 2).sum()
+    information = fisher_information(single.inverse, c)
+    assert (information < 1.05 * exact / least).all() and (information > 0.2 * exact / least).all()
+    information = fisher_information(line.inverse, c)
+    found = resolution(line, [15.0, 35.0], factor=3.0)
+    np.testing.assert_allclose(found.sensitivity, 0.01 * np.sqrt((band(600, 40) ** 2).mean()), rtol=0.02)
+    np.testing.assert_allclose(found.standard_deviation, 1.0 / np.sqrt(information[:2]))
+    np.testing.assert_allclose(found.resolvable, 3.0 * np.sqrt(2.0) * found.standard_deviation)
+
+
+def test_tangents_are_the_derivative_of_the_curve(line: Calibration) -> None:
+    _, slope = tangents(line.inverse, np.array([25.0]))
+    step = 0.5
+    difference = np.diff(line.inverse.curve(np.array([25.0 - step, 25.0 + step]))[0], axis=0)[0] / (2.0 * step)
+    np.testing.assert_allclose(slope[0], difference, atol=2e-3 * np.abs(difference).max())
+
+
+def test_replicates_add_information(line: Calibration) -> None:
+    one, four = (fisher_information(line.inverse, np.array([25.0]), r)[0] for r in (1, 4))
+    assert one < four < 4.0 * one
+
+
+def test_detection_limit_is_where_signal_meets_its_factor(line: Calibration) -> None:
+    limits = detection_limits(line)
+    assert limits.detection is not None and limits.quantification is not None
+    assert limits.detection < limits.quantification and "1/√G" in limits.definition
+    at = limits.detection * np.sqrt(fisher_information(line.inverse, np.array([limits.detection]))[0])
+    assert at == pytest.approx(DETECTION_FACTOR, rel=0.02)
+
+
+def test_no_detection_limit_without_a_blank() -> None:
+    without = Calibration(LEVELS[1:], noisy(straight, LEVELS[1:], 1), WAVE)
+    limits = detection_limits(without)
+    assert limits.detection is None and limits.quantification is None and "no blank" in limits.reason
+
+
+def test_ambiguity_map_is_a_distance_and_finds_the_fold(folded: Calibration, line: Calibration) -> None:
+    found = ambiguity_map(folded, points=61)
+    assert np.abs(found.distance - found.distance.T).max() == 0.0 and np.abs(np.diag(found.distance)).max() == 0.0
+    i, j = 20, 45
+    model, c = folded.inverse, found.concentrations
+    (mi, mj), cov = model.curve(c[[i, j]])[0], measured_covariance(model, c[[i, j]])
+    by_hand = np.sqrt((mi - mj) @ np.linalg.inv(cov[0] + cov[1]) @ (mi - mj))
+    assert found.distance[i, j] == pytest.approx(by_hand, rel=1e-9)
+    assert found.pairs and all(pair.second - pair.first >= 6.0 and pair.distance <= 2.0 for pair in found.pairs)
+    # the truth there: both concentrations give nearly the same spectrum
+    nearest = found.pairs[0]
+    gap = np.abs(folding(nearest.first) - folding(nearest.second)).max()
+    assert gap < 0.1 * np.ptp(folding(LEVELS))
+    assert not ambiguity_map(line, points=61).pairs
+
+
+@pytest.mark.parametrize("options", [{"factor": 0.0}, {"replicates": 0}, {"concentrations": [1e6]}])
+def test_resolution_refuses(line: Calibration, options: dict) -> None:
+    with pytest.raises(InputError):
+        resolution(line, **options)
+
+
+# ---------------------------------------------------------------------- budget
+
+
+def test_budget_adds_up_to_the_information(line: Calibration) -> None:
+    budget = uncertainty_budget(line, 25.0)
+    assert budget.combined**2 == pytest.approx(1.0 / fisher_information(line.inverse, np.array([25.0]))[0], rel=1e-9)
+    assert sum(part.share for part in budget.contributions) == pytest.approx(1.0)
+    assert budget.combined == pytest.approx(np.sqrt(sum(p.standard_uncertainty**2 for p in budget.contributions)))
+    assert budget.expanded == pytest.approx(budget.coverage_factor * budget.combined)
+    assert budget.coverage_factor > 1.96  # Student's t at finite degrees of freedom
+
+
+def test_dilution_multiplies_and_adds_its_relative_variance(line: Calibration) -> None:
+    plain, diluted = uncertainty_budget(line, 25.0), uncertainty_budget(line, 25.0, dilution=4.0, dilution_std=0.2)
+    assert diluted.concentration == 100.0
+    assert diluted.combined**2 == pytest.approx((4.0 * plain.combined) ** 2 + (25.0 * 0.2) ** 2)
+    assert "dilution" in {part.source for part in diluted.contributions}
+
+
+def test_welch_and_satterthwaite_by_hand(line: Calibration) -> None:
+    budget = uncertainty_budget(line, 25.0)
+    finite = [p for p in budget.contributions if np.isfinite(p.dof)]
+    expected = budget.combined**4 / sum(p.standard_uncertainty**4 / p.dof for p in finite)
+    assert budget.effective_dof == pytest.approx(expected)
+
+
+def test_uncertain_standards_are_a_type_b_contribution() -> None:
+    unsure = Calibration(LEVELS, noisy(straight, LEVELS, 2), WAVE, concentration_std=0.5)
+    parts = {p.source: p for p in uncertainty_budget(unsure, 25.0).contributions}
+    part = parts["concentrations of the standards"]
+    # a straight line through six standards, each 0.5 unsure: between 0.5/√6 and 0.5
+    assert part.kind == "B" and 0.15 < part.standard_uncertainty < 0.5
+
+
+def test_budget_refuses(line: Calibration) -> None:
+    with pytest.raises(InputError, match="is known between"):
+        uncertainty_budget(line, 1e4)
+    with pytest.raises(InputError, match="replicates must be"):
+        uncertainty_budget(line, 10.0, replicates=0)
+
+
+# ---------------------------------------------------------------------- next standard
+
+
+def test_the_next_standard_belongs_into_the_gap() -> None:
+    levels = np.array([0.0, 5.0, 10.0, 15.0, 50.0, 60.0])
+    found = suggest_standard(Calibration(levels, noisy(folding, levels, 3), WAVE))
+    assert 15.0 < found.concentration < 50.0
+    assert found.after < found.before and found.after == pytest.approx(found.expected.min())
+    assert "measure a standard at" in found.sentence("ppb") and "ppb" in found.sentence("ppb")
+
+
+def test_suggest_refuses_a_single_candidate(line: Calibration) -> None:
+    with pytest.raises(InputError, match="two candidates"):
+        suggest_standard(line, candidates=1)

@@ -1,0 +1,187 @@
+"""`geonode quantify`, `report` and `suggest` as a lab would run them: results, and one sentence for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import geonode
+from geonode.cli import app
+from geonode.commands.fit import standard_uncertainty
+from geonode.errors import BundleError, InputError
+
+LEVELS = np.array([0.0, 10.0, 20.0, 30.0, 40.0, 60.0])
+WAVE = np.arange(300.0, 701.0, 4.0)
+
+
+def truth(c) -> np.ndarray:
+    x = np.atleast_1d(c)[:, None] / (np.atleast_1d(c)[:, None] + 25.0)
+    one, two = (np.exp(-0.5 * ((WAVE - m) / 45.0) ** 2) for m in (600.0, 450.0))
+    return 0.2 + 0.9 * x * one + 0.3 * (1 - x) * two
+
+
+def spectrum(c: float, seed: int = 1) -> np.ndarray:
+    return truth(c)[0] + 0.002 * np.random.default_rng(seed).standard_normal(len(WAVE))
+
+
+def write(path: Path, columns, heads=("absorbance",), wavelengths=WAVE) -> str:
+    rows = zip(wavelengths, *np.atleast_2d(columns), strict=True)
+    path.write_text("\n".join([",".join(["wavelength", *heads]), *(",".join(f"{v:.8g}" for v in r) for r in rows)]))
+    return str(path)
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("bundle")
+    standards = truth(LEVELS) + 0.002 * np.random.default_rng(0).standard_normal((6, len(WAVE)))
+    table = write(folder / "standards.csv", standards, [f"{c:.1f}" for c in LEVELS])
+    made = run("fit", table, "--out", folder / "a.bundle", "--unit", "ppb", "--predictor", "gp", "-q")
+    assert made.exit_code == 0, made.output
+    return str(folder / "a.bundle")
+
+
+def test_one_unknown(bundle: str, tmp_path: Path) -> None:
+    unknown = write(tmp_path / "u.csv", spectrum(27.0))
+    done = run("quantify", bundle, unknown, "--json", tmp_path / "r.json")
+    assert done.exit_code == 0 and "quantified" in done.output and "85.7 %" in done.output
+    data = json.loads((tmp_path / "r.json").read_text())
+    (found,) = data["unknowns"]
+    assert data["unit"] == "ppb" and found["verdict"] == "quantified"
+    assert found["interval"][0] < found["estimate"] < found["interval"][1]
+    assert found["estimate"] == pytest.approx(27.0, abs=1.0)
+    assert {"sets", "bands_responding", "bands_silent", "attainable_confidence"} <= set(data["standards"])
+    model = geonode.load(bundle)
+    assert model.quantify(spectrum(27.0)).estimate == pytest.approx(found["estimate"], rel=1e-4)
+
+
+def test_replicates_dilution_and_matrix_blank(bundle: str, tmp_path: Path) -> None:
+    matrix = 0.05 * np.exp(-WAVE / 300.0)
+    files = [write(tmp_path / f"u{i}.csv", spectrum(27.0, i) + matrix) for i in range(3)]
+    blank = write(tmp_path / "blank.csv", spectrum(0.0, 9) + matrix)
+    out = tmp_path / "r.json"
+    options = ("--dilution", "10", "--dilution-std", "0.2", "--blank", blank, "--json", out, "-q")
+    assert run("quantify", bundle, *files, *options).exit_code == 0
+    (found,) = json.loads(out.read_text())["unknowns"]
+    assert found["replicates"] == 3 and found["estimate"] == pytest.approx(270.0, abs=20.0) and found["dilution"] == 10
+
+
+def test_each_and_select(bundle: str, tmp_path: Path) -> None:
+    plate = write(tmp_path / "plate.csv", [spectrum(15.0, 1), spectrum(15.0, 2), spectrum(50.0, 3)], ["A1", "A2", "B1"])
+    refused = run("quantify", bundle, plate)
+    assert refused.exit_code == 2 and "3 spectra ('A1', 'A2', 'B1')" in refused.output and "--each" in refused.output
+    out = tmp_path / "r.json"
+    assert run("quantify", bundle, plate, "--each", "--json", out, "-q").exit_code == 0
+    assert [round(u["estimate"] / 5) * 5 for u in json.loads(out.read_text())["unknowns"]] == [15, 15, 50]
+    assert run("quantify", bundle, plate, "--select", "A", "--json", out, "-q").exit_code == 0
+    (found,) = json.loads(out.read_text())["unknowns"]
+    assert found["replicates"] == 2 and len(found["spectra"]) == 2
+
+
+def test_a_control_passes_or_fails(bundle: str, tmp_path: Path) -> None:
+    control = write(tmp_path / "qc.csv", spectrum(30.0, 4))
+    assert run("quantify", bundle, control, "--qc", "30").exit_code == 0
+    failed = run("quantify", bundle, control, "--qc", "20", "--json", tmp_path / "qc.json")
+    assert failed.exit_code == 1 and "FAIL" in failed.output
+    assert json.loads((tmp_path / "qc.json").read_text())["unknowns"][0]["qc"]["passed"] is False
+
+
+def test_saturated_values_are_masked_and_said(bundle: str, tmp_path: Path) -> None:
+    clipped = write(tmp_path / "u.csv", np.minimum(spectrum(50.0), 0.6))
+    done = run("quantify", bundle, clipped, "--saturation", "0.6", "--json", tmp_path / "r.json")
+    assert done.exit_code == 0 and "saturated wavelengths were masked" in done.output
+    (found,) = json.loads((tmp_path / "r.json").read_text())["unknowns"]
+    assert found["masked_wavelengths"] > 5 and found["estimate"] == pytest.approx(50.0, abs=5.0)
+
+
+def test_another_grid_is_interpolated_where_it_covers_all(bundle: str, tmp_path: Path) -> None:
+    own = np.arange(295.0, 710.0, 1.5)
+    shifted = write(tmp_path / "u.csv", np.interp(own, WAVE, spectrum(27.0)), wavelengths=own)
+    done = run("quantify", bundle, shifted)
+    assert done.exit_code == 0 and "interpolated" in done.output
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda p: write(p, spectrum(27.0)[25:], wavelengths=WAVE[25:]), "misses 300 to 400"),
+        (lambda p: write(p, 0.0 * WAVE), "zero at every wavelength"),
+        (lambda p: write(p, np.where(WAVE == 400.0, np.nan, spectrum(27.0))), "'nan', which is no number"),
+        (lambda p: write(p, 1000.0 * spectrum(27.0)), "another unit"),
+        (lambda p: write(p, 100.0 * 10.0 ** -spectrum(27.0), ["%T"]), "percent transmission"),
+        (lambda p: str(p), "there is no such file"),
+    ],
+)
+def test_bad_unknowns_are_one_sentence_and_exit_code_2(bundle: str, tmp_path: Path, make, sentence: str) -> None:
+    done = run("quantify", bundle, make(tmp_path / "u.csv"))
+    assert done.exit_code == 2 and sentence in done.output and "Traceback" not in done.output
+    assert len(done.output.strip().splitlines()) == 1
+
+
+def test_another_signal_than_the_standards_is_refused(tmp_path: Path) -> None:
+    standards = geonode.SpectralDataset(truth(LEVELS), LEVELS, WAVE, signal="absorbance")
+    geonode.fit(standards, geonode.GeodesicConfig(predictor="gp")).save(tmp_path / "a.bundle")
+    done = run("quantify", tmp_path / "a.bundle", write(tmp_path / "u.csv", spectrum(27.0), ["%T"]))
+    assert done.exit_code == 2 and "its signal is transmittance and that of the standards absorbance" in done.output
+
+
+def test_a_copy_is_no_replicate(bundle: str, tmp_path: Path) -> None:
+    one = write(tmp_path / "u.csv", spectrum(27.0))
+    two = write(tmp_path / "copy.csv", spectrum(27.0))
+    for pair in ((one, one), (one, two)):
+        done = run("quantify", bundle, *pair)
+        assert done.exit_code == 2 and "is a copy and not a replicate" in done.output
+
+
+def test_bad_options_and_bundles(bundle: str, tmp_path: Path) -> None:
+    unknown = write(tmp_path / "u.csv", spectrum(27.0))
+    assert run("quantify", bundle, unknown, "--level", "80").exit_code == 2
+    assert run("quantify", bundle, unknown, "--dilution", "0").exit_code == 2
+    assert run("quantify", unknown, unknown).exit_code == 2
+    assert run("quantify", bundle, unknown, "--json", tmp_path / "no" / "r.json").exit_code == 2
+    assert run("report", bundle, "--out", unknown).exit_code == 2
+
+
+def test_report_and_suggest(bundle: str, tmp_path: Path) -> None:
+    done = run("report", bundle, "--out", tmp_path / "report")
+    assert done.exit_code == 0, done.output
+    names = {p.name for p in (tmp_path / "report").iterdir()}
+    figures = {"spectra", "predicted", "residuals", "resolution", "ambiguity", "metric"}
+    assert names == {f"{f}.{e}" for f in figures for e in ("png", "csv")} | {"report.md", "report.json"}
+    suggested = run("suggest", bundle, "--json", tmp_path / "s.json")
+    assert suggested.exit_code == 0 and "measure a standard at" in suggested.output
+    data = json.loads((tmp_path / "s.json").read_text())
+    assert data["after"] < data["before"] and data["concentration"] in data["candidates"]
+
+
+def test_uncertain_standards_survive_the_bundle(tmp_path: Path) -> None:
+    assert standard_uncertainty("2%", LEVELS).tolist() == (0.02 * LEVELS).tolist()
+    assert standard_uncertainty("0.5", LEVELS).tolist() == [0.5] * 6
+    with pytest.raises(InputError, match="is no number"):
+        standard_uncertainty("two", LEVELS)
+    standards = truth(LEVELS) + 0.002 * np.random.default_rng(0).standard_normal((6, len(WAVE)))
+    data = geonode.SpectralDataset(standards, LEVELS, WAVE)
+    config = geonode.GeodesicConfig(predictor="gp")
+    exact = geonode.fit(data, config)
+    unsure = geonode.fit(data, config, concentration_std=1.0)
+    unsure.save(tmp_path / "u.bundle")
+    again = geonode.load(tmp_path / "u.bundle")
+    widths = [a.high - a.low for a in (m.quantify(spectrum(27.0)) for m in (exact, unsure, again))]
+    assert widths[1] > 1.3 * widths[0] and widths[2] == widths[1]
+
+
+def test_the_estimator_is_saved_without_pickle(bundle: str, tmp_path: Path) -> None:
+    model = geonode.GeodesicCalibrator(concentration_std=0.3).fit(truth(LEVELS), LEVELS)
+    model.save(tmp_path / "c.safetensors")
+    again = geonode.GeodesicCalibrator.load(tmp_path / "c.safetensors")
+    assert again.get_params() == model.get_params()
+    assert again.predict(truth([12.0, 45.0])).tolist() == model.predict(truth([12.0, 45.0])).tolist()
+    with pytest.raises(BundleError, match="no GeodesicCalibrator"):
+        geonode.GeodesicCalibrator.load(bundle)
