@@ -27,6 +27,7 @@ LAYERS = [
     {"calibration"},
     {"training"},
     {"validation"},
+    {"analytes"},
     {"model"},
     {"export", "bench", "plotting", "commands", "cli", "__main__"},
 ]

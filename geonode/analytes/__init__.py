@@ -1,0 +1,20 @@
+"""Several analytes at once: a learned embedding of the concentration plane, its geometry, and spectra on it."""
+
+from geonode.analytes.embedding import EnsembleEmbedding
+from geonode.analytes.geometry import all_pairs, gauss_curvature
+from geonode.analytes.held_out import HeldOut, evaluate_surface, leave_cells_out, leave_rows_out
+from geonode.analytes.node import fit_surface_nodes
+from geonode.analytes.surface_gp import SurfaceGP, SurfacePrediction
+
+__all__ = [
+    "EnsembleEmbedding",
+    "HeldOut",
+    "SurfaceGP",
+    "SurfacePrediction",
+    "all_pairs",
+    "evaluate_surface",
+    "fit_surface_nodes",
+    "gauss_curvature",
+    "leave_cells_out",
+    "leave_rows_out",
+]

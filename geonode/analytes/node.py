@@ -1,0 +1,163 @@
+"""The flow F = vⁱ ∂ᵢH(x, λ) over several analytes, taught by the Gaussian process on the learned embedding.
+
+H starts at its least-squares optimum for random tanh features (it is linear in its output layer) and is then trained as
+a whole on spectra of the teacher: the calibrated levels and a grid over the whole box that will be asked for, weighted
+by the teacher's certainty. All training sets are one stack of models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from geonode.analytes.surface_gp import SurfaceGP
+from geonode.config import GeodesicConfig
+from geonode.errors import InputError
+from geonode.flow import MultiAnalyteODE
+from geonode.flow.network import GradientFlow
+from geonode.geodesic import GeodesicSolution
+
+_RIDGE = 1e-6
+_NEAR = 1e-2  # squared embedding distance below which sources count alike
+
+
+@dataclass
+class SurfaceNode:
+    """A trained flow on the geometry of its teacher.
+
+    ``ode`` is the coupled neural ODE (state [x, v, A]) with the teacher's warps and metric; spectra inside it are in
+    units of ``scale``. Predictions average the geodesics from every standard, the nearer ones counting more.
+    """
+
+    gp: SurfaceGP
+    ode: MultiAnalyteODE
+    scale: float
+
+    @torch.no_grad()
+    def predict(self, concentrations: np.ndarray) -> np.ndarray:
+        """Mean spectra ``[C, W]`` at concentrations ``[C, D]`` (user units)."""
+        c = np.atleast_2d(np.asarray(concentrations, dtype=np.float64))
+        x, at = self.gp.coordinates(c), self.gp.coordinates(self.gp.levels)
+        embedding = self.gp.embedding()
+        weight = 1.0 / (torch.cdist(embedding(x), embedding(at)).square() + _NEAR)
+        weight = weight / weight.sum(1, keepdim=True)
+        potential = self.ode.flow.potential(torch.cat([x, at])[None].to(self.ode.flow.omega.dtype))[0].double()
+        there, here = potential[: len(x)], potential[len(x) :]
+        sources = torch.from_numpy(self.gp.predict_mean(self.gp.levels)) / self.scale
+        return ((weight @ (sources - here) + there) * self.scale).numpy()
+
+    def geodesics(self, start: np.ndarray, end: np.ndarray) -> GeodesicSolution:
+        """Geodesics [B] between concentrations ``[B, D]``, in warp coordinates; the metric knows no wavelength."""
+        from geonode.geodesic import shoot
+
+        return shoot(self.ode.metric, self.gp.coordinates(start), self.gp.coordinates(end))
+
+
+def fit_surface_nodes(
+    gps: Sequence[SurfaceGP],
+    wavelengths: np.ndarray,
+    reach: Sequence[np.ndarray] | None = None,
+    config: GeodesicConfig | None = None,
+    steps: int = 150,
+    collocation: int = 12,
+    wavelengths_per_step: int = 32,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[SurfaceNode]:
+    """Train one flow per teacher, all as one stack.
+
+    Args:
+        gps: fitted on training sets of one size. wavelengths: ``[W]``.
+        reach: per teacher the concentrations ``[C, D]`` that will be asked for, beyond its own levels; None for none.
+        config: ``flow_hidden``, ``embedding``, ``flow_lr``, ``flow_clip``, ``seed`` and the solver's counts are used.
+        steps: of Adam after the least-squares start, a fixed number; 0 keeps the start.
+        collocation: grid points per analyte. wavelengths_per_step: drawn anew each step.
+
+    Raises:
+        InputError: no teacher, or teachers of different sizes.
+    """
+    if not gps or len({gp.levels.shape for gp in gps}) > 1:
+        raise InputError("flows are trained as one stack: give one or more processes fitted on equally many levels.")
+    config = config or GeodesicConfig()
+    scales = [float(gp.residual.std()) or 1.0 for gp in gps]
+    parts = [_lesson(gp, None if reach is None else reach[i], collocation) for i, gp in enumerate(gps)]
+    x, weight = torch.stack([part[0] for part in parts]), torch.stack([part[2] for part in parts])
+    target = torch.stack([part[1] / scale for part, scale in zip(parts, scales, strict=True)])
+    weight = weight / weight.sum(1, keepdim=True)
+    target = target - (weight[..., None] * target).sum(1, keepdim=True)
+    flow = GradientFlow(
+        len(wavelengths), gps[0].dim, config.flow_hidden, config.embedding, models=len(gps), seed=config.seed
+    )
+    flow.set_embedding(target)
+    _least_squares(flow, x, target, weight)
+    _train(flow, x.float(), target.float(), weight.float(), config, steps, wavelengths_per_step, progress)
+    grid = torch.as_tensor(np.array(wavelengths, dtype=np.float64))
+    return [SurfaceNode(gp, _ode(gp, flow, m, grid, config), scales[m]) for m, gp in enumerate(gps)]
+
+
+def _lesson(gp: SurfaceGP, reach: np.ndarray | None, collocation: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Points x [P, D], the teacher's spectra [P, W] and weights [P]: levels, and a grid over all that is asked for."""
+    levels = gp.coordinates(gp.levels)
+    asked = levels if reach is None else torch.cat([levels, gp.coordinates(reach)])
+    low, high = asked.amin(0), asked.amax(0)
+    unit = torch.linspace(0.0, 1.0, collocation, dtype=torch.float64)
+    mesh = torch.cartesian_prod(*[low[d] + (high[d] - low[d]) * unit for d in range(gp.dim)])
+    x = torch.cat([levels, mesh])
+    rows, variance = gp.rows_at(x)
+    spectra = torch.from_numpy(gp.column_mean) + rows.mean(0) @ torch.from_numpy(gp.residual)
+    floor = float(np.mean(gp.eta)) + 1e-4
+    return x, spectra, 1.0 / (variance.mean(0) + floor)
+
+
+@torch.no_grad()
+def _least_squares(flow: GradientFlow, x: Tensor, target: Tensor, weight: Tensor) -> None:
+    """a and a₀ at their weighted optimum for fixed ω and β common to all wavelengths, model by model."""
+    flow.beta_weight.zero_()
+    for m in range(flow.models):
+        omega, bias = flow.omega[m].double(), flow.beta_bias[m].double()
+        features = torch.cat([torch.tanh(x[m] @ omega.mT + bias), x[m]], 1)
+        share = weight[m][:, None]
+        features = features - (share * features).sum(0)
+        basis = flow.embedding[m].double()
+        projected = torch.linalg.lstsq(basis, target[m].mT).solution.mT
+        normal = features.mT @ (share * features)
+        normal += _RIDGE * normal.diagonal().mean() * torch.eye(len(normal), dtype=normal.dtype)
+        solved = torch.linalg.solve(normal, features.mT @ (share * projected))  # [H + D, E]
+        flow.a_weight[m].copy_(solved[: flow.hidden].mT)
+        flow.a0_weight[m].copy_(solved[flow.hidden :].mT)
+
+
+def _train(
+    flow: GradientFlow,
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor,
+    config: GeodesicConfig,
+    steps: int,
+    per_step: int,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    optimiser = torch.optim.Adam(flow.parameters(), lr=config.flow_lr)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda t: 1.0 - t / max(steps, 1))
+    generator = torch.Generator().manual_seed(config.seed)
+    for step in range(steps):
+        index = torch.randperm(target.shape[2], generator=generator)[:per_step]
+        potential = flow.potential(x, index)
+        potential = potential - (weight[..., None] * potential).sum(1, keepdim=True)
+        loss = (weight[..., None] * (potential - target[..., index]).square()).sum(1).mean(1)
+        optimiser.zero_grad()
+        loss.sum().backward()  # the models share no parameter, so the sum trains each alone
+        optimiser.step()
+        schedule.step()
+        if progress is not None:
+            progress(step + 1, steps)
+
+
+def _ode(gp: SurfaceGP, flow: GradientFlow, m: int, wavelengths: Tensor, config: GeodesicConfig) -> MultiAnalyteODE:
+    """The coupled ODE of one model of the stack."""
+    ode = MultiAnalyteODE(wavelengths, gp.dim, config, warps=gp.warps(), metric=gp.metric())
+    ode.flow.load_state_dict({name: value[m : m + 1] for name, value in flow.state_dict().items()})
+    return ode

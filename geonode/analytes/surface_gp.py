@@ -1,0 +1,288 @@
+"""Gaussian process on a learned embedding of several concentrations: the spectrum as a smooth function of all of them.
+
+The D ≥ 2 relative of `geonode.calibration.GeodesicGP`. With R the level means less their column mean (n levels × W
+wavelengths) and x the analytes' warp coordinates, one mixture of the closed-form warps each,
+
+    k(x, x′) = Π_d (1 + a_d x_d x′_d) + exp(−½ ‖φ(x) − φ(x′)‖²)        K = k + η I
+    log evidence = −(N/2) [ n log(tr(Rᵀ K⁻¹ R)/nW) + log|K| ]           N = 8, as for one analyte
+
+Warps, lengths, linear shares, η and the interaction inside φ (`embedding`) are fitted by Adam on evidence plus wide
+normal priors, from S starts that differ in their random interaction and share their warps; predictions average the
+starts. Nothing else is chosen by data: no validation set, no early stopping. Training sets of one size are one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import stdtrit
+from torch import Tensor
+
+from geonode.analytes.embedding import EmbeddingMetric, EnsembleEmbedding, Surfaces
+from geonode.calibration.gp_numerics import one_thread
+from geonode.errors import InputError
+from geonode.metric import WarpMetric
+from geonode.metric.warp import WARPS, scaled_warps
+
+_JITTER = 1e-9
+
+
+@dataclass(frozen=True)
+class SurfacePrediction:
+    """``mean`` and ``scale [C, W]`` of a Student t with ``dof`` degrees of freedom for one further spectrum;
+    ``variance [C]`` is the kriging variance (dimensionless, mean over starts) and ``extrapolated [C]`` says which
+    concentrations lie outside the calibrated box."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+    dof: float
+    variance: np.ndarray
+    extrapolated: np.ndarray
+
+    def interval(self, level: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper limits ``[C, W]`` of the central interval at ``level``, per wavelength."""
+        if not 0.0 < level < 1.0:
+            raise InputError(f"the interval level must lie between 0 and 1, but {level} was given.")
+        half = stdtrit(self.dof, 0.5 + 0.5 * level) * self.scale
+        return self.mean - half, self.mean + half
+
+
+class SurfaceGP:
+    """Gaussian process over D ≥ 2 analytes (module docstring has the formulas).
+
+    Args:
+        effective_outputs: N, the tempering of the evidence.
+        starts: S embeddings that are averaged. hidden: tanh units of the interaction. steps: of Adam, a fixed number.
+        prior_dof: d₀, degrees of freedom of the scale shared by all wavelengths in the bands.
+        seed: of the starts.
+
+    After fitting: ``levels [n, D]``, ``level_means [n, W]``, ``warp_weights [13, D]``, ``eta [S]``.
+    """
+
+    levels: np.ndarray
+    level_means: np.ndarray
+    origin: np.ndarray
+
+    def __init__(
+        self,
+        effective_outputs: float = 8.0,
+        starts: int = 4,
+        hidden: int = 8,
+        steps: int = 300,
+        prior_dof: float = 2.0,
+        seed: int = 0,
+    ) -> None:
+        for name, count in (("starts", starts), ("hidden", hidden), ("steps", steps)):
+            if count < 1:
+                raise InputError(f"{name} must be at least 1, but {count} was given.")
+        self.effective_outputs, self.prior_dof = float(effective_outputs), float(prior_dof)
+        self.starts, self.hidden, self.steps, self.seed = starts, hidden, steps, seed
+
+    # ------------------------------------------------------------------ fitting
+
+    def fit(self, levels: Any, level_means: Any) -> SurfaceGP:
+        """Fit level means.
+
+        Args:
+            levels: ``[n, D]`` distinct concentrations, D ≥ 2, n ≥ D + 2.
+            level_means: ``[n, W]``.
+
+        Raises:
+            InputError: values that are not finite, shapes that do not match, too few levels, a level given twice, or an
+                analyte that does not vary.
+        """
+        levels, means = _checked(levels, level_means)
+        return self._fit_batch([(levels, means)], [self])[0]
+
+    def fit_folds(self, levels: Any, level_means: Any, folds: Sequence[Any]) -> list[SurfaceGP]:
+        """One process per training set of levels (indices); sets of equal size are one batch."""
+        levels, means = _checked(levels, level_means)
+        jobs = [_checked(levels[np.asarray(fold, dtype=int)], means[np.asarray(fold, dtype=int)]) for fold in folds]
+        fitted: dict[int, SurfaceGP] = {}
+        for size in sorted({len(job[0]) for job in jobs}):
+            members = [i for i, job in enumerate(jobs) if len(job[0]) == size]
+            copies = [
+                SurfaceGP(self.effective_outputs, self.starts, self.hidden, self.steps, self.prior_dof, seed=self.seed)
+                for _ in members
+            ]
+            fitted.update(zip(members, self._fit_batch([jobs[i] for i in members], copies), strict=True))
+        return [fitted[i] for i in range(len(jobs))]
+
+    @one_thread()
+    def _fit_batch(self, jobs: list[tuple[np.ndarray, np.ndarray]], into: list[SurfaceGP]) -> list[SurfaceGP]:
+        levels = np.stack([job[0] for job in jobs])
+        centred = torch.from_numpy(np.stack([job[1] - job[1].mean(0) for job in jobs]))
+        scale = centred.square().mean((1, 2), keepdim=True).sqrt().clamp_min(torch.finfo(torch.float64).tiny)
+        gram = (centred / scale) @ (centred / scale).mT
+        warped = torch.stack([_warped(level, level) for level in levels])
+        surfaces = Surfaces(len(jobs), self.starts, self.hidden, levels.shape[2], len(WARPS), self.seed)
+        width = centred.shape[2]
+        optimiser = torch.optim.Adam(surfaces.parameters(), lr=0.05)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda t: min(1.0, 2.0 * (1.0 - t / self.steps)))
+        for _ in range(self.steps):
+            optimiser.zero_grad()
+            evidence, _, _ = self._evidence(surfaces, warped, gram, width)
+            (-(evidence.mean(1) + surfaces.log_prior()).sum()).backward()
+            optimiser.step()
+            schedule.step()
+        with torch.no_grad():
+            evidence, inverse, x = self._evidence(surfaces, warped, gram, width)
+        for f, (gp, job) in enumerate(zip(into, jobs, strict=True)):
+            gp._set(job, surfaces, f, inverse[f], x[f], evidence[f])
+        return into
+
+    def _evidence(self, surfaces: Surfaces, warped: Tensor, gram: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Log evidence [F, S], K⁻¹ [F, S, n, n] and coordinates [F, n, D]."""
+        x = surfaces.coordinates(warped)
+        n = x.shape[1]
+        nugget = (surfaces.log_eta.exp() + _JITTER)[..., None, None] * torch.eye(n, dtype=x.dtype)
+        factor = torch.linalg.cholesky(surfaces.kernel(x, x) + nugget)
+        inverse = torch.cholesky_inverse(factor)
+        q = (inverse * gram[:, None]).sum((-1, -2)).clamp_min(torch.finfo(x.dtype).tiny)
+        log_det = 2.0 * torch.diagonal(factor, dim1=-2, dim2=-1).log().sum(-1)
+        return -0.5 * self.effective_outputs * (n * torch.log(q / (n * width)) + log_det), inverse, x
+
+    @torch.no_grad()
+    def _set(
+        self,
+        job: tuple[np.ndarray, np.ndarray],
+        surfaces: Surfaces,
+        index: int,
+        inverse: Tensor,
+        x: Tensor,
+        evidence: Tensor,
+    ) -> None:
+        self.levels, self.level_means = job
+        self.origin = _origin(self.levels)
+        self.column_mean = self.level_means.mean(0)
+        self.residual = self.level_means - self.column_mean
+        own = Surfaces(1, self.starts, self.hidden, self.levels.shape[1], len(WARPS), self.seed)
+        own.load_state_dict({name: value[index : index + 1] for name, value in surfaces.state_dict().items()})
+        self._surfaces = own.requires_grad_(False)
+        self._inverse, self._x = inverse.clone(), x.clone()
+        self.warp_weights = torch.softmax(own.logits[0], 0).numpy()
+        self.eta = own.log_eta[0].exp().numpy()
+        self.evidence = evidence.numpy().copy()
+
+    # ------------------------------------------------------------------ prediction
+
+    @property
+    def dim(self) -> int:
+        """D, the number of analytes."""
+        return self.levels.shape[1]
+
+    @property
+    def dof(self) -> float:
+        """Degrees of freedom of the predictive Student t, n − 1 + d₀."""
+        return len(self.levels) - 1 + self.prior_dof
+
+    def coordinates(self, concentrations: Any) -> Tensor:
+        """Warp coordinates ``[C, D]`` (float64) of concentrations ``[C, D]``."""
+        c = np.atleast_2d(np.asarray(concentrations, dtype=np.float64))
+        if c.ndim != 2 or c.shape[1] != self.dim or not np.isfinite(c).all():
+            raise InputError(f"concentrations must be finite numbers of shape [C, {self.dim}], got shape {c.shape}.")
+        return self._surfaces.coordinates(_warped(c, self.levels)[None])[0]
+
+    @one_thread()
+    def rows_at(self, at: Tensor) -> tuple[Tensor, Tensor]:
+        """k*ᵀK⁻¹ ``[S, C, n]`` and kriging variance ``[S, C]`` of every start at warp coordinates ``at [C, D]``."""
+        cross = self._surfaces.kernel(at[None], self._x[None])[0]
+        rows = cross @ self._inverse
+        return rows, (self._surfaces.prior_variance(at[None])[0] - (rows * cross).sum(-1)).clamp_min(0.0)
+
+    def predict_mean(self, concentrations: Any) -> np.ndarray:
+        """Mean spectra ``[C, W]`` at concentrations ``[C, D]`` (user units), outside the calibrated range too."""
+        rows, _ = self.rows_at(self.coordinates(concentrations))
+        return self.column_mean + rows.mean(0).numpy() @ self.residual
+
+    def predict(self, concentrations: Any) -> SurfacePrediction:
+        """Mean and bands at concentrations ``[C, D]``.
+
+        scale²_λ = mean over starts of (v + η) s²_λ + variance between starts, with each wavelength's own
+        s²_λ = (q_λ + d₀ q̄)/(n − 1 + d₀) shrunk to the shared one as for one analyte.
+        """
+        rows, variance = self.rows_at(self.coordinates(concentrations))
+        q = np.einsum("iw,sij,jw->sw", self.residual, self._inverse.numpy(), self.residual, optimize=True)
+        n = len(self.levels)
+        shared = q.mean(1, keepdims=True) / (n - 1)
+        own = (q + self.prior_dof * shared) / self.dof
+        within = np.einsum("sc,sw->cw", variance.numpy() + self.eta[:, None], own) / self.starts
+        means = rows.numpy() @ self.residual
+        c = np.atleast_2d(np.asarray(concentrations, dtype=np.float64))
+        outside = (c < self.levels.min(0)) | (c > self.levels.max(0))
+        return SurfacePrediction(
+            self.column_mean + means.mean(0),
+            np.sqrt(within + means.var(0)),
+            self.dof,
+            variance.mean(0).numpy(),
+            outside.any(1),
+        )
+
+    # ------------------------------------------------------------------ geometry
+
+    def embedding(self) -> EnsembleEmbedding:
+        """φ of the starts side by side, as a function of warp coordinates."""
+        s = self._surfaces
+        return EnsembleEmbedding(s.log_lengths[0], s.log_linear[0], s.u[0], s.b[0], s.v[0])
+
+    def metric(self) -> EmbeddingMetric:
+        """g = JᵀJ in warp coordinates: squared correlation lengths, the mean over the starts."""
+        return EmbeddingMetric(self.embedding())
+
+    def warps(self) -> list[WarpMetric]:
+        """One warp metric per analyte: ``warps()[d].scaled(c)`` is the coordinate x_d, ``from_scaled`` its inverse."""
+        low, high = self.levels.min(0), self.levels.max(0)
+        return [
+            WarpMetric.from_weights(
+                torch.from_numpy(self.warp_weights[:, d]), float(self.origin[d]), float(low[d]), float(high[d]), False
+            )
+            for d in range(self.dim)
+        ]
+
+
+def _origin(levels: np.ndarray) -> np.ndarray:
+    """c₀ [D]: 0 for amounts, c_min for scales whose zero lies far away or below (pH, temperature)."""
+    low, span = levels.min(0), np.ptp(levels, axis=0)
+    return np.where((low >= 0.0) & (low <= span), 0.0, low)
+
+
+def _warped(concentrations: np.ndarray, levels: np.ndarray) -> Tensor:
+    """Every warp, scaled to [−1, 1] over ``levels``, at ``concentrations [C, D]``: ``[13, C, D]``."""
+    origin, low, high = _origin(levels), levels.min(0), levels.max(0)
+    span = high - origin
+    columns = [
+        scaled_warps(
+            torch.from_numpy((concentrations[:, d] - origin[d]) / span[d]), (low[d] - origin[d]) / span[d], 1.0
+        )
+        for d in range(levels.shape[1])
+    ]
+    return torch.stack(columns, -1)
+
+
+def _checked(levels: Any, level_means: Any) -> tuple[np.ndarray, np.ndarray]:
+    levels, means = np.array(levels, dtype=np.float64), np.array(level_means, dtype=np.float64)
+    if levels.ndim != 2 or levels.shape[1] < 2:
+        raise InputError(
+            f"SurfaceGP needs levels of shape [n, D] with two or more analytes, got shape {levels.shape}; for one use "
+            "GeodesicGP."
+        )
+    if means.ndim != 2 or len(means) != len(levels) or means.shape[1] == 0:
+        raise InputError(f"level means must have shape [{len(levels)}, wavelengths], got shape {means.shape}.")
+    for name, values in (("levels", levels), ("level means", means)):
+        if not np.isfinite(values).all():
+            row = int(np.argwhere(~np.isfinite(values))[0][0])
+            raise InputError(f"row {row} of the {name} is NaN or infinite; remove that standard or mask the value.")
+    if len(levels) < levels.shape[1] + 2:
+        raise InputError(
+            f"{len(levels)} levels of {levels.shape[1]} analytes are too few; {levels.shape[1] + 2} or more are needed."
+        )
+    if len(np.unique(levels, axis=0)) < len(levels):
+        raise InputError("a combination of concentrations is given twice; average its replicates first.")
+    still = np.flatnonzero(np.ptp(levels, axis=0) == 0.0)
+    if len(still):
+        raise InputError(f"analyte {still[0] + 1} has one concentration in all standards; leave that analyte out.")
+    return levels, means
