@@ -120,6 +120,8 @@ def _predicted(calibration: Calibration) -> Sheet:
     columns = {
         "concentration": held.concentration,
         "held_out_estimate": held.estimate,
+        "set_80_percent_low": held.interval[:, 0],
+        "set_80_percent_high": held.interval[:, 1],
         "covered_by_80_percent_set": (held.coverage <= 0.8).astype(float),
         "edge": held.edge.astype(float),
     }
@@ -129,7 +131,9 @@ def _predicted(calibration: Calibration) -> Sheet:
         axis.plot([low, high], [low, high], color="0.6", linewidth=0.8)
         for edge, marker, label in ((False, "o", "interior level"), (True, "^", "lowest or highest (extrapolated)")):
             chosen = held.edge == edge
-            axis.plot(held.concentration[chosen], held.estimate[chosen], marker, markersize=4, label=label)
+            x, y, ends = held.concentration[chosen], held.estimate[chosen], held.interval[chosen]
+            reach = np.maximum(np.stack([y - ends[:, 0], ends[:, 1] - y]), 0.0)
+            axis.errorbar(x, y, reach, fmt=marker, markersize=4, linewidth=0.8, capsize=2, label=label)
         missed = held.coverage > 0.8
         if missed.any():
             missed_label = "truth outside its 80 % set"
@@ -138,7 +142,9 @@ def _predicted(calibration: Calibration) -> Sheet:
         axis.set_ylabel(axis_label(calibration, "predicted, its level left out"))
         axis.legend(fontsize=7, frameon=False)
 
-    return Sheet("predicted", "Predicted against true concentration, each level left out", columns, draw)
+    return Sheet(
+        "predicted", "Predicted against true concentration, each level left out (bars: 80 % sets)", columns, draw
+    )
 
 
 def _residuals(calibration: Calibration) -> Sheet:

@@ -194,7 +194,8 @@ def _markdown(calibration: Calibration, data: dict[str, Any]) -> str:
             for p in data["ambiguous_pairs"][:10]
         ]
         lines.append("")
-    lines += ["## Next standard", "", data["next_standard"]["sentence"].capitalize() + ".", ""]
+    advice = data["next_standard"]["sentence"]
+    lines += ["## Next standard", "", advice[0].upper() + advice[1:] + ".", ""]
     return "\n".join(lines)
 
 
