@@ -17,6 +17,7 @@ from geonode.config import GeodesicConfig
 from geonode.flow import CoupledSpectralODE
 from geonode.flow.network import SpectralFlow
 from geonode.training.batches import BatchSource
+from geonode.training.captured import train_captured, use_captured
 from geonode.training.problem import Problem, build_problem
 from geonode.training.step import build_optimizer, clip_gradients, learning_rate, losses, potential
 
@@ -29,15 +30,24 @@ def train(
     seed: int = 0,
     progress: Progress | None = None,
     ode: CoupledSpectralODE | None = None,
+    backend: str = "auto",
 ) -> CoupledSpectralODE:
     """Train one model per row of ``problem``, all together; returns the stacked model in evaluation mode.
 
     ``ode`` is a model to go on from (trained in place); None starts a fresh one from ``seed``.
 
     Full precision only (float32 or float64, the problem's dtype): mixed precision is Lightning's part.
+
+    ``backend``: ``auto`` replays a captured step on a CUDA device where it can, ``triton`` insists on it, ``torch``
+    never does (see `geonode.training.captured`).
+
+    Raises:
+        DeviceError: ``backend="triton"`` where steps cannot be captured.
     """
     ode = problem.build_model(config, seed) if ode is None else ode
     source = BatchSource(problem, ode.table, config, seed)
+    if use_captured(backend, source, config):
+        return train_captured(ode, source, config, progress)
     optimizer = build_optimizer(ode)
     for epoch in range(config.epochs):
         fraction = epoch / config.epochs

@@ -32,8 +32,9 @@ def path_targets(ends, half, table, m, w, n, B, W, Q, KQ: tl.constexpr):
     x = tl.load(table + 2 * q, mask=q < Q, other=0.0)
     share = (0.5 * (1.0 + x))[:, None]
     at = (m * 2 * B + n) * W + w
+    at_end = ((m * 2 + 1) * B + n) * W + w
     start = tl.load(ends + at, mask=n < B, other=0.0)[None, :]
-    end = tl.load(ends + at + B.to(tl.int64) * W, mask=n < B, other=0.0)[None, :]
+    end = tl.load(ends + at_end, mask=n < B, other=0.0)[None, :]
     s_hat = start + share * (end - start)
     return share, s_hat + 1.0, tl.load(half + m * W + w), (q < Q)[:, None] & (n < B)[None, :]
 
@@ -128,10 +129,11 @@ def points_backward_kernel(
     _, density = both_series(x, series + m * (T + 1) * W + w, slope + m * T * W + w, T, W)
     to_target = tl.load(grad + at, mask=inside, other=0.0) / tl.where(inside, density, 1.0)
     at = (m * 2 * B + n) * W + w
+    at_end = ((m * 2 + 1) * B + n) * W + w
     late = tl.sum(rounded_product(to_target, share), 0) * scale
     whole = tl.sum(to_target, 0) * scale
     tl.store(to_ends + at, whole - late, mask=n < B)
-    tl.store(to_ends + at + B.to(tl.int64) * W, late, mask=n < B)
+    tl.store(to_ends + at_end, late, mask=n < B)
     place = tl.program_id(1).to(tl.int64) * tl.num_programs(2) + m
     tl.store(to_half + place * W + w, tl.sum(tl.sum(rounded_product(to_target, above), 0), 0))
     to_series += place * (T + 1) * W + w
@@ -208,8 +210,9 @@ def loss_kernel(
         n = begin + tl.arange(0, BLOCK)
         inside = n < B
         place = (m * 2 * B + n) * W + w
+        place_end = ((m * 2 + 1) * B + n) * W + w
         start = tl.load(ends + place, mask=inside, other=0.0)
-        step = tl.load(ends + place + B.to(tl.int64) * W, mask=inside, other=0.0) - start
+        step = tl.load(ends + place_end, mask=inside, other=0.0) - start
         t0 = tl.zeros([BLOCK, K], tl.float32)
         for q in range(Q):
             part = 0.5 * tl.load(table + 2 * q + 1)
@@ -245,7 +248,7 @@ def loss_kernel(
         to_s = up_mean * tl.sum(rounded_product(t1, along[None, :]), 1)
         to_step = up * mean + up_mean * tl.sum(rounded_product(t2, along[None, :]), 1) + scale * to_scale
         tl.store(to_ends + place, to_s - to_step, mask=inside)
-        tl.store(to_ends + place + B.to(tl.int64) * W, to_step, mask=inside)
+        tl.store(to_ends + place_end, to_step, mask=inside)
         sum_half += step * to_scale
         sum_a0 += up_mean
         sum_a += up_mean[:, None] * value

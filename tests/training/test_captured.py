@@ -1,0 +1,70 @@
+"""Captured training steps: the same training as step by step, and refused with the reason where they cannot be had."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from geonode.errors import DeviceError
+from geonode.training import BatchSource, build_problem, predict, train
+from geonode.training.captured import train_captured
+
+VARIANTS = [
+    {},
+    {"wavelengths_per_step": 7},
+    {"flow": "velocity"},
+    {"flow": "velocity", "batch_size": 5, "micro_batch": None},
+    {"metric_network": False},
+]
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_the_step_that_is_captured_trains_as_the_plain_loop(folds, assay, small, changes):
+    config = dataclasses.replace(small, **changes)
+    problem = build_problem(folds, assay.wavelengths, config).to("cpu", torch.float64)
+    plain = train(problem, config, seed=3, backend="torch")
+    ours = problem.build_model(config, 3)
+    train_captured(ours, BatchSource(problem, ours.table, config, 3), config)
+    for (name, a), b in zip(ours.named_parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9, msg=name)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_captured_training_on_a_gpu_equals_uncaptured(folds, assay, small, changes):
+    config = dataclasses.replace(small, precision="32-true", epochs=6, **changes)
+    problem = build_problem(folds, assay.wavelengths, config).to("cuda", torch.float32)
+    spectra = []
+    for backend in ("torch", "triton"):
+        ode = train(problem, config, seed=3, backend=backend)
+        spectra.append(predict(ode, problem, problem.levels.cpu()))
+    # the bias of ln g̃ changes no spectrum, and Adam makes steps of its rounding: spectra are compared, not weights
+    scale = (spectra[0] - problem.centre).abs().max()
+    assert (spectra[0] - spectra[1]).abs().max() <= 1e-4 * scale
+
+
+@pytest.mark.gpu
+def test_captured_training_twice_gives_the_same_bits(folds, assay, small):
+    config = dataclasses.replace(small, precision="32-true", wavelengths_per_step=7)
+    problem = build_problem(folds, assay.wavelengths, config).to("cuda", torch.float32)
+    once, again = (train(problem, config, seed=3, backend="triton") for _ in range(2))
+    for a, b in zip(once.parameters(), again.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_trained_parameters_own_their_memory(folds, assay, small):
+    problem = build_problem(folds, assay.wavelengths, small).to("cpu", torch.float64)
+    ode = problem.build_model(small, 3)
+    train_captured(ode, BatchSource(problem, ode.table, small, 3), small)
+    for parameter in ode.parameters():
+        assert parameter.untyped_storage().nbytes() == parameter.numel() * parameter.element_size()
+
+
+def test_a_request_that_cannot_be_met_is_refused_with_the_reason(folds, assay, small):
+    problem = build_problem(folds, assay.wavelengths, small).to("cpu", torch.float64)
+    with pytest.raises(DeviceError, match="on cpu"):
+        train(problem, small, backend="triton")
+    with pytest.raises(DeviceError, match="unknown"):
+        train(problem, small, backend="cuda")
