@@ -5,16 +5,12 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from pathlib import Path
 
 import torch
+from kernels_common import SMALL, geodesic_arguments
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "kernels"), str(ROOT / "benchmarks")]
-
-import geonode_kernels as gk  # noqa: E402
-from geonode_kernels import _runtime  # noqa: E402
-from kernels import SMALL, geodesic_arguments  # noqa: E402
+import geonode_kernels as gk
+from geonode_kernels import _runtime
 
 
 def host(run, repeats=200) -> float:

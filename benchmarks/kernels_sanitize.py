@@ -59,6 +59,21 @@ def main() -> None:
     both_ways(gk.flow_loss, *flow, leaf(2, 37, 5).detach(), leaf(2, 37).detach())
     both_ways(gk.arc_length, leaf(2, 38, 6).detach(), leaf(2, 6, 5))
     both_ways(gk.embedded_linear, leaf(2, 40, 3), leaf(2, 3, 41), leaf(2, 41))
+    path = leaf(2, 2, 37, 5).detach().tanh().requires_grad_()
+    t = 9
+    nodes = torch.linspace(-1.1, 1.1, t, device="cuda").expand(2, t)
+    edge = torch.full((2,), 1.1, device="cuda")
+    matrices = gk.TableMatrices(edge, edge, edge, nodes, -edge, edge)
+    series = torch.zeros(2, t + 1, 5, device="cuda")
+    series[:, 0], series[:, 1] = 1.0, 1.1
+    slope = torch.zeros(2, t, 5, device="cuda")
+    slope[:, 0] = 1.0
+    ascending = (1.0 + nodes)[..., None].expand(2, t, 5)
+    half = torch.ones(2, 5, device="cuda").requires_grad_()
+    both_ways(gk.path_points, path, half, series.requires_grad_(), slope, ascending, matrices=matrices, nodes=6)
+    density = leaf(2, 6, 37, 5).detach().exp().requires_grad_()
+    fixed = [leaf(2, 37, 5).detach(), leaf(2, 37).detach()]
+    both_ways(gk.velocity_loss, path, density, half, leaf(2, 20), leaf(2, 20), *flow[3:], *fixed)
     parameters = [torch.nn.Parameter(w.detach()) for w in weights(2, 5, 7)]
     optimizer = gk.FlatAdamW([{"params": parameters, "lr": 1e-2, "clip": 1.0}])
     optimizer.step([torch.randn_like(p) for p in parameters])
