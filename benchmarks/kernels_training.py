@@ -31,10 +31,10 @@ def main() -> None:
     assay = simulate_assay(wavelengths=np.linspace(300.0, 700.0, 601).tolist())
     gp = GeodesicGP().fit_levels(assay.levels, assay.level_means())
     rows = []
-    for flow, epochs in (("path_independent", 500), ("velocity", 50)):
-        config = GeodesicConfig(epochs=epochs, members=1, flow=flow)
-        problem = build_problem([gp], assay.wavelengths, config).to("cuda", torch.float32)
-        row = {"flow": flow, "epochs": epochs, "levels": len(assay.levels), "wavelengths": 601, "members": 1}
+    for members in (1, 6):
+        config = GeodesicConfig(epochs=500)
+        problem = build_problem([gp] * members, assay.wavelengths, config).to("cuda", torch.float32)
+        row = {"epochs": 500, "levels": len(assay.levels), "wavelengths": 601, "members": members}
         spectra = {}
         for backend in ("torch", "triton"):
             seconds = []

@@ -8,6 +8,7 @@ extrapolation included, weighted by their certainty. Folds of different size are
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,7 +75,8 @@ class Problem:
     def build_model(self, config: GeodesicConfig, seed: int) -> CoupledSpectralODE:
         """A fresh `CoupledSpectralODE` on the problem's device, in its dtype, started from its targets: the embedding
         from their singular vectors, the output layer from least squares."""
-        ode = CoupledSpectralODE(self.wavelengths, config, self.warp, self.models, self.low, self.high, seed)
+        warp = deepcopy(self.warp)  # the model's goes to its device, the problem's stays on the host
+        ode = CoupledSpectralODE(self.wavelengths, config, warp, self.models, self.low, self.high, seed)
         host = self.to("cpu", torch.float64)
         place(ode, "cpu", self.target.dtype)
         ode.flow.set_embedding(host.target)
