@@ -83,7 +83,7 @@ def markdown(result: dict[str, Any]) -> str:
         "# Two analytes: pH × chloride, cells that were left out",
         "",
         "RMSE of the held-out cell's spectrum ÷ standard deviation of all spectra. The ratio is that of a method to "
-        "the best of bilinear, thin plate and 2-D GP *at the same cell*, chosen with hindsight; geometric mean over cells. "
+        "the best of bilinear, thin plate and 2-D GP *at the same cell*, chosen with hindsight; geometric mean. "
         "(log): the interpolators see log(1 + c/6.7 mM) instead of the chloride concentration.",
     ]
     for key, title in (("cells", "One cell left out (55 folds)"), ("rows", "One pH left out (5 folds of 11 cells)")):

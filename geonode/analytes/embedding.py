@@ -20,6 +20,7 @@ from geonode.metric import Metric
 
 INTERACTION_SCALE = 0.3  # ε: prior standard deviation of the interaction relative to a correlation length
 _START_LENGTH = 1.2
+FLOOR = 0.1  # added to the metric: no stretch of [−1, 1] is shorter than 2√0.1 correlation lengths
 
 
 class EnsembleEmbedding(nn.Module):
@@ -53,27 +54,30 @@ class EnsembleEmbedding(nn.Module):
 
 
 class EmbeddingMetric(Metric):
-    """g = JᵀJ of an `EnsembleEmbedding`, in units of one correlation length, with its derivatives in closed form.
+    """g = JᵀJ + floor·I of an `EnsembleEmbedding`, in correlation lengths, with its derivatives in closed form.
 
-    The same as ``PullbackMetric(embedding, dim)``, at a hundredth of the cost: shooting asks for g, ∂g and ∂²g at every
-    stage of every step, and nested forward mode pays for each third derivative of φ separately.
+    The floor (the embedding (φ, √floor x)) bounds the curvature where the spectra do not respond: without it g all but
+    vanishes there, geodesics meet conjugate points and a quarter of the simulated sensor's pairs cannot be shot.
+
+    The same as ``PullbackMetric(embedding, dim, floor=floor)``, at a fraction of the cost: shooting asks for g, ∂g and
+    ∂²g at every stage of every step, and nested forward mode pays for each third derivative of φ separately.
     """
 
-    def __init__(self, embedding: EnsembleEmbedding) -> None:
+    def __init__(self, embedding: EnsembleEmbedding, floor: float = FLOOR) -> None:
         super().__init__(dim=embedding.straight.shape[1])
-        self.embedding = embedding
+        self.embedding, self.floor = embedding, float(floor)
 
     def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """g [..., D, D]."""
         (jacobian,) = self._derivatives(c, 1)
-        return self._expand(jacobian.mT @ jacobian, c, wavelength, 2)
+        return self._expand(self._gram(jacobian), c, wavelength, 2)
 
     def value_and_derivative(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """g and ∂_k g_ij = φ_ki·φ_j + φ_i·φ_kj."""
         first, second = self._derivatives(c, 2)
         half = torch.einsum("...qki,...qj->...kij", second, first)
         return (
-            self._expand(first.mT @ first, c, wavelength, 2),
+            self._expand(self._gram(first), c, wavelength, 2),
             self._expand(half + half.mT, c, wavelength, 3),
         )
 
@@ -84,7 +88,7 @@ class EmbeddingMetric(Metric):
         bend = torch.einsum("...qlki,...qj->...lkij", third, first)
         bend = bend + torch.einsum("...qki,...qlj->...lkij", second, second)
         return (
-            self._expand(first.mT @ first, c, wavelength, 2),
+            self._expand(self._gram(first), c, wavelength, 2),
             self._expand(half + half.mT, c, wavelength, 3),
             self._expand(bend + bend.mT, c, wavelength, 4),
         )
@@ -105,6 +109,9 @@ class EmbeddingMetric(Metric):
             part = ((gains[k].unsqueeze(-2) * v) @ outer.flatten(1)).unflatten(-1, (self.dim,) * (k + 1))
             found.append(part + e.straight.to(c) if k == 0 else part)
         return found
+
+    def _gram(self, jacobian: Tensor) -> Tensor:
+        return jacobian.mT @ jacobian + self.floor * torch.eye(self.dim, dtype=jacobian.dtype, device=jacobian.device)
 
     def _expand(self, value: Tensor, c: Tensor, wavelength: Tensor | None, axes: int) -> Tensor:
         if wavelength is None:

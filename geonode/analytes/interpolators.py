@@ -73,7 +73,10 @@ class Bilinear(Interpolator):
             raise InputError("bilinear interpolation needs a grid of standards; too many of its cells are missing.")
         axes[finest] = axes[finest][keep]
         self._grid = RegularGridInterpolator(
-            axes, np.compress(keep, grid, axis=finest), bounds_error=False, fill_value=None
+            axes,
+            np.compress(keep, grid, axis=finest),
+            bounds_error=False,
+            fill_value=None,  # pyright: ignore[reportArgumentType] - None is scipy's word for extrapolation
         )
 
     def _predict(self, x: np.ndarray) -> np.ndarray:
@@ -96,7 +99,7 @@ class PlaneGP(Interpolator):
     """scikit-learn's Gaussian process with one length per analyte and a noise term.
 
     Squared exponential or Matérn-5/2, whichever has the higher marginal likelihood; the lengths by that likelihood too,
-    from three starts.
+    from two starts.
     """
 
     name = "gp_2d"
@@ -113,7 +116,7 @@ class PlaneGP(Interpolator):
             kernel = ConstantKernel(1.0, (1e-3, 1e4)) * shape + WhiteKernel(1e-3, (1e-8, 1.0))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # a length at its bound is an answer here
-                process = GaussianProcessRegressor(kernel, n_restarts_optimizer=2, random_state=0)
+                process = GaussianProcessRegressor(kernel, n_restarts_optimizer=1, random_state=0)
                 candidates.append(process.fit(x, (y - self._mean) / self._scale))
         self._process = max(candidates, key=lambda process: process.log_marginal_likelihood_value_)
 

@@ -230,7 +230,7 @@ class SurfaceGP:
         return EnsembleEmbedding(s.log_lengths[0], s.log_linear[0], s.u[0], s.b[0], s.v[0])
 
     def metric(self) -> EmbeddingMetric:
-        """g = JᵀJ in warp coordinates: squared correlation lengths, the mean over the starts."""
+        """g = JᵀJ (and a small floor) in warp coordinates: squared correlation lengths, the mean over the starts."""
         return EmbeddingMetric(self.embedding())
 
     def warps(self) -> list[WarpMetric]:
