@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Sequence
 
 from geonode.errors import GeonodeError, InputError
@@ -49,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="MODULE",
         help="a module that registers cases of its own",
     )
+    p.add_argument("--time-limit", type=float, metavar="S", help="start nothing new after so many seconds")
     p.add_argument("--seed", type=int, default=0, help="of the inputs")
     return p
 
@@ -100,11 +102,14 @@ def _run(options: argparse.Namespace) -> int:
             console.print(str(path))
         return 0
     plan = suite.Options(
-        setting, options.imports, options.restarts, not options.no_peers, not options.no_windows, rung=options.activity,
+        setting, options.imports, options.restarts, not options.no_peers, not options.no_windows, rung=options.activity, limit=options.time_limit,
     )  # fmt: skip
     if setting.device == "cpu":
         plan.longest_window = 0.5
-    result = suite.run(cases, plan, lambda text: console.print(text, highlight=False))
+    begin = time.monotonic()
+    result = suite.run(
+        cases, plan, lambda text: console.print(f"{time.monotonic() - begin:6.1f} s  {text}", highlight=False)
+    )
     if baseline is not None:
         result["comparison"] = compare.compare(baseline, result)
     if options.json:

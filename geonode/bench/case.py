@@ -83,8 +83,8 @@ class Case:
     """A named measurement.
 
     ``sizes(setting)`` are measured in full, ``sweep(setting)`` briefly for throughput against batch size;
-    ``absent(setting)`` says why the case cannot run here, or None. ``window`` is the least time in seconds over which
-    device activity is watched.
+    ``absent(setting)`` says why the case cannot run here, or None. ``window(size)`` is the least time in seconds over
+    which device activity is watched.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Case:
     sizes: Callable[[Setting], Sequence[Size]]
     sweep: Callable[[Setting], Sequence[Size]] = lambda setting: ()
     absent: Callable[[Setting], str | None] = lambda setting: None
-    window: float = 2.2
+    window: Callable[[Size], float] = lambda size: 2.2
 
 
 CASES: dict[str, Case] = {}

@@ -99,7 +99,7 @@ def sequential(setting: Setting, count: int = 12) -> Extra:
 
 
 def _points(setting: Setting) -> Size:
-    return Size(30, 601) if setting.device == "cuda" else Size(10, 61)
+    return Size(30, 601) if setting.device == "cuda" else Size(5, 61)
 
 
 def _curve(
@@ -142,7 +142,7 @@ def initial_value_curves(setting: Setting, budget: float) -> Iterator[Extra]:
             yield _curve(
                 name, f"{steps} steps", fused, exact, setting, budget, evaluations=4 * steps, precision=precision
             )
-    methods: dict[str, Sequence[int]] = {"euler": (20,), "heun": (5, 20), "kutta3": (5, 10), "rk4": (5, 20)}
+    methods: dict[str, Sequence[int]] = {"euler": (20,), "heun": (5, 20), "kutta3": (10,), "rk4": (5, 20)}
     for method, counts in methods.items():
         for steps in counts:
 

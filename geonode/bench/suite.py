@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -35,12 +36,21 @@ class Options:
     windows: bool = True
     longest_window: float = 10.5
     rung: str | None = None
-    timeout: float = 600.0
+    patience: float = 60.0  # seconds a worker may be silent before its row is given up
     budget: float = field(default=0.0)
+    limit: float | None = None  # seconds after which nothing new is started
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def late(self) -> bool:
+        """Whether the time limit has passed."""
+        return self.limit is not None and time.monotonic() - self.started > self.limit
 
     def __post_init__(self) -> None:
+        if self.setting.suite == "full":
+            self.patience = 600.0
         if not self.budget:
-            self.budget = 0.4 if self.setting.suite == "quick" else 2.0
+            self.budget = 0.2 if self.setting.suite == "quick" else 2.0
 
 
 def run(cases: Sequence[Case], options: Options, say: Say = lambda text: None) -> dict[str, Any]:
@@ -125,8 +135,8 @@ def _measure(
         for event in _events(todo, options, first, say):
             _take(event, by_key, extras, monitor, first, say)
     for row in rows:
-        row.setdefault("status", "failed")
-        row.setdefault("reason", "the worker ended before it")
+        row.setdefault("status", "skipped" if options.late else "failed")
+        row.setdefault("reason", "the time limit passed before it" if options.late else "the worker ended before it")
     return rows, extras
 
 
@@ -142,7 +152,7 @@ def _events(todo: list[dict[str, Any]], options: Options, first: bool, say: Say)
         }  # fmt: skip
         current: list[Any] | None = None
         ended, tail = False, ""
-        for event in _worker(plan, options.timeout):
+        for event in _worker(plan, options):
             if event["kind"] == "begin":
                 current = [event["case"], event["size"]]
             elif event["kind"] == "row":
@@ -153,7 +163,7 @@ def _events(todo: list[dict[str, Any]], options: Options, first: bool, say: Say)
             elif event["kind"] == "died":
                 tail = event["tail"]
             yield event
-        if ended:
+        if ended or options.late:
             return
         if current is None:  # it died outside a case: say so, and do not try for ever
             yield {"kind": "note", "text": f"a worker ended early: {tail}"}
@@ -162,7 +172,7 @@ def _events(todo: list[dict[str, Any]], options: Options, first: bool, say: Say)
         remaining = [r for r in remaining if r != current]
 
 
-def _worker(plan: dict[str, Any], timeout: float):
+def _worker(plan: dict[str, Any], options: Options):
     """Lines of one worker as dictionaries; ``died`` with the end of its stderr where it did not finish."""
     paths = [str(_ROOT), str(_ROOT / "kernels"), *sys.path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
@@ -170,20 +180,48 @@ def _worker(plan: dict[str, Any], timeout: float):
         command = [sys.executable, "-m", "geonode.bench.worker", json.dumps(plan)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
         assert process.stdout is not None
-        deadline = time.monotonic() + timeout
+        watch = _Watchdog(process, options)
         try:
             for line in process.stdout:
+                watch.pat()
                 if line.startswith(MARK):
                     yield json.loads(line[len(MARK) :])
-                if time.monotonic() > deadline:
-                    process.kill()
         finally:
-            if process.poll() is None:
-                process.wait(timeout=30)
-        if process.returncode:
+            watch.end()
+            process.wait(timeout=30)
+        if watch.bit:
+            yield {
+                "kind": "died",
+                "tail": "time limit" if options.late else f"no result within {options.patience:.0f} s",
+            }
+        elif process.returncode:
             errors.seek(0)
             lines = [line for line in errors.read().splitlines() if line.strip()]
             yield {"kind": "died", "tail": lines[-1][:400] if lines else f"exit code {process.returncode}"}
+
+
+class _Watchdog:
+    """Kills a process that prints nothing for too long."""
+
+    def __init__(self, process: subprocess.Popen[str], options: Options) -> None:
+        self._process, self._options, self.bit = process, options, False
+        self._last, self._ended = time.monotonic(), threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.5):
+            if self._options.late or time.monotonic() - self._last > self._options.patience:
+                self.bit = True
+                self._process.kill()
+                return
+
+    def pat(self) -> None:
+        """It lives."""
+        self._last = time.monotonic()
+
+    def end(self) -> None:
+        """Stop watching."""
+        self._ended.set()
 
 
 def _take(
@@ -313,6 +351,17 @@ def _peers(rows: Sequence[dict[str, Any]], options: Options, say: Say) -> list[d
     found = []
     for name in peers.PEERS:
         for k, row in enumerate(beside):
+            if options.late:
+                found.append(
+                    {
+                        "library": name,
+                        "status": "skipped",
+                        "reason": "time limit",
+                        "case": row["case"],
+                        "label": row["label"],
+                    }
+                )
+                continue
             n = row["size"][0] * row["size"][1]
             answer = peers.run(name, n, options.setting.device, options.budget, curve=k == 0)
             answer.update(case=row["case"], label=row["label"])

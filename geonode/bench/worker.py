@@ -66,7 +66,7 @@ def measure(case: Any, setting: Any, size: Any, plan: dict[str, Any]) -> dict[st
                 "reason": f"{worst.name}: error {worst.error:.3g}, allowed {worst.limit:.3g}",
             }
     row.update(status="green", operations=work.operations, bytes=work.bytes, **_times(work, setting, plan))
-    return row if not plan.get("first") else {**row, **_rest(case, work, row, setting, plan)}
+    return row if not plan.get("first") else {**row, **_rest(case, size, work, row, setting, plan)}
 
 
 def _times(work: Any, setting: Any, plan: dict[str, Any]) -> dict[str, Any]:
@@ -86,12 +86,12 @@ def _times(work: Any, setting: Any, plan: dict[str, Any]) -> dict[str, Any]:
         work.replay = timing.captured(work.run, work.rotations, work.state)
         result = {"mode": "graph replay", "samples_ms": timing.event_samples(work.replay, work.rotations, budget)}
         result["eager_samples_ms"] = eager
-    if plan.get("first"):
-        result["host_us"] = timing.host_cost(work.run, work.rotations, 7)
+    if plan.get("first") and min(eager) < 1e3:
+        result["host_us"] = timing.host_cost(work.run, work.rotations, 3 if min(eager) > 100.0 else 15)
     return result
 
 
-def _rest(case: Any, work: Any, row: dict[str, Any], setting: Any, plan: dict[str, Any]) -> dict[str, Any]:
+def _rest(case: Any, size: Any, work: Any, row: dict[str, Any], setting: Any, plan: dict[str, Any]) -> dict[str, Any]:
     """Peak memory, and a window of unbroken work for the parent's monitor."""
     import statistics
 
@@ -108,7 +108,7 @@ def _rest(case: Any, work: Any, row: dict[str, Any], setting: Any, plan: dict[st
         extra["peak_gb"] = torch.cuda.max_memory_allocated() / 1e9
     if plan.get("windows"):
         run = getattr(work, "replay", work.run)
-        seconds = min(case.window, plan["longest_window"])
+        seconds = min(case.window(size), plan["longest_window"])
         call = 1e-3 * statistics.median(row["samples_ms"])
         begin, end, calls = timing.sustain(run, work.rotations, setting.device, seconds, call)
         extra["window"] = {"begin": begin, "end": end, "calls": calls}

@@ -324,7 +324,7 @@ for _name in ("closed-form", "rk4", "dopri5"):
     register(
         Case(
             f"node-forward-{_name}", f"coupled NODE forward, {_name}", forward_case(_name),
-            sizes([EPOCH if _name == "closed-form" else Size(30, 61)], [EPOCH]),
+            sizes([EPOCH if _name == "closed-form" else Size(10, 61)], [EPOCH]),
         )
     )  # fmt: skip
 register(
@@ -333,14 +333,14 @@ register(
         sweep=sizes(
             [Size(1, 601), Size(8, 601)], [Size(1, 601), Size(8, 601), Size(128, 601), Size(512, 601), Size(2048, 601)],
             [Size(8192, 601)],
-        ), window=10.5,
+        ), window=lambda size: 10.5 if size.pairs >= MEGA.pairs else 2.2,
     )
 )  # fmt: skip
 for _name in SOLVERS:
     register(
         Case(
             f"node-step-{_name}", f"training step, {_name}", step_case(_name),
-            sizes([EPOCH if _name == "closed-form" else Size(30, 21)], [EPOCH]),
+            sizes([EPOCH if _name == "closed-form" else Size(10, 21)], [EPOCH]),
         )
     )  # fmt: skip
 register(Case("infer-one", "inference latency of one spectrum", _infer, sizes([Size(1, 601)], [Size(1, 601)])))
@@ -348,5 +348,10 @@ register(
     Case("ensemble-step", "training step of a batched ensemble", _ensemble, sizes([Size(8, 128)], [Size(64, 128)]))
 )
 register(
-    Case("blueprint-step", "the original blueprint's training step", _blueprint, sizes([Size(4, 21)], [Size(256, 601)]))
+    Case(
+        "blueprint-step",
+        "the original blueprint's training step",
+        _blueprint,
+        sizes([Size(2, 11)], [Size(4, 601)], [Size(256, 601)]),
+    )
 )

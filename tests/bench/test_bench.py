@@ -1,0 +1,342 @@
+"""The benchmark itself: laws of its arithmetic, a red case without a time, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from geonode.bench import activity, activity_ncu, advice, compare, nvml, peers, problem, suite, targets
+from geonode.bench.case import CASES, Case, Checked, Setting, Size, Work, load, select
+from geonode.bench.ceilings import floor
+from geonode.bench.correctness import compare as compare_tensors
+from geonode.bench.correctness import relative_error
+from geonode.bench.noise import noise
+from geonode.bench.timing import quantiles
+from geonode.errors import InputError
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CPU = Setting("cpu", "quick")
+
+
+def run_bench(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join([str(folder), str(ROOT), str(ROOT / "kernels")])
+    return subprocess.run(
+        [sys.executable, "-m", "geonode.bench", "--device", "cpu", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+BROKEN = """
+import geonode_kernels
+
+honest = geonode_kernels.christoffel_grid
+geonode_kernels.christoffel_grid = lambda *a, **k: 1.001 * honest(*a, **k)  # a kernel that is wrong by a thousandth
+"""
+
+
+def test_a_broken_kernel_is_red_without_a_time_and_exits_1(tmp_path):
+    (tmp_path / "broken_kernel.py").write_text(BROKEN)
+    common = ("--only", "christoffel-grid", "--restarts", "1", "--no-peers", "--json", "b.json", "--html", "b.html")
+    done = run_bench(*common, "--import", "broken_kernel", folder=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (row,) = json.loads((tmp_path / "b.json").read_text())["rows"]
+    assert row["status"] == "red" and "gamma" in row["reason"]
+    assert not [name for name in row if name.endswith("ms") or name in ("rates", "floor", "window")]
+    assert "not green: christoffel-grid" in done.stdout
+
+    sound = run_bench(*common, folder=tmp_path)
+    assert sound.returncode == 0, sound.stdout + sound.stderr
+    (row,) = json.loads((tmp_path / "b.json").read_text())["rows"]
+    assert row["status"] == "green" and row["ms"] > 0 and len(row["samples_ms"]) >= 3
+    page = (tmp_path / "b.html").read_text()
+    outside = page.replace("http://www.w3.org/", "")  # names of XML, not addresses to fetch
+    outside = outside.replace("http://purl.org/", "").replace("http://creativecommons.org/", "")
+    assert "http" not in outside and "<script" not in page
+
+
+def test_a_worker_that_dies_takes_one_row_with_it(tmp_path):
+    (tmp_path / "deadly.py").write_text(
+        "import os\nfrom geonode.bench.case import Case, Size, Work, register, Checked\n"
+        "def build(setting, size):\n    os._exit(3)\n"
+        "def fine(setting, size):\n"
+        "    return Work(lambda i: i, lambda: [Checked('x', 0.0, 1.0)], {'odes': 1.0})\n"
+        "register(Case('a-deadly', 'ends the process', build, lambda s: [Size(1, 1)]))\n"
+        "register(Case('a-fine', 'after it', fine, lambda s: [Size(1, 1)]))\n"
+    )
+    done = run_bench(
+        "--import", "deadly", "--only", "a-", "--restarts", "1", "--no-peers", "--json", "b.json", folder=tmp_path
+    )
+    assert done.returncode == 1
+    status = {r["case"]: r["status"] for r in json.loads((tmp_path / "b.json").read_text())["rows"]}
+    assert status == {"a-deadly": "failed", "a-fine": "green"}
+
+
+def test_list_names_every_case_and_reasons_of_absent_ones(tmp_path):
+    done = run_bench("--list", folder=tmp_path)
+    assert done.returncode == 0
+    for name in ("christoffel-exact", "geodesic-shoot", "node-step-adjoint", "blueprint-step", "ensemble-step"):
+        assert name in done.stdout
+    assert "skipped: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("--only", "nonsense"), "--only nonsense"),
+        (("--import", "no_such_module_here"), "--import no_such_module_here"),
+        (("--baseline", "missing.json"), "--baseline missing.json"),
+        (("--restarts", "0"), "--restarts 0"),
+    ],
+)
+def test_bad_arguments_are_one_sentence_and_exit_2(tmp_path, arguments, names):
+    done = run_bench(*arguments, folder=tmp_path)
+    assert done.returncode == 2 and names in done.stderr and "Traceback" not in done.stderr
+
+
+# ---------------------------------------------------------------------- laws
+
+
+def test_reference_is_converged_and_prefix_stable():
+    assert problem.error(problem.reference(16, steps=60), problem.reference(16, steps=120)) < 1e-9
+    assert np.array_equal(problem.points(10)[1], problem.points(1000)[1][:10])
+
+
+def test_reference_conserves_energy():
+    c, v, wavelength = (a.astype("float64") for a in problem.points(64))
+    w = [x.astype("float64") for x in problem.weights()]
+
+    def metric(c):
+        h = np.tanh(np.tanh(np.outer(c, w[0][:, 0]) + np.outer(wavelength, w[0][:, 1]) + w[1]) @ w[2].T + w[3])
+        return np.logaddexp(0.0, h @ w[4][0] + w[5][0]) + problem.FLOOR
+
+    end = problem.reference(64)
+    assert np.allclose(metric(c) * v**2, metric(end[0]) * end[1] ** 2, rtol=1e-8)
+
+
+def test_quantiles_are_ordered_and_exact_on_a_line():
+    assert quantiles([float(x) for x in range(11)]) == {"median": 5.0, "q20": 2.0, "q80": 8.0}
+    assert quantiles([3.0]) == {"median": 3.0, "q20": 3.0, "q80": 3.0}
+
+
+def test_noise_covers_repeated_runs():
+    """Two runs of the same cases differ by less than the reported noise in at least 90 % of them."""
+    rng = np.random.default_rng(0)
+    inside = total = 0
+    for _ in range(60):
+        spread = rng.uniform(0.005, 0.02, 12)
+        one, two = (np.exp(spread[:, None] * rng.standard_normal((12, 3))) for _ in range(2))
+        allowed = np.maximum(*(np.array(noise(x.tolist()), dtype=float) for x in (one, two)))
+        inside += (np.abs(np.log(np.median(one, 1) / np.median(two, 1))) <= allowed).sum()
+        total += 12
+    assert inside / total > 0.93
+    assert (allowed < 0.12).all()  # and it is not so wide that it says nothing
+
+
+def test_noise_of_one_process_is_unknown():
+    assert noise([[1.0], [2.0]]) == [None, None]
+
+
+def test_floor_is_the_slowest_unit():
+    rates = {"copy": 1e12, "fp32": 1e13}
+    assert floor({"fp32": 1e10}, 1e8, rates) == {
+        "ms": 1.0,
+        "binding": "fp32",
+        "by_ceiling_ms": {"fp32": 1.0, "copy": 0.1},
+    }
+    assert floor({}, 0.0, rates) == {}
+
+
+def test_nan_and_wrong_shapes_are_never_right():
+    assert relative_error(torch.tensor([float("nan")]), torch.ones(1)) == float("inf")
+    assert not compare_tensors([torch.ones(2)], [torch.ones(3)], ["x"], 1.0)[0].ok
+    assert not Checked("x", float("nan"), 1.0).ok
+
+
+@pytest.mark.parametrize(
+    "name", ["christoffel-exact", "christoffel-fd", "geodesic-closed-form", "node-step-fused", "infer-one"]
+)
+def test_cases_are_green_at_a_small_size(name):
+    work = load()[name].build(CPU, Size(3, 13))
+    for i in range(work.rotations):
+        work.run(i)
+    assert all(row.ok for row in work.check()), work.check()
+
+
+def test_select_takes_names_and_prefixes():
+    assert [c.name for c in select(load(), ["geodesic-s"])] == ["geodesic-shoot"]
+    with pytest.raises(InputError, match="--only x"):
+        select(CASES, ["x"])
+
+
+# ---------------------------------------------------------------------- activity
+
+
+class FakeApi:
+    """As much of pynvml as the device asks; its counters stand for 80 % busy multiprocessors."""
+
+    NVML_SUCCESS, NVML_GPM_METRICS_GET_VERSION = 0, 1
+
+    class NVMLError(Exception):
+        pass
+
+    class c_nvmlGpmMetricsGet_t:
+        def __init__(self):
+            metric = type("Metric", (), {"metricId": 0, "nvmlReturn": 0, "value": 0.0})
+            self.metrics = [metric() for _ in range(8)]
+
+    def __getattr__(self, name):
+        if name.startswith("NVML_GPM_METRIC_"):
+            return list(nvml.GPM.values()).index(name)
+        raise AttributeError(name)
+
+    def nvmlGpmMetricsGet(self, request):
+        for metric in request.metrics[: request.numMetrics]:
+            metric.value = 80.0 - 10.0 * metric.metricId
+        request.metrics[4].nvmlReturn = 1  # this one is not told
+        return request
+
+
+def test_gpm_metrics_are_read_by_name_and_missing_ones_left_out():
+    device = object.__new__(nvml.Device)
+    device.handle, device.api = None, FakeApi()
+    values = device.gpm_between("first", "last")
+    assert values == {"sm_activity": 80.0, "sm_occupancy": 70.0, "tensor_activity": 60.0, "fp32_activity": 50.0}
+
+
+def test_energy_by_integration_and_by_counter():
+    rows = [{"t": 0.1 * k, "power_w": 300.0, "energy_j": 30.0 * k, "throttle": 4 * (k == 3)} for k in range(101)]
+    summary = activity.summarise(rows)
+    assert summary["energy_seconds"] == pytest.approx(10.0)
+    assert summary["energy_counter_j"] == pytest.approx(summary["energy_integrated_j"]) == pytest.approx(3000.0)
+    assert summary["throttle_reasons"] == ["software power cap"]
+    check = suite.energy_check([{"case": "x", "label": "1×1", "activity": summary}])
+    assert check is not None and abs(check["difference"]) < 1e-6 and "agree" in check["trusted"]
+    off = {**summary, "energy_counter_j": 2000.0}
+    check = suite.energy_check([{"case": "x", "label": "1×1", "activity": off}])
+    assert check is not None and "trust the counter" in check["trusted"]
+
+
+def test_dcgm_lines():
+    line = "GPU 0     0.912     0.450     0.301     0.120     0.210   \n"
+    expected = {
+        "sm_activity": 91.2,
+        "sm_occupancy": 45.0,
+        "tensor_activity": 30.1,
+        "dram_activity": 12.0,
+        "fp32_activity": 21.0,
+    }
+    assert activity.parse_dcgm(line) == pytest.approx(expected)
+    assert activity.parse_dcgm("#Entity   SMACT        SMOCC") == {}
+    assert activity.parse_dcgm("GPU 0  N/A N/A N/A N/A N/A") == {}
+
+
+NCU = """==PROF== Connected
+"ID","Kernel Name","gpu__time_duration.sum","sm__cycles_active.avg.pct_of_peak_sustained_elapsed"
+"","","usecond","%"
+"0","a","30.0","90.0"
+"1","b","10.0","50.0"
+"""
+
+
+def test_ncu_activity_is_weighted_by_time_and_by_the_idle_time_between():
+    kernels = activity_ncu.parse(NCU)
+    assert [k["ns"] for k in kernels] == [30e3, 10e3]
+    assert activity_ncu.combine(kernels, call_ms=0.04)["sm_activity"] == pytest.approx(80.0)
+    assert activity_ncu.combine(kernels, call_ms=0.08)["sm_activity"] == pytest.approx(40.0)
+
+
+def test_monitor_on_a_cpu_names_its_rung():
+    import time
+
+    monitor = activity.Monitor("cpu")
+    begin = time.monotonic()
+    time.sleep(0.5)
+    window = monitor.window(begin, begin + 0.5)
+    monitor.stop()
+    assert window["rung"] == monitor.rung == "cpu" and 0.0 <= window["cpu_busy"] <= 100.0
+
+
+# ---------------------------------------------------------------------- verdicts
+
+
+def training_row(busy=95.0, ms=4.0):
+    return {
+        "case": targets.TRAIN, "label": "2048×601", "title": "training step", "status": "green", "size": [2048, 601],
+        "counts": {"odes": 1_230_848, "samples": 2048}, "rates": {"samples": 2048e3 / ms}, "ms": ms, "peak_gb": 0.5,
+        "activity": {"sm_activity": busy}, "window": {"begin": 0.0, "end": 10.0, "calls": 2500},
+    }  # fmt: skip
+
+
+def outcome(*rows):
+    return {
+        "setting": {"device": "cuda"}, "ceilings": {"copy": 3e12, "fp32": 50e12, "fp16": 700e12}, "rows": list(rows),
+        "activity": {"title": "t"}, "sequential": None,
+    }  # fmt: skip
+
+
+def test_targets_pass_fail_and_stay_open():
+    verdict = lambda *rows: {r["target"]: r["verdict"] for r in targets.verdicts(outcome(*rows))}  # noqa: E731
+    good = verdict(training_row())
+    assert good["GPU utilisation > 90 %"] == good["> 6 000 samples/s"] == good["1.23 M parallel ODEs"] == "pass"
+    assert verdict(training_row(busy=80.0))["GPU utilisation > 90 %"] == "fail"
+    assert verdict(training_row(ms=1000.0))["> 6 000 samples/s"] == "fail"
+    coarse = training_row()
+    coarse["activity"] = {"coarse_busy": 100.0}
+    assert verdict(coarse)["GPU utilisation > 90 %"] == "not measured"
+    small = training_row()
+    small["counts"] = {"odes": 18_030, "samples": 30}
+    assert verdict(small)["epoch < 3 s"] == "not measured"
+    assert set(verdict().values()) == {"not measured"}
+
+
+def test_an_a100_is_scaled_by_the_least_favourable_ceiling():
+    assert targets.a100_factor(outcome()) == pytest.approx(50.0 / 19.5)
+
+
+def recorded(ms, noise=0.02, status="green"):
+    row = {"case": "x", "label": "1×1", "status": status, "ms": ms, "noise": noise}
+    return {"setting": {"device": "cpu"}, "device": {}, "host": {}, "rows": [row]}
+
+
+def test_baseline_flags_only_what_exceeds_the_noise():
+    assert compare.regressions(compare.compare(recorded(1.0), recorded(1.01))) == []
+    assert compare.regressions(compare.compare(recorded(1.0), recorded(1.05))) == ["x 1×1"]
+    assert compare.regressions(compare.compare(recorded(1.0), recorded(0.5))) == []
+    assert compare.regressions(compare.compare(recorded(1.0), recorded(1.0, status="red"))) == ["x 1×1"]
+
+
+def test_foreign_baselines_are_refused(tmp_path):
+    for name, text in (("a", "no json"), ("b", "[1]"), ("c", '{"schema": 99}')):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=f"--baseline .*{name}"):
+            compare.read(tmp_path / name)
+
+
+def test_a_peer_that_says_nothing_has_failed():
+    answer = peers.read("torchode", 5, "chatter\n", "Traceback\nValueError: no\n")
+    assert answer["status"] == "failed" and answer["reason"] == "ValueError: no"
+
+
+def test_advice_names_the_crossover():
+    points = [
+        {"case": "x", "size": [1, n], "device": d, "ms": ms}
+        for n, d, ms in ((8, "cpu", 0.1), (8, "cuda", 0.3), (601, "cpu", 5.0), (601, "cuda", 0.3))
+    ]
+    result = {"setting": {"device": "cuda"}, "rows": [], "crossover": points}
+    assert any("up to 8 ODEs" in s for s in advice.sentences(result))
+
+
+def test_work_defaults_describe_a_plain_case():
+    case = Case("plain", "t", lambda s, z: Work(lambda i: i, list, {}), lambda s: [Size(2, 3)])
+    assert case.absent(CPU) is None and Size(2, 3).trajectories == 6 and case.window(Size(2, 3)) >= 2.0
