@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -38,20 +40,22 @@ def main() -> None:
         spectra = {}
         for backend in ("torch", "triton"):
             seconds = []
-            for _ in range(3):
+            for _ in range(4):
                 torch.cuda.synchronize()
                 begin = time.perf_counter()
                 ode = train(problem, config, seed=0, backend=backend)
                 torch.cuda.synchronize()
                 seconds.append(time.perf_counter() - begin)
             spectra[backend] = predict(ode, problem, problem.levels.cpu())
-            row[f"{backend}_s"] = sorted(seconds[1:])[0]  # the first also compiles
+            row[f"{backend}_s"] = statistics.median(seconds[1:])  # the first also compiles
         difference = (spectra["torch"] - spectra["triton"]).abs().max() / assay.level_means().std()
         row["largest_difference_of_spectra"] = difference.item()
         rows.append(row)
         print(row)
     card = torch.cuda.get_device_name()
-    result = {"card": card, "torch": torch.__version__, "commit": arguments.commit, "rows": rows}
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    driver = subprocess.run(query, capture_output=True, text=True).stdout.strip()
+    result = {"card": card, "driver": driver, "torch": torch.__version__, "commit": arguments.commit, "rows": rows}
     arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / f"kernels-training-{card.replace(' ', '-')}.json"
     path.write_text(json.dumps(result, indent=1), encoding="utf-8")
