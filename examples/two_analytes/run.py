@@ -23,7 +23,7 @@ from geonode.analytes import SurfaceGP, all_pairs, fit_surface_nodes, gauss_curv
 from geonode.data import SpectralDataset, load_standards  # noqa: E402
 from geonode.data.sensor import simulate_sensor  # noqa: E402
 from geonode.files import write_text  # noqa: E402
-from geonode.geodesic.solution import Status  # noqa: E402
+from geonode.geodesic.solution import GeodesicSolution, Status  # noqa: E402
 from geonode.plotting import new_figure, save_figure  # noqa: E402
 
 BLUE, ORANGE = "#0072B2", "#D55E00"
@@ -37,13 +37,14 @@ def ellipses(gp: SurfaceGP, points: torch.Tensor, radius: float) -> np.ndarray:
     return (points[:, None] + radius * circle @ root.mT).numpy()
 
 
-def draw_geometry(gp: SurfaceGP, data: SpectralDataset, path: Path) -> None:
+def draw_geometry(
+    gp: SurfaceGP, data: SpectralDataset, pairs: torch.Tensor, solution: GeodesicSolution, path: Path
+) -> None:
     """Left: metric ellipses and geodesics from one corner. Right: Gaussian curvature. Axes are warp coordinates."""
     figure, axes = new_figure(11.5, 4.8, 1, 2)
     points = gp.coordinates(gp.levels)
     for curve in ellipses(gp, points, 0.12):
         axes[0, 0].plot(*curve.T, color="0.6", linewidth=0.8)
-    pairs, solution = all_pairs(gp.metric(), points)
     corner = int(np.lexsort(gp.levels.T)[-1])  # highest of the last analyte
     chosen = (pairs == corner).any(1) & solution.converged
     paths = solution.at(torch.linspace(0.0, 1.0, 41, dtype=torch.float64))[:, chosen]
@@ -126,7 +127,7 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     levels, means = np.array(data.levels), np.array(data.level_means())
     gp = SurfaceGP().fit(levels, means)
-    _, solution = all_pairs(gp.metric(), gp.coordinates(levels))
+    pairs, solution = all_pairs(gp.metric(), gp.coordinates(levels))
     counts = torch.bincount(solution.status, minlength=len(Status))
     print(f"{len(levels)} standards of {', '.join(data.analytes)}; {len(solution.status)} pairs by shooting:")
     print("  " + ", ".join(f"{status.name} {int(counts[status])}" for status in Status))
@@ -138,7 +139,7 @@ def main() -> None:
     rows = [[*c, *spectrum] for c, spectrum in zip(at, node.predict(at), strict=True)]
     text = "\n".join([",".join(header), *(",".join(f"{value:.8g}" for value in row) for row in rows)]) + "\n"
     write_text(out / "predictions.csv", text)
-    draw_geometry(gp, data, out / "geometry.png")
+    draw_geometry(gp, data, pairs, solution, out / "geometry.png")
     draw_spectra(gp, data, out / "spectra.png")
     print(f"wrote geometry.png, spectra.png and predictions.csv to {out}")
 
