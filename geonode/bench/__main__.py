@@ -34,7 +34,13 @@ def parser() -> argparse.ArgumentParser:
         "--profile", metavar="DIR", help="write a torch.profiler trace of the first chosen case, and measure nothing"
     )
     p.add_argument("--list", action="store_true", help="name the cases and end")
-    p.add_argument("--restarts", type=int, default=3, metavar="R", help="worker processes the noise is estimated from")
+    p.add_argument(
+        "--restarts",
+        type=int,
+        default=0,
+        metavar="R",
+        help="worker processes the noise is estimated from (3; 2 for the quick suite on a CPU)",
+    )
     p.add_argument(
         "--activity",
         choices=("gpm", "dcgm", "ncu", "nvml"),
@@ -82,11 +88,12 @@ def _run(options: argparse.Namespace) -> int:
     from geonode.bench import case, compare, suite, terminal
     from geonode.files import write_text
 
-    if options.restarts < 1:
+    if options.restarts < 0:
         raise InputError(f"--restarts {options.restarts}: at least one process must measure.")
     console = Console(stderr=False, width=None if sys.stdout.isatty() else 200)
     sys.path.insert(0, "")  # a module named with --import may lie in the current folder
     setting = case.Setting(_device(options.device), options.suite, options.seed)
+    restarts = options.restarts or (2 if setting.device == "cpu" and setting.suite == "quick" else 3)
     cases = case.select(case.load(options.imports), options.only)
     if options.list:
         for one in cases:
@@ -102,7 +109,7 @@ def _run(options: argparse.Namespace) -> int:
             console.print(str(path))
         return 0
     plan = suite.Options(
-        setting, options.imports, options.restarts, not options.no_peers, not options.no_windows, rung=options.activity, limit=options.time_limit,
+        setting, options.imports, restarts, not options.no_peers, not options.no_windows, rung=options.activity, limit=options.time_limit,
     )  # fmt: skip
     if setting.device == "cpu":
         plan.longest_window = 0.5

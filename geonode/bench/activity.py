@@ -14,6 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,7 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
         result["energy_seconds"] = told[-1]["t"] - told[0]["t"]
         result["energy_counter_j"] = told[-1]["energy_j"] - told[0]["energy_j"]
         result["energy_integrated_j"] = sum(
-            0.5 * (a["power_w"] + b["power_w"]) * (b["t"] - a["t"]) for a, b in zip(told, told[1:], strict=False)
+            0.5 * (a["power_w"] + b["power_w"]) * (b["t"] - a["t"]) for a, b in pairwise(told)
         )
     return result
 

@@ -26,7 +26,7 @@ def _median_seconds(run: Any, device: str, budget: float) -> float:
 def _cuda(budget: float) -> dict[str, Any]:
     x = torch.randn(2**28, device="cuda")
     y = torch.empty_like(x)
-    rates: dict[str, Any] = {"copy": 8 * x.numel() / _median_seconds(lambda _: y.copy_(x), "cuda", budget)}
+    rates: dict[str, Any] = {"copy": 8 * x.numel() / _median_seconds(lambda _, x=x, y=y: y.copy_(x), "cuda", budget)}
     del x, y
     size = 8192
     a = torch.randn(size, size, device="cuda")

@@ -21,7 +21,7 @@ def record(case: Case, setting: Setting, folder: str | Path, steps: int = 5) -> 
         raise InputError(f"--profile: {case.name} cannot run here ({reason}).")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    size = list(case.sizes(setting))[0]
+    size = next(iter(case.sizes(setting)))
     work = case.build(setting, size)
     work.run(0)
     activities = [torch.profiler.ProfilerActivity.CPU]

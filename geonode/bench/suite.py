@@ -36,7 +36,7 @@ class Options:
     windows: bool = True
     longest_window: float = 10.5
     rung: str | None = None
-    patience: float = 60.0  # seconds a worker may be silent before its row is given up
+    patience: float = 40.0  # seconds a worker may be silent before its row is given up
     budget: float = field(default=0.0)
     limit: float | None = None  # seconds after which nothing new is started
     started: float = field(default_factory=time.monotonic)
@@ -143,10 +143,10 @@ def _measure(
 def _events(todo: list[dict[str, Any]], options: Options, first: bool, say: Say):
     """Results of worker processes; one that dies takes one row with it, and the next goes on after it."""
     remaining = [[r["case"], r["size"]] for r in todo]
-    full = first
-    while remaining:
+    full, names = first, sorted({r["case"] for r in todo})
+    while True:  # a last worker without rows still measures what stands beside the cases
         plan = {
-            "setting": vars(options.setting), "imports": list(options.imports), "rows": remaining, "first": full,
+            "setting": vars(options.setting), "imports": list(options.imports), "rows": remaining, "names": names, "first": full,
             "budget": options.budget if full else 0.5 * options.budget, "windows": options.windows and full,
             "longest_window": options.longest_window,
         }  # fmt: skip

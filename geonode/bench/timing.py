@@ -43,8 +43,8 @@ def synchronize(device: str) -> None:
 
 
 def count_for(call_seconds: float, budget: float, least: int = 3, most: int = 200) -> int:
-    """How many samples fit the budget; a call of a second or more is sampled once a process."""
-    if call_seconds > 1.0:
+    """How many samples fit the budget; a slow call is sampled as often as the budget allows."""
+    if call_seconds > 0.3:
         return max(1, int(budget / call_seconds))
     return max(least, min(most, int(budget / max(call_seconds, 1e-7))))
 

@@ -133,7 +133,7 @@ def _extras(plan: dict[str, Any], cases: Any, setting: Any) -> None:
     """Throughput against batch size, work–precision curves, the CPU beside the GPU, the sequential loop."""
     from geonode.bench import extras
 
-    names = {name for name, _ in plan["rows"]}
+    names = set(plan["names"])
     chosen = [cases[name] for name in cases if name in names]
     for kind, values in extras.all_of(chosen, setting, plan):
         tell(kind, **values)

@@ -96,7 +96,7 @@ def test_list_names_every_case_and_reasons_of_absent_ones(tmp_path):
         (("--only", "nonsense"), "--only nonsense"),
         (("--import", "no_such_module_here"), "--import no_such_module_here"),
         (("--baseline", "missing.json"), "--baseline missing.json"),
-        (("--restarts", "0"), "--restarts 0"),
+        (("--restarts", "-1"), "--restarts -1"),
     ],
 )
 def test_bad_arguments_are_one_sentence_and_exit_2(tmp_path, arguments, names):
