@@ -18,6 +18,7 @@ from geonode.flow import CoupledSpectralODE
 from geonode.flow.network import SpectralFlow
 from geonode.training.batches import BatchSource
 from geonode.training.captured import train_captured, use_captured
+from geonode.training.chunks import chunk_size, train_chunks
 from geonode.training.problem import Problem, build_problem
 from geonode.training.step import build_optimizer, clip_gradients, learning_rate, losses, potential
 
@@ -45,6 +46,9 @@ def train(
         DeviceError: ``backend="triton"`` where steps cannot be captured.
     """
     ode = problem.build_model(config, seed) if ode is None else ode
+    size = chunk_size(problem, config)
+    if size < problem.models and backend != "triton":
+        return train_chunks(train, problem, config, seed, ode, size, progress)
     source = BatchSource(problem, ode.table, config, seed)
     if use_captured(backend, source, config):
         return train_captured(ode, source, config, progress)
