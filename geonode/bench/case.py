@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -68,7 +68,7 @@ class Work:
 
     run: Callable[[int], Any]
     check: Callable[[], list[Checked]]
-    counts: dict[str, float]
+    counts: Mapping[str, float]
     operations: dict[str, float] = field(default_factory=dict)
     bytes: float = 0.0
     rotations: int = 2
