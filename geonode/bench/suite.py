@@ -134,9 +134,9 @@ def _measure(
         )
         for event in _events(todo, options, first, say):
             _take(event, by_key, extras, monitor, first, say)
-    for row in rows:
-        row.setdefault("status", "skipped" if options.late else "failed")
-        row.setdefault("reason", "the time limit passed before it" if options.late else "the worker ended before it")
+    for row in (r for r in rows if "status" not in r):
+        row["status"] = "skipped" if options.late else "failed"
+        row["reason"] = "the time limit passed before it" if options.late else "the worker ended before it"
     return rows, extras
 
 
