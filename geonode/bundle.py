@@ -34,7 +34,7 @@ def write_bundle(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[st
     header = {
         "version": VERSION,
         "geonode": __version__,
-        "checksum": _checksum(tensors),
+        "checksum": checksum(tensors),
         **metadata,
     }
     write_atomically(path, lambda temporary: save_file(tensors, temporary, {_KEY: json.dumps(header)}))
@@ -63,7 +63,7 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         raise BundleError(
             f"{path} is a bundle of version {header['version']}, and this geonode reads up to {VERSION}; upgrade it."
         )
-    if header.get("checksum") != _checksum(tensors):
+    if header.get("checksum") != checksum(tensors):
         raise BundleError(f"{path} was altered after it was written (its checksum differs); copy it anew or fit again.")
     return tensors, header
 
@@ -73,7 +73,8 @@ def _plain(value: torch.Tensor) -> torch.Tensor:
     return value.clone(memory_format=torch.contiguous_format)
 
 
-def _checksum(tensors: dict[str, torch.Tensor]) -> str:
+def checksum(tensors: dict[str, torch.Tensor]) -> str:
+    """SHA-256 of names, shapes, kinds and bytes of tensors."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         value = _plain(tensors[name].cpu())

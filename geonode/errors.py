@@ -29,3 +29,11 @@ class DeviceError(GeonodeError, RuntimeError):
 
 class SolverError(GeonodeError, RuntimeError):
     """A geodesic that did not converge, raised only where ``throw=True`` asks for it."""
+
+
+class TrainingError(GeonodeError, RuntimeError):
+    """A training that does not stay finite however often it is rolled back; the text says when and what to change."""
+
+
+class Interrupted(GeonodeError):
+    """A training that was told to stop (SIGTERM) and has checkpointed; the text says how to go on."""

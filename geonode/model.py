@@ -175,6 +175,8 @@ def fit(
     progress: Progress | None = None,
     log_dir: str | Path | None = None,
     concentration_std: Any = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
 ) -> GeodesicModel:
     """Fit the geometry and the coupled neural ODE to standards.
 
@@ -187,10 +189,14 @@ def fit(
         log_dir: TensorBoard and CSV logs of the training; None writes none.
         concentration_std: standard uncertainty of the standards' concentrations in their unit, one number or one per
             level (ascending); it widens what the model says of unknowns, not the fit. None: they count as exact.
+        checkpoint: folder for checkpoints of the training; None writes none.
+        resume: go on from the newest intact checkpoint there; from the start where there is none.
 
     Raises:
         InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels.
         DeviceError: a device or precision that cannot be had.
+        Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``.
+        TrainingError: the loss did not stay finite, roll-backs with smaller steps included.
     """
     config = config or GeodesicConfig()
     if seed is not None:
@@ -206,7 +212,9 @@ def fit(
 
     data = SpectralDataModule(dataset, config)
     report = None if progress is None else lambda done, total: progress("training the flow", done, total)
-    module = train_module(data, config, device=device, progress=report, log_dir=log_dir)
+    module = train_module(
+        data, config, device=device, progress=report, log_dir=log_dir, checkpoint=checkpoint, resume=resume
+    )
     problem = data.problem.to("cpu", module.problem.target.dtype)
     return GeodesicModel(dataset, config, data.gp, problem, module.ode, module.history, std)
 

@@ -21,7 +21,7 @@ from geonode.commands.common import (
     progress_bar,
     say,
 )
-from geonode.errors import InputError
+from geonode.errors import InputError, Interrupted
 
 
 def register(app: typer.Typer) -> None:
@@ -54,6 +54,12 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         log: Annotated[Path | None, typer.Option("--log", help="Folder for TensorBoard and CSV logs.")] = None,
+        checkpoint: Annotated[
+            Path | None, typer.Option("--checkpoint", help="Folder for checkpoints; SIGTERM stops there and exits 143.")
+        ] = None,
+        resume: Annotated[
+            bool, typer.Option("--resume", help="Go on from the newest intact checkpoint in --checkpoint.")
+        ] = False,
         seed: Seed = 0,
         device: Device = "auto",
         quiet: Quiet = False,
@@ -66,6 +72,8 @@ def register(app: typer.Typer) -> None:
 
             geonode fit cary.csv --select DMSA --out gold.bundle --seed 3
 
+            geonode fit cary.csv --select DMSA --out gold.bundle --checkpoint run/ --resume
+
             geonode fit plate.csv --concentrations note.csv --column Cl --select "pH=7.4" --out chloride.bundle
         """
         from geonode.config import GeodesicConfig
@@ -73,6 +81,8 @@ def register(app: typer.Typer) -> None:
         from geonode.model import fit as fit_model
 
         check_output(out)
+        if resume and checkpoint is None:
+            raise InputError("--resume needs --checkpoint, the folder to resume from.")
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
         changes = {name: value for name, value in changes.items() if value is not None}
         config = GeodesicConfig.blueprint(**changes) if blueprint else GeodesicConfig(**changes)  # type: ignore[arg-type]
@@ -81,9 +91,21 @@ def register(app: typer.Typer) -> None:
         )
         std = None if uncertainty is None else standard_uncertainty(uncertainty, dataset.levels)
         with progress_bar(quiet) as progress:
-            model = fit_model(
-                dataset, config, device=device, seed=seed, progress=progress, log_dir=log, concentration_std=std
-            )
+            try:
+                model = fit_model(
+                    dataset,
+                    config,
+                    device=device,
+                    seed=seed,
+                    progress=progress,
+                    log_dir=log,
+                    concentration_std=std,
+                    checkpoint=checkpoint,
+                    resume=resume,
+                )
+            except Interrupted as stop:
+                typer.echo(f"geonode: {stop}", err=True)
+                raise typer.Exit(143) from None  # 128 + SIGTERM: schedulers see that it is not done
         model.save(out)
         low, high = model.calibrated_range
         concentration_unit = dataset.units["concentration"]

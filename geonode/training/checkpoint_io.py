@@ -12,10 +12,11 @@ from lightning.fabric.plugins.io.checkpoint_io import CheckpointIO
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from geonode.bundle import checksum
 from geonode.errors import BundleError
 from geonode.files import write_atomically
 
-_KEY = "geonode_checkpoint"
+_KEY, _SUM = "geonode_checkpoint", "checksum"
 
 
 class SafetensorsIO(CheckpointIO):
@@ -28,24 +29,27 @@ class SafetensorsIO(CheckpointIO):
         tree = _encode(checkpoint, tensors)
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, lambda temporary: save_file(tensors, temporary, {_KEY: json.dumps(tree)}))
+        header = {_KEY: json.dumps(tree), _SUM: checksum(tensors)}
+        write_atomically(path, lambda temporary: save_file(tensors, temporary, header))
 
     def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: bool | None = None) -> Any:
         """Read a checkpoint written by `save_checkpoint`.
 
         Raises:
-            BundleError: the file is missing, truncated or not a geonode checkpoint.
+            BundleError: the file is missing, truncated, altered or not a geonode checkpoint.
         """
         device = map_location if isinstance(map_location, (str, torch.device)) else "cpu"
         try:
             with safe_open(path, framework="pt", device=str(device)) as file:
-                header = (file.metadata() or {}).get(_KEY)
+                metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
         except (OSError, SafetensorError) as error:
             raise BundleError(f"{path} is not a readable checkpoint ({error}); resume from an older one.") from error
-        if header is None:
+        if _KEY not in metadata:
             raise BundleError(f"{path} holds tensors but no geonode checkpoint; give a file that training wrote.")
-        return _decode(json.loads(header), tensors)
+        if metadata.get(_SUM) != checksum(tensors):
+            raise BundleError(f"{path} was altered or only half reached the disk; resume from an older checkpoint.")
+        return _decode(json.loads(metadata[_KEY]), tensors)
 
     def remove_checkpoint(self, path: str | Path) -> None:
         """Delete a checkpoint; a missing one is not an error."""

@@ -38,7 +38,7 @@ class GeodesicSpectralModule(L.LightningModule):
         self.problem = problem.to("cpu", dtype)
         self.ode = self.problem.build_model(self.config, self.seed)
         self.history: list[dict[str, float]] = []
-        self._losses: list[dict[str, Tensor]] = []  # on the device until training ends
+        self._losses: dict[int, dict[str, Tensor]] = {}  # of each epoch's last step, on the device until training ends
         self._source: BatchSource | None = None
 
     def forward(self, source: Tensor, start: Tensor, end: Tensor) -> Tensor:
@@ -62,7 +62,9 @@ class GeodesicSpectralModule(L.LightningModule):
             raise RuntimeError("training_step was called before training started.")
         weights = self.config.loss.at(self.current_epoch / self.config.epochs)
         terms = losses(self.ode, self._source.batch(self.current_epoch, batch_idx), weights)
-        self.log_dict({f"loss/{name}": value.detach().mean() for name, value in terms.items()}, batch_size=1)
+        row = {name: value.detach().mean() for name, value in terms.items()}
+        self._losses[self.current_epoch] = row
+        self.log_dict({f"loss/{name}": value for name, value in row.items()}, batch_size=1)
         return terms["total"].sum()
 
     def configure_optimizers(self) -> Any:
@@ -82,12 +84,23 @@ class GeodesicSpectralModule(L.LightningModule):
             if norm.numel():
                 self.log(f"gradient_norm/{group['name']}", norm.mean(), batch_size=1)
 
-    def on_train_epoch_end(self) -> None:
-        """Keep the epoch's losses for the report."""
-        metrics = self.trainer.callback_metrics
-        row = {name[5:]: value.detach() for name, value in metrics.items() if name.startswith("loss/")}
-        self._losses.append(row)
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """The losses so far travel along, so that a resumed training reports all of them."""
+        epochs: dict[str, list[int]] = {}
+        for epoch, row in self._losses.items():
+            for name in row:
+                epochs.setdefault(name, []).append(epoch)
+        checkpoint["losses"] = {
+            name: (found, torch.stack([self._losses[epoch][name] for epoch in found])) for name, found in epochs.items()
+        }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """The inverse of `on_save_checkpoint`."""
+        self._losses = {}
+        for name, (found, values) in checkpoint.get("losses", {}).items():
+            for epoch, value in zip(found, values, strict=True):
+                self._losses.setdefault(epoch, {})[name] = value
 
     def on_train_end(self) -> None:
         """Turn the kept losses into numbers: one transfer, after the last step."""
-        self.history = [{name: float(value) for name, value in row.items()} for row in self._losses]
+        self.history = [{name: float(value) for name, value in row.items()} for _, row in sorted(self._losses.items())]

@@ -14,7 +14,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 
 from geonode.config import GeodesicConfig
-from geonode.errors import DeviceError
+from geonode.errors import DeviceError, InputError
 from geonode.training.batches import step_counts
 from geonode.training.checkpoint_io import SafetensorsIO
 from geonode.training.datamodule import SpectralDataModule
@@ -100,17 +100,39 @@ def train_module(
     config: GeodesicConfig,
     device: str = "auto",
     seed: int | None = None,
-    resume: str | Path | None = None,
+    resume: str | Path | bool | None = None,
+    checkpoint: str | Path | None = None,
     **options: Any,
 ) -> GeodesicSpectralModule:
     """Train on ``data`` under Lightning and return the trained module on the host.
 
-    ``resume`` is a checkpoint to go on from; ``options`` go to `build_trainer`.
+    Args:
+        checkpoint: folder for checkpoints of `geonode.training.recovery.Recovery`; None writes none.
+        resume: a checkpoint to go on from, or True for the newest intact one in ``checkpoint`` (from the start where
+            there is none).
+        options: passed on to `build_trainer`.
+
+    Raises:
+        InputError: the checkpoint belongs to another training.
+        Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``.
+        TrainingError: the loss did not stay finite, three roll-backs with smaller steps included.
     """
+    from geonode.training.recovery import Recovery, fingerprint, newest_checkpoint
+
     module = GeodesicSpectralModule(data.problem, config, seed)
+    belongs_to = fingerprint(data.dataset, config, module.seed)
+    recovery = Recovery(checkpoint, belongs_to=belongs_to)
+    if checkpoint is not None:
+        Path(checkpoint).mkdir(parents=True, exist_ok=True)
+    if resume is True:
+        if checkpoint is None:
+            raise InputError("resume=True needs checkpoint, the folder to resume from.")
+        resume = newest_checkpoint(checkpoint, belongs_to)
     with _quiet_lightning():
         trainer = build_trainer(config, len(data.dataset.levels), device, **options)
-        trainer.fit(module, data, ckpt_path=resume)
+        trainer.callbacks.append(recovery)  # pyright: ignore[reportAttributeAccessIssue]
+        trainer.fit(module, data, ckpt_path=resume or None)
+    recovery.require_finished()
     module.ode = module.ode.cpu().eval()
     return module
 
