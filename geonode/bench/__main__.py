@@ -109,8 +109,14 @@ def _run(options: argparse.Namespace) -> int:
             console.print(str(path))
         return 0
     plan = suite.Options(
-        setting, options.imports, restarts, not options.no_peers, not options.no_windows, rung=options.activity, limit=options.time_limit,
-    )  # fmt: skip
+        setting,
+        options.imports,
+        restarts,
+        peers=not options.no_peers,
+        windows=not options.no_windows,
+        rung=options.activity,
+        limit=options.time_limit,
+    )
     if setting.device == "cpu":
         plan.longest_window = 0.5
     begin = time.monotonic()

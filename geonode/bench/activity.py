@@ -30,7 +30,13 @@ TITLES = {
     "cpu": "busy share of all cores (/proc/stat)",
     "none": "no activity counter",
 }
-_DCGM = {"1002": "sm_activity", "1003": "sm_occupancy", "1004": "tensor_activity", "1005": "dram_activity", "1007": "fp32_activity"}  # fmt: skip
+_DCGM = {
+    "1002": "sm_activity",
+    "1003": "sm_occupancy",
+    "1004": "tensor_activity",
+    "1005": "dram_activity",
+    "1007": "fp32_activity",
+}
 
 
 class Monitor:

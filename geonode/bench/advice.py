@@ -84,14 +84,16 @@ def _fuse(result: dict[str, Any]) -> list[str]:
         ratio = row["ms"] / rows["node-step-fused", label]["ms"]
         if ratio > 1.2:
             text.append(
-                f"Fuse: the training step at {label} takes {ratio:.1f} times as long step by step as fused; use the fused one."
+                f"Fuse: the training step at {label} takes {ratio:.1f} times as long step by step as fused; "
+                "use the fused one."
             )
     for case in ("node-step-rk4", "node-step-dopri5", "node-step-adjoint", "blueprint-step"):
         for (name, label), row in rows.items():
             busy = row.get("activity", {}).get("sm_activity")
             if name == case and busy is not None and busy < 60.0:
                 text.append(
-                    f"{case} {label} keeps the multiprocessors {busy:.0f} % busy: its many small launches would gain from fusing."
+                    f"{case} {label} keeps the multiprocessors {busy:.0f} % busy: "
+                    "its many small launches would gain from fusing."
                 )
     return text
 
@@ -102,7 +104,8 @@ def _solver(result: dict[str, Any]) -> list[str]:
         return []
     best = min(good, key=lambda p: p["ms"])
     return [
-        f"Solver: for a relative error of 1e-5 the fastest tried is {best['solver']}, {best['label']}: {best['ms']:.3g} ms."
+        f"Solver: for a relative error of 1e-5 the fastest tried is {best['solver']}, {best['label']}: "
+        f"{best['ms']:.3g} ms."
     ]
 
 
@@ -117,10 +120,12 @@ def _crossover(result: dict[str, Any]) -> list[str]:
             n = min(sizes)
             t = sizes[n]
             text.append(
-                f"CPU or GPU, {case}: the GPU is faster from the smallest size tried, {n} ODEs ({t['cuda']:.3g} against {t['cpu']:.3g} ms)."
+                f"CPU or GPU, {case}: the GPU is faster from the smallest size tried, {n} ODEs "
+                f"({t['cuda']:.3g} against {t['cpu']:.3g} ms)."
             )
         else:
             text.append(
-                f"CPU or GPU, {case}: up to {max(slower)} ODEs this host's CPU is the faster choice; the crossover lies above."
+                f"CPU or GPU, {case}: up to {max(slower)} ODEs this host's CPU is the faster choice; "
+                "the crossover lies above."
             )
     return text

@@ -9,7 +9,7 @@ import torch
 
 from geonode.bench.timing import event_samples, wall_samples
 
-# special-function results a cycle and multiprocessor, CUDA C++ Programming Guide, table of arithmetic throughput (8.0, 9.0)
+# special-function results a cycle and multiprocessor: CUDA C++ Programming Guide, arithmetic throughput (8.0, 9.0)
 _SPECIAL_PER_CYCLE = 16
 
 

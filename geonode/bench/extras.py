@@ -164,7 +164,7 @@ def initial_value_curves(setting: Setting, budget: float) -> Iterator[Extra]:
 
 
 def two_point_curves(setting: Setting, budget: float) -> Iterator[Extra]:
-    """Error of the initial velocity against time: closed form by nodes, shooting by steps; truth 128 nodes each, float64."""
+    """Error of the initial velocity against time: closed form by nodes, shooting by steps; truth 128 nodes, float64."""
     size = Size(10, 61) if setting.device == "cuda" else Size(4, 21)
     metric = metric_network(setting.device)
     wavelength = torch.linspace(-1.0, 1.0, size.wavelengths, device=setting.device)
@@ -182,10 +182,11 @@ def two_point_curves(setting: Setting, budget: float) -> Iterator[Extra]:
             return "curve", {"problem": "two points", "solver": solver, "label": label, "error": error, "ms": ms}
 
         for nodes in (8, 16, 32, 64):
-            yield point(
-                "closed form", f"{nodes} nodes",
-                lambda nodes=nodes: arc_length_geodesic(metric, a, b, wavelength, nodes=nodes, shared=True).initial_velocity,
-            )  # fmt: skip
+
+            def closed(nodes: int = nodes) -> Tensor:
+                return arc_length_geodesic(metric, a, b, wavelength, nodes=nodes, shared=True).initial_velocity
+
+            yield point("closed form", f"{nodes} nodes", closed)
         ends = [t.expand(shape).contiguous() for t in (a, b, wavelength)]
         flat = [t.reshape(1, -1) for t in ends]
         weights = network_weights(setting.device)

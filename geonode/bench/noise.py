@@ -1,6 +1,6 @@
 """How far a figure may move when nothing changed, estimated from process restarts.
 
-A figure is the median over R processes of each process's median. Its standard deviation between processes is badly known
+A figure is the median over R processes of each process's median. Its deviation between processes is badly known
 from R = 3, so each case's variance is shrunk towards the typical one of the run (4 degrees of freedom, as in Smyth's
 moderated t). The noise reported is the largest relative difference of two such figures to expect in 95 % of pairs.
 """

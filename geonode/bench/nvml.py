@@ -92,7 +92,7 @@ class Device:
         return values
 
     def reading(self) -> dict[str, Any]:
-        """Power in W (instantaneous where told), energy counter in J, clocks in MHz, °C, throttle bits, coarse percent."""
+        """Power in W (instantaneous if told), energy counter in J, clocks in MHz, °C, throttle bits, coarse percent."""
         use = self.ask("nvmlDeviceGetUtilizationRates")
         return {
             "power_w": self._power(),

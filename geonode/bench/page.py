@@ -26,7 +26,8 @@ def html(result: dict[str, Any]) -> str:
         ("device", where), ("driver", device.get("driver") or "–"), ("activity counter", result["activity"]["title"]),
         ("host", f"{host['cpu']}, {host['cores']} cores, {host['system']}, threads {host['threads']}"),
         ("versions", f"geonode {host['geonode']}, python {host['python']}, {versions}"),
-        ("commit", host["commit"] or "unknown"), ("when", f"{host['time']}, {result['seconds']:.0f} s, suite {result['suite']}"),
+        ("commit", host["commit"] or "unknown"),
+        ("when", f"{host['time']}, {result['seconds']:.0f} s, suite {result['suite']}"),
     ]  # fmt: skip
     advice = "".join(f"<li>{escape(s)}</li>" for s in result["advice"])
     figures = "".join(
@@ -78,7 +79,8 @@ def _cases(result: dict[str, Any]) -> str:
             f"{1e3 * e['per_unit_gross_j']:.3g} / {1e3 * e['per_unit_net_j']:.3g} per {e['unit'][:-1]}" if e else "–"
         )
         state = (
-            f"{a['sm_clock_mhz']:.0f} MHz, {a['temperature_c']:.0f} °C, {', '.join(a.get('throttle_reasons', [])) or 'no throttling'}"
+            f"{a['sm_clock_mhz']:.0f} MHz, {a['temperature_c']:.0f} °C, "
+            + (", ".join(a.get("throttle_reasons", [])) or "no throttling")
             if "sm_clock_mhz" in a and "temperature_c" in a
             else "–"
         )

@@ -1,7 +1,7 @@
 """The numbers every case and every peer shares, in numpy alone: a peer's process imports no second framework.
 
-Geodesic initial-value problem dc/dt = v, dv/dt = −Γ(c, λ) v² with Γ = ½ g′/g, g = softplus(network) + 0.1, and a network
-2→64→64→1 of tanh: the original recipe's metric.
+Geodesic initial-value problem dc/dt = v, dv/dt = −Γ(c, λ) v² with Γ = ½ g′/g, g = softplus(network) + 0.1, and a
+network 2→64→64→1 of tanh: the original recipe's metric.
 """
 
 from __future__ import annotations

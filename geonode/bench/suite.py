@@ -146,7 +146,8 @@ def _events(todo: list[dict[str, Any]], options: Options, first: bool, say: Say)
     full, names = first, sorted({r["case"] for r in todo})
     while True:  # a last worker without rows still measures what stands beside the cases
         plan = {
-            "setting": vars(options.setting), "imports": list(options.imports), "rows": remaining, "names": names, "first": full,
+            "setting": vars(options.setting), "imports": list(options.imports),
+            "rows": remaining, "names": names, "first": full,
             "budget": options.budget if full else 0.5 * options.budget, "windows": options.windows and full,
             "longest_window": options.longest_window,
         }  # fmt: skip
@@ -336,9 +337,10 @@ def _timeline(monitor: activity.Monitor, rows: Sequence[dict[str, Any]], begin: 
     samples = monitor.timeline()
     series = {name: [r.get(name) for r in samples] for name in names if any(r.get(name) is not None for r in samples)}
     windows = [
-        {"case": r["case"], "label": r["label"], "begin": r["window"]["begin"] - begin, "end": r["window"]["end"] - begin}
-        for r in rows if "window" in r
-    ]  # fmt: skip
+        {"case": r["case"], "label": r["label"], **{edge: r["window"][edge] - begin for edge in ("begin", "end")}}
+        for r in rows
+        if "window" in r
+    ]
     return {"t": [round(r["t"] - begin, 3) for r in samples], **series, "windows": windows}
 
 

@@ -1,7 +1,7 @@
 """The targets the project started from, as pass or fail of this run.
 
-They were set for one A100. Figures for an A100 are scaled on paper only: time × the least favourable ratio of this card's
-measured ceilings to the A100's published ones, and labelled so.
+They were set for one A100. Figures for an A100 are scaled on paper only: time × the least favourable ratio of this
+card's measured ceilings to the A100's published ones, and labelled so.
 """
 
 from __future__ import annotations
@@ -69,8 +69,14 @@ def _training(result: dict[str, Any], train: dict[str, Any], slower: float | Non
     paper = lambda text: None if slower is None else text  # noqa: E731
     what = f"a sample is one pair's spectrum of {width} wavelengths; fused training step of {pairs} pairs"
     rows = [
-        _row("> 6 000 samples/s", f"{rate:,.0f} samples/s", rate > 6000, what, paper(f"{rate / (slower or 1):,.0f} samples/s")),
-        _row("epoch < 3 s", f"{step:.3g} s", step < 3.0, f"an epoch is the {pairs} pairs once", paper(f"{step * (slower or 1):.2g} s")),
+        _row(
+            "> 6 000 samples/s", f"{rate:,.0f} samples/s", rate > 6000, what,
+            paper(f"{rate / (slower or 1):,.0f} samples/s"),
+        ),
+        _row(
+            "epoch < 3 s", f"{step:.3g} s", step < 3.0, f"an epoch is the {pairs} pairs once",
+            paper(f"{step * (slower or 1):.2g} s"),
+        ),
         _row(
             "500 epochs < 30 min", f"{500 * sustained:.3g} s", 500 * sustained < 1800.0,
             f"mean step of {window['calls']} steps without a pause" if window else "500 times the median step",

@@ -22,7 +22,7 @@ def show(result: dict[str, Any], console: Console) -> None:
     if result["energy_check"]:
         e = result["energy_check"]
         console.print(
-            f"energy over {e['seconds']:.1f} s: counter {e['counter_j']:.0f} J, integrated power {e['integrated_j']:.0f} J "
+            f"energy over {e['seconds']:.1f} s: counter {e['counter_j']:.0f} J, integrated {e['integrated_j']:.0f} J "
             f"({100 * e['difference']:+.1f} %); {e['trusted']}"
         )
     for sentence in result["advice"]:
@@ -49,8 +49,8 @@ def _cases(result: dict[str, Any], console: Console) -> None:
             continue
         share = f"{100 * row['floor']['share']:.0f} % {row['floor']['binding']}" if "floor" in row else "–"
         cells = [
-            row["case"], row["label"], f"[{colour}]green[/]", number(row["ms"]), f"{number(row['q20_ms'])}–{number(row['q80_ms'])}",
-            percent(row["noise"]), rate(row), share,
+            row["case"], row["label"], f"[{colour}]green[/]", number(row["ms"]),
+            f"{number(row['q20_ms'])}–{number(row['q80_ms'])}", percent(row["noise"]), rate(row), share,
         ]  # fmt: skip
         if gpu:
             seen = row.get("activity", {})

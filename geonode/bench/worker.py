@@ -20,7 +20,7 @@ def tell(kind: str, **values: Any) -> None:
 
 
 def main(text: str) -> None:
-    """Carry out the plan: ``first`` measures everything, else time alone; ``once`` runs each case once for a profiler."""
+    """Carry out the plan: ``first`` measures everything, else time alone; ``once`` is one call each for a profiler."""
     plan = json.loads(text)
     from geonode.bench.case import Setting, Size, load
 

@@ -196,7 +196,8 @@ register(
 register(Case("christoffel-grid", "Γ from a table, bilinear", _grid, sizes([EPOCH], [MEGA])))
 register(
     Case(
-        "geodesic-ivp", "geodesic initial-value problems, RK4", _initial_value, sizes([Size(30, 61)], [EPOCH, MEGA], [EPOCH]),
+        "geodesic-ivp", "geodesic initial-value problems, RK4", _initial_value,
+        sizes([Size(30, 61)], [EPOCH, MEGA], [EPOCH]),
         sweep=sizes(
             [Size(1, 61), Size(1, 601), Size(5, 601)],
             [Size(1, 61), Size(1, 601), Size(5, 601), Size(100, 601), Size(500, 601), Size(2048, 601)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -12,7 +12,10 @@ from geonode.bench.case import Case, Checked, Setting, Size, Work, register
 from geonode.bench.cases.common import EPOCH, MEGA, TANH, sizes
 from geonode.bench.correctness import compare
 from geonode.config import GeodesicConfig
-from geonode.flow import CoupledSpectralODE
+from geonode.flow import CoupledSpectralODE, SpectralFlow
+
+if TYPE_CHECKING:
+    from geonode.training.step import PairsBatch
 
 SOLVERS = ("closed-form", "rk4", "dopri5", "adjoint")
 # float32 against the float64 quadrature: rounding, and for the adaptive ones rtol = 1e-5 of the state
@@ -25,15 +28,22 @@ def build_ode(size: Size, device: str, dtype: torch.dtype, config: GeodesicConfi
     """A `CoupledSpectralODE` whose metric differs from the warp: its last layer is drawn, not zero."""
     config = config or GeodesicConfig()
     ode = CoupledSpectralODE(torch.linspace(350.0, 950.0, size.wavelengths), config, models=models, seed=0)
-    last = ode.metric.network.mlp.weights[-1]  # type: ignore[union-attr]
+    assert ode.metric is not None
+    last = ode.metric.network.mlp.weights[-1]
     with torch.no_grad():
         last.copy_(0.3 * torch.randn(last.shape, generator=torch.Generator().manual_seed(0)))
+    return in_precision(ode, dtype).to(device)
+
+
+def in_precision(ode: CoupledSpectralODE, dtype: torch.dtype) -> CoupledSpectralODE:
+    """The same object with parameters and wavelengths in ``dtype``; the arc-length table stays float64."""
     for parameter in ode.parameters():
         parameter.data = parameter.data.to(dtype)
     for module in (ode, ode.flow):
-        if isinstance(getattr(module, "wavelength", None), Tensor):
-            module.wavelength = module.wavelength.to(dtype)  # type: ignore[union-attr]
-    return ode.to(device)
+        wavelength = getattr(module, "wavelength", None)
+        if isinstance(wavelength, Tensor):
+            module.wavelength = wavelength.to(dtype)
+    return ode
 
 
 def batch(setting: Setting, size: Size, rotation: int = 0, dtype: torch.dtype = torch.float32) -> list[Tensor]:
@@ -42,6 +52,15 @@ def batch(setting: Setting, size: Size, rotation: int = 0, dtype: torch.dtype = 
     spectra = torch.rand(2, size.pairs, size.wavelengths, generator=generator)
     ends = torch.rand(2, size.pairs, generator=generator, dtype=torch.float64)
     return [*spectra.to(setting.device, dtype), *ends.to(setting.device)]
+
+
+def pairs_batch(data: list[Tensor]) -> PairsBatch:
+    """What `batch` draws as one model's training batch, every pair weighing one."""
+    from geonode.training.step import PairsBatch
+
+    source, target, start, end = data
+    weight = torch.ones_like(start[None], dtype=source.dtype)
+    return PairsBatch(2.0 * start[None] - 1.0, 2.0 * end[None] - 1.0, source[None], target[None], weight)
 
 
 def _solver(name: str) -> str:
@@ -82,19 +101,14 @@ def step_case(name: str):
     """Builder of a training step (loss, backward, clipping, AdamW) by one solver, as the library runs it."""
 
     def build(setting: Setting, size: Size) -> Work:
-        from geonode.training.step import PairsBatch, build_optimizer, clip_gradients, losses
+        from geonode.training.step import build_optimizer, clip_gradients, losses
 
         config = GeodesicConfig(solver=_solver(name), batch_size=size.pairs)  # type: ignore[arg-type]
         weights = config.loss.at(0.0)
 
-        def pairs(data: list[Tensor]) -> PairsBatch:
-            source, target, start, end = data
-            scaled = [2.0 * x[None] - 1.0 for x in (start, end)]
-            return PairsBatch(*scaled, source[None], target[None], torch.ones_like(scaled[0], dtype=source.dtype))
-
         ode = build_ode(size, setting.device, torch.float32, config)
         optimizer = build_optimizer(ode)
-        sets = [pairs(batch(setting, size, i)) for i in range(2)]
+        sets = [pairs_batch(batch(setting, size, i)) for i in range(2)]
 
         def run(i: int) -> Tensor:
             total = losses(ode, sets[i], weights)["total"].sum()
@@ -107,7 +121,7 @@ def step_case(name: str):
 
         def gradients(dtype: torch.dtype, solver: str) -> list[Tensor]:
             model = build_ode(CHECK, setting.device, dtype, config.replace(solver=solver))
-            total = losses(model, pairs(batch(setting, CHECK, dtype=dtype)), weights)["total"].sum()
+            total = losses(model, pairs_batch(batch(setting, CHECK, dtype=dtype)), weights)["total"].sum()
             parts = torch.autograd.grad(total, list(model.parameters()))
             return [total.detach(), torch.cat([p.flatten() for p in parts])]
 
@@ -116,8 +130,8 @@ def step_case(name: str):
             return compare(ours, exact, ("loss", "gradient"), GRADIENT_LIMITS[name])
 
         return Work(
-            run, check, {"samples": size.pairs, "odes": size.trajectories, "gradient_steps": 1}, {}, 12.0 * size.trajectories,
-            notes="step by step from Python, torch's AdamW",
+            run, check, {"samples": size.pairs, "odes": size.trajectories, "gradient_steps": 1}, {},
+            12.0 * size.trajectories, notes="step by step from Python, torch's AdamW",
         )  # fmt: skip
 
     return build
@@ -128,7 +142,9 @@ class FusedStep:
 
     def __init__(self, setting: Setting, size: Size, dtype: torch.dtype = torch.float32, rotations: int = 2) -> None:
         self.ode = build_ode(size, setting.device, dtype)
-        mlp, flow, table = self.ode.metric.network.mlp, self.ode.flow, self.ode.table
+        flow, table = self.ode.flow, self.ode.table
+        assert self.ode.metric is not None and isinstance(flow, SpectralFlow)  # the default recipe has both
+        mlp = self.ode.metric.network.mlp
         new = lambda t: torch.nn.Parameter(t.detach().clone())  # noqa: E731
         self.metric = [new(t) for pair in zip(mlp.weights, mlp.biases, strict=True) for t in pair]
         weight = torch.cat([flow.beta_weight, flow.a_weight, flow.a0_weight[..., None]], -1)
@@ -185,7 +201,7 @@ def _fused(setting: Setting, size: Size) -> Work:
 
     n, w = size.trajectories, size.wavelengths
     counts = {"samples": size.pairs, "odes": n, "gradient_steps": 1, "epochs": 1}
-    # m_θ on the table forward and backward; every flow unit's tanh at 16 nodes (two exponentials, one reciprocal a pair)
+    # m_θ on the table forward and backward; every flow unit's tanh at 16 nodes: two exponentials, a reciprocal a pair
     operations = {"fp16": 3.0 * 3 * 0.5 * 4 * 64**2 * 64 * w, "special": 1.5 * 16 * 64 * n + 1.5 * TANH * 64 * w}
     return Work(
         run, check, counts, operations if setting.device == "cuda" else {}, 4.0 * (n + 2 * size.pairs * 64), 2,
@@ -207,13 +223,14 @@ def _infer(setting: Setting, size: Size) -> Work:
         return compare([predict(ode, sets[0])], [exact], ["spectrum"], 1e-5)
 
     return Work(
-        lambda i: predict(ode, sets[i]), check, {"samples": size.pairs, "odes": size.trajectories}, {}, 8.0 * size.trajectories,
-        4, latency=True, notes="CoupledSpectralODE from Python, wall clock with synchronisation",
+        lambda i: predict(ode, sets[i]), check, {"samples": size.pairs, "odes": size.trajectories}, {},
+        8.0 * size.trajectories, 4, latency=True,
+        notes="CoupledSpectralODE from Python, wall clock with synchronisation",
     )  # fmt: skip
 
 
 def _ensemble(setting: Setting, size: Size) -> Work:
-    """M = ``size.pairs`` models (folds × seeds) of the default recipe in one batch, as `geonode.training.train` does."""
+    """M = ``size.pairs`` models (folds × seeds) of the default recipe in one batch, as `geonode.training.train`."""
     from geonode.training.step import PointsBatch, build_optimizer, clip_gradients, losses
 
     models, points = size.pairs, 30
@@ -263,7 +280,7 @@ def _ensemble(setting: Setting, size: Size) -> Work:
 
 
 def _blueprint(setting: Setting, size: Size) -> Work:
-    from geonode.training.step import PairsBatch, build_optimizer, clip_gradients, losses
+    from geonode.training.step import build_optimizer, clip_gradients, losses
 
     half = setting.device == "cuda"
     config = GeodesicConfig.blueprint(precision="16-mixed" if half else "32-true")
@@ -272,16 +289,10 @@ def _blueprint(setting: Setting, size: Size) -> Work:
 
     def model(of: Size, dtype: torch.dtype) -> CoupledSpectralODE:
         ode = CoupledSpectralODE(torch.linspace(350.0, 950.0, of.wavelengths), config, seed=0)
-        for parameter in ode.parameters():
-            parameter.data = parameter.data.to(dtype)
-        ode.wavelength = ode.wavelength.to(dtype)
-        ode.flow.wavelength = ode.flow.wavelength.to(dtype)  # type: ignore[union-attr]
-        return ode.to(setting.device)
+        return in_precision(ode, dtype).to(setting.device)
 
     def pairs(of: Size, dtype: torch.dtype, rotation: int = 0) -> PairsBatch:
-        source, target, start, end = batch(setting, of, rotation, dtype)
-        scaled = [2.0 * x[None] - 1.0 for x in (start, end)]
-        return PairsBatch(*scaled, source[None], target[None], torch.ones_like(scaled[0], dtype=dtype))
+        return pairs_batch(batch(setting, of, rotation, dtype))
 
     def loss(ode: CoupledSpectralODE, data: PairsBatch, mixed: bool) -> Tensor:
         with torch.autocast("cuda", torch.float16, enabled=mixed):
@@ -314,8 +325,8 @@ def _blueprint(setting: Setting, size: Size) -> Work:
 
     counts = {"samples": size.pairs, "odes": size.trajectories, "gradient_steps": share}
     note = (
-        f"one micro-batch of {size.pairs} pairs with its share of the optimiser: {share:.4g} of a step of {config.batch_size}; "
-        f"{config.precision}, ten Newton steps of shooting, dopri5 with adjoint gradients"
+        f"one micro-batch of {size.pairs} pairs with its share of the optimiser: {share:.4g} of a step of "
+        f"{config.batch_size}; {config.precision}, ten Newton steps of shooting, dopri5 with adjoint gradients"
     )
     return Work(run, check, counts, {}, 0.0, 2, notes=note)
 
