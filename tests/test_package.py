@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import subprocess
 import sys
@@ -29,6 +30,7 @@ LAYERS = [
     {"validation"},
     {"analytes"},
     {"model"},
+    {"sweep"},
     {"export", "bench", "plotting", "commands", "cli", "__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -71,11 +73,26 @@ def test_every_public_name_resolves_and_is_listed():
     assert set(geonode.__all__) - {"__version__"} == set(geonode._PUBLIC)
 
 
-def test_unknown_name_is_an_attribute_error():
-    import geonode
+def test_the_stacked_loop_needs_no_lightning():
+    code = (
+        "import sys; from geonode.training import train, predict; print(*[m for m in sys.modules if 'lightning' in m])"
+    )
+    assert run_python(code) == ""
 
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        geonode.nonsense  # noqa: B018
+
+def test_every_public_name_of_training_resolves_and_is_listed():
+    import geonode.training as training
+
+    assert sorted(training._PUBLIC) == training.__all__
+    for name in training.__all__:
+        assert name in dir(training)
+        getattr(training, name)
+
+
+@pytest.mark.parametrize("module", ["geonode", "geonode.training"])
+def test_unknown_name_is_an_attribute_error(module):
+    with pytest.raises(AttributeError, match=f"'{module}' has no attribute 'nonsense'"):
+        importlib.import_module(module).nonsense  # noqa: B018
 
 
 @pytest.mark.parametrize(
