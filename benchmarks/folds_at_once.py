@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from geonode.calibration import GeodesicGP
+from geonode.commands.common import nvml_probe
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.files import write_text
@@ -73,7 +74,9 @@ def run(device: str, seeds: int, epochs: int, alone_epochs: int) -> dict[str, An
     cold, _ = timed(lambda: train(stacked_problem(warm, seeds, device, torch.float32)[0], warm))
     prepare, (problem, held_out) = timed(lambda: stacked_problem(config, seeds, device, torch.float32))
     before = time.process_time()
+    probe = nvml_probe() if device == "cuda" else None
     training, ode = timed(lambda: train(problem, config))
+    counters = None if probe is None else probe()
     cores = time.process_time() - before
     asked = torch.from_numpy(held_out[:, None])
     prediction, spectra = timed(lambda: predict(ode, problem, asked).cpu().double().numpy()[:, 0])
@@ -90,6 +93,7 @@ def run(device: str, seeds: int, epochs: int, alone_epochs: int) -> dict[str, An
         "prepare_s": prepare,
         "train_s": training,
         "train_cpu_s": cores,
+        "device_counters_of_training": counters,
         "predict_s": prediction,
         "total_s": prepare + training + prediction,
         "rmse_by_level": [float(np.sqrt(np.mean(row**2))) for row in members - means],

@@ -20,6 +20,11 @@ class _Program(TyperGroup):
         except GeonodeError as error:
             typer.echo(f"geonode: {error}", err=True)
             raise typer.Exit(2) from None
+        except OSError as error:  # a folder that cannot be made, a disk that is full, a file that may not be read
+            if error.filename is None:
+                raise
+            typer.echo(f"geonode: {error.filename}: {error.strerror}; choose another place or repair it.", err=True)
+            raise typer.Exit(2) from None
 
 
 app = typer.Typer(
@@ -44,9 +49,21 @@ def _options(
 
 
 def _register() -> None:
-    from geonode.commands import demo, doctor, evaluate, fit, inspect, predict, quantify, report, simulate, suggest
+    from geonode.commands import (
+        demo,
+        doctor,
+        evaluate,
+        fit,
+        inspect,
+        predict,
+        quantify,
+        report,
+        simulate,
+        suggest,
+        sweep,
+    )
 
-    for command in (fit, predict, quantify, report, suggest, evaluate, inspect, simulate, demo, doctor):
+    for command in (fit, predict, quantify, report, suggest, evaluate, inspect, simulate, demo, doctor, sweep):
         command.register(app)
 
 

@@ -177,6 +177,8 @@ def fit(
     concentration_std: Any = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
+    strategy: str = "auto",
+    callbacks: Sequence[Any] = (),
 ) -> GeodesicModel:
     """Fit the geometry and the coupled neural ODE to standards.
 
@@ -191,6 +193,8 @@ def fit(
             level (ascending); it widens what the model says of unknowns, not the fit. None: they count as exact.
         checkpoint: folder for checkpoints of the training; None writes none.
         resume: go on from the newest intact checkpoint there; from the start where there is none.
+        strategy: one of `geonode.training.distributed.STRATEGIES`; ``auto`` is DDP under torchrun or SLURM.
+        callbacks: further Lightning callbacks, for example `geonode.training.monitor.Monitor`.
 
     Raises:
         InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels.
@@ -213,7 +217,15 @@ def fit(
     data = SpectralDataModule(dataset, config)
     report = None if progress is None else lambda done, total: progress("training the flow", done, total)
     module = train_module(
-        data, config, device=device, progress=report, log_dir=log_dir, checkpoint=checkpoint, resume=resume
+        data,
+        config,
+        device=device,
+        progress=report,
+        log_dir=log_dir,
+        checkpoint=checkpoint,
+        resume=resume,
+        strategy=strategy,
+        callbacks=list(callbacks),
     )
     problem = data.problem.to("cpu", module.problem.target.dtype)
     return GeodesicModel(dataset, config, data.gp, problem, module.ode, module.history, std)
@@ -259,7 +271,7 @@ def load(path: str | Path) -> GeodesicModel:
         )
         ode = place(ode, "cpu", dtype)
         missing = ode.load_state_dict(state, strict=False).missing_keys
-    except (KeyError, ValueError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise BundleError(f"{path} is not a complete geonode bundle ({error}); fit again and save anew.") from error
     lacking = [name for name, _ in ode.named_parameters() if name in missing]
     if lacking:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,12 +44,18 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        ProgressColumn,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    class Rate(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            return Text("" if not task.speed else f"{task.speed:.3g}/s")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate())
     with Progress(
         *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True
     ) as bar:
@@ -95,5 +102,35 @@ def check_output(path: Path) -> None:
     """Refuse an output that cannot be written, before any work is done."""
     if path.is_dir():
         raise InputError(f"{path} is a folder; give a file name.")
+    files.require_replaceable(path)
     if not path.absolute().parent.is_dir():
         raise InputError(f"The folder {path.parent} does not exist; create it first.")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise InputError(f"The folder {path.parent} cannot be written; choose another.")
+
+
+def nvml_probe() -> Callable[[], dict[str, float]] | None:
+    """Power, memory and SM activity (NVML's GPM, Hopper and newer) of the first GPU since the last call.
+
+    None where there is no NVML; what a driver does not tell is left out.
+    """
+    from geonode.bench import nvml
+
+    try:
+        device = nvml.Device()
+    except RuntimeError:
+        return None
+    samples = [device.gpm_sample()] if device.has_gpm() else []
+
+    def probe() -> dict[str, float]:
+        reading = device.reading()
+        values = {name: reading[name] for name in ("power_w", "temperature_c", "coarse_busy")}
+        memory = device.ask("nvmlDeviceGetMemoryInfo")
+        values["memory_used_bytes"] = None if memory is None else float(memory.used)
+        if samples:
+            samples.append(device.gpm_sample())
+            values.update(device.gpm_between(samples[0], samples[1]))
+            device.free(samples.pop(0))
+        return {name: float(value) for name, value in values.items() if value is not None}
+
+    return probe

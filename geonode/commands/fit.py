@@ -18,6 +18,7 @@ from geonode.commands.common import (
     Select,
     Unit,
     check_output,
+    nvml_probe,
     progress_bar,
     say,
 )
@@ -60,6 +61,10 @@ def register(app: typer.Typer) -> None:
         resume: Annotated[
             bool, typer.Option("--resume", help="Go on from the newest intact checkpoint in --checkpoint.")
         ] = False,
+        strategy: Annotated[
+            str,
+            typer.Option("--strategy", help="auto (DDP under torchrun or SLURM), ddp, fsdp, deepspeed_stage_1 … 3."),
+        ] = "auto",
         seed: Seed = 0,
         device: Device = "auto",
         quiet: Quiet = False,
@@ -74,12 +79,17 @@ def register(app: typer.Typer) -> None:
 
             geonode fit cary.csv --select DMSA --out gold.bundle --checkpoint run/ --resume
 
+            torchrun --nproc-per-node 2 -m geonode fit standards.csv --out assay.bundle
+
             geonode fit plate.csv --concentrations note.csv --column Cl --select "pH=7.4" --out chloride.bundle
         """
         from geonode.config import GeodesicConfig
         from geonode.data import load_standards
         from geonode.model import fit as fit_model
+        from geonode.training.distributed import is_main_process
+        from geonode.training.monitor import Monitor
 
+        quiet = quiet or not is_main_process()
         check_output(out)
         if resume and checkpoint is None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
@@ -102,11 +112,14 @@ def register(app: typer.Typer) -> None:
                     concentration_std=std,
                     checkpoint=checkpoint,
                     resume=resume,
+                    strategy=strategy,
+                    callbacks=[] if log is None else [Monitor(nvml_probe())],
                 )
             except Interrupted as stop:
                 typer.echo(f"geonode: {stop}", err=True)
                 raise typer.Exit(143) from None  # 128 + SIGTERM: schedulers see that it is not done
-        model.save(out)
+        if is_main_process():
+            model.save(out)
         low, high = model.calibrated_range
         concentration_unit = dataset.units["concentration"]
         levels = " ".join(f"{level:g}" for level in model.gp.levels)

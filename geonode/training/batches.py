@@ -12,6 +12,7 @@ import torch
 from geonode.config import GeodesicConfig
 from geonode.data.pairs import PairSampler
 from geonode.flow.arctable import ArcLengthTable
+from geonode.training.distributed import shard
 from geonode.training.draws import draw_points, draw_wavelengths
 from geonode.training.problem import Problem
 from geonode.training.step import PairsBatch, PointsBatch
@@ -38,10 +39,23 @@ class BatchSource:
         table: arc-length table of the model to be trained.
         config: `batch_size`, `micro_batch`, `wavelengths_per_step` and the flow decide what a step holds.
         seed: first part of the key.
+        rank, world: this process and how many share each step, by wavelength; ``share`` is this one's weight.
+
+    Raises:
+        InputError: fewer wavelengths in a step than processes.
     """
 
-    def __init__(self, problem: Problem, table: ArcLengthTable, config: GeodesicConfig, seed: int = 0) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        table: ArcLengthTable,
+        config: GeodesicConfig,
+        seed: int = 0,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
         self.problem, self.config, self.seed = problem, config, seed
+        self.rank, self.world = rank, world
         self.device = problem.target.device
         self.phi = table.phi(problem.points).to(problem.target)
         self.steps_per_epoch, self.accumulate, micro_batch = step_counts(problem.levels.shape[1], config)
@@ -52,11 +66,21 @@ class BatchSource:
             max=problem.points.shape[1] - 1
         )
 
+    @property
+    def share(self) -> float:
+        """Factor on this process's loss, so that the processes' mean is the loss of the whole step."""
+        width = self.problem.target.shape[2]
+        used = min(self.config.wavelengths_per_step or width, width)
+        return shard(torch.arange(used), self.rank, self.world)[1]
+
     def batch(self, epoch: int, step: int) -> PointsBatch | PairsBatch:
         """The batch of one step."""
         problem = self.problem
         width = problem.target.shape[2]
         index = draw_wavelengths(width, self.config.wavelengths_per_step, self.seed, epoch, step, self.device)
+        if self.world > 1:
+            everything = torch.arange(width, device=self.device) if index is None else index
+            index, _ = shard(everything, self.rank, self.world)
         target = problem.target if index is None else problem.target[:, :, index]
         if self.config.all_pairs:
             return PointsBatch(self.phi, target, problem.weight, index, problem.gamma)

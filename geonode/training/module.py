@@ -11,8 +11,9 @@ from torch import Tensor
 from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
 from geonode.training.batches import BatchSource, step_counts
+from geonode.training.monitor import samples_in
 from geonode.training.problem import Problem, place
-from geonode.training.step import build_optimizer, clip_gradients, learning_rate, losses
+from geonode.training.step import build_optimizer, clip_gradients, learning_rate, losses, parameter_groups
 
 
 class GeodesicSpectralModule(L.LightningModule):
@@ -40,6 +41,10 @@ class GeodesicSpectralModule(L.LightningModule):
         self.history: list[dict[str, float]] = []
         self._losses: dict[int, dict[str, Tensor]] = {}  # of each epoch's last step, on the device until training ends
         self._source: BatchSource | None = None
+        self._share, self._world, self.samples_per_step = 1.0, 1, 0
+        trained = {id(p) for group in parameter_groups(self.ode) for p in group["params"]}
+        for parameter in self.ode.parameters():  # DDP waits for the gradient of everything that asks for one
+            parameter.requires_grad_(id(parameter) in trained)
 
     def forward(self, source: Tensor, start: Tensor, end: Tensor) -> Tensor:
         """Transport spectra; see `CoupledSpectralODE.forward`."""
@@ -54,7 +59,11 @@ class GeodesicSpectralModule(L.LightningModule):
             )
         dtype = self.problem.target.dtype
         self.ode = place(self.ode, self.device, dtype)
-        self._source = BatchSource(self.problem.to(self.device, dtype), self.ode.table, self.config, self.seed)
+        rank, world = self.global_rank, self.trainer.world_size
+        problem = self.problem.to(self.device, dtype)
+        self._source = BatchSource(problem, self.ode.table, self.config, self.seed, rank, world)
+        self._share, self._world = self._source.share, world
+        self.samples_per_step = samples_in(self._source.batch(0, 0))
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """Sum over models of the weighted loss; the terms are logged as means over models."""
@@ -62,10 +71,13 @@ class GeodesicSpectralModule(L.LightningModule):
             raise RuntimeError("training_step was called before training started.")
         weights = self.config.loss.at(self.current_epoch / self.config.epochs)
         terms = losses(self.ode, self._source.batch(self.current_epoch, batch_idx), weights)
-        row = {name: value.detach().mean() for name, value in terms.items()}
+        row = {name: value.detach().mean() * self._share for name, value in terms.items()}
+        if self._world > 1:
+            means = self.trainer.strategy.reduce(torch.stack(list(row.values())), reduce_op="mean")
+            row = dict(zip(row, means.unbind(), strict=True))  # pyright: ignore[reportAttributeAccessIssue]
         self._losses[self.current_epoch] = row
         self.log_dict({f"loss/{name}": value for name, value in row.items()}, batch_size=1)
-        return terms["total"].sum()
+        return terms["total"].sum() * self._share
 
     def configure_optimizers(self) -> Any:
         """AdamW (not fused: the fused one would clip gradients that are still scaled) with a cosine schedule."""

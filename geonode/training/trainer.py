@@ -18,6 +18,7 @@ from geonode.errors import DeviceError, InputError
 from geonode.training.batches import step_counts
 from geonode.training.checkpoint_io import SafetensorsIO
 from geonode.training.datamodule import SpectralDataModule
+from geonode.training.distributed import trainer_settings
 from geonode.training.module import GeodesicSpectralModule
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -47,6 +48,7 @@ def build_trainer(
     progress: Callable[[int, int], None] | None = None,
     log_dir: str | Path | None = None,
     checkpoint_every: int | None = None,
+    strategy: str = "auto",
     **options: Any,
 ) -> L.Trainer:
     """A Trainer for `GeodesicSpectralModule` on ``levels`` standards.
@@ -55,9 +57,11 @@ def build_trainer(
         progress: called as ``progress(epoch, epochs)``; without it and with ``log_dir`` Lightning's own bar is shown.
         log_dir: where TensorBoard and CSV logs and checkpoints go; None writes nothing.
         checkpoint_every: epochs between checkpoints (needs ``log_dir``).
-        options: passed on to `lightning.Trainer`.
+        strategy: one of `geonode.training.distributed.STRATEGIES`.
+        options: passed on to `lightning.Trainer` (``profiler="pytorch"``, for one); ``callbacks`` are added.
 
     Raises:
+        InputError: an unknown strategy.
         DeviceError: a device that is not there, or fp16 where there is no CUDA device.
     """
     kind = resolve_device(device).type
@@ -66,6 +70,7 @@ def build_trainer(
             f"precision='16-mixed' needs a CUDA device, and this is {kind}; use precision='32-true' or 'bf16-mixed'."
         )
     callbacks: list[Callback] = [_Progress(progress)] if progress else []
+    callbacks += options.pop("callbacks", [])
     loggers: list[Any] = []
     if log_dir is not None:
         from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
@@ -79,7 +84,8 @@ def build_trainer(
     _, accumulate, _ = step_counts(levels, config)
     settings: dict[str, Any] = {
         "accelerator": {"cuda": "gpu"}.get(kind, kind),
-        "devices": 1,
+        **trainer_settings(strategy, kind, config),
+        "use_distributed_sampler": False,  # every rank takes every step, and its own wavelengths of it
         "max_epochs": config.epochs,
         "accumulate_grad_batches": accumulate,
         "callbacks": callbacks,

@@ -1,0 +1,65 @@
+"""Jobs on Ray: started here or on a cluster, a lost worker's jobs run again, each row kept as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from geonode.errors import DeviceError
+from geonode.sweep.jobs import Job, run_job
+
+RETRIES = 5
+
+
+def run_on_ray(
+    jobs: Sequence[Job],
+    keep: Callable[[dict[str, Any]], None],
+    address: str | None = None,
+    device: str = "auto",
+    cpus: int | None = None,
+) -> list[str]:
+    """Run ``jobs`` and hand every row to ``keep``, in the order in which they end.
+
+    Args:
+        address: of a Ray cluster ("auto", "ray://host:10001"); None starts Ray on this machine and stops it again.
+        device: passed on; with ``cuda`` each job asks Ray for a GPU.
+        cpus: of a local Ray; None for all.
+
+    Returns:
+        One sentence per job that failed for a reason of its own (a lost worker is not one).
+
+    Raises:
+        DeviceError: Ray is not installed, or cannot be reached.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise DeviceError("geonode sweep runs on Ray: pip install 'geodesic-node[cluster]', or use --shard.") from None
+    try:
+        options: dict[str, Any] = {"address": address} if address else {"num_cpus": cpus, "include_dashboard": False}
+        ray.init(log_to_driver=False, logging_level="warning", **options)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise DeviceError(f"Ray cannot be reached ({' '.join(str(error).split())}); check --address.") from None
+    try:
+        remote = ray.remote(num_cpus=1, num_gpus=int(device == "cuda"), max_retries=RETRIES)(_one_thread)
+        running = {remote.remote(job, device): job for job in jobs}
+        failures = []
+        while running:
+            done, _ = ray.wait(list(running), num_returns=1)
+            job = running.pop(done[0])
+            try:
+                keep(ray.get(done[0]))
+            except ray.exceptions.RayError as error:
+                cause = getattr(error, "cause", None) or error
+                failures.append(f"fold {job.fold:g}, seed {job.seed}, {job.setting}: {str(cause).splitlines()[0]}")
+        return failures
+    finally:
+        ray.shutdown()
+
+
+def _one_thread(job: Job, device: str) -> dict[str, Any]:
+    """One core a job, as Ray was told."""
+    import torch
+
+    torch.set_num_threads(1)
+    return run_job(job, device)

@@ -1,0 +1,96 @@
+"""Results of a sweep as files: one per worker, whole or not at all, merged into one table in which no job is twice."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from geonode.errors import InputError
+from geonode.files import write_text
+
+_BESIDE = {"seconds", "worker"}  # differ between two runs of one job
+
+
+class Results:
+    """``results-WORKER.json`` in ``folder``: a list of rows, rewritten whole after each job."""
+
+    def __init__(self, folder: str | Path, worker: str) -> None:
+        if not worker or not all(c.isalnum() or c in "-_." for c in worker):
+            raise InputError(f"--worker {worker!r}: use letters, digits, '-', '_' and '.' only.")
+        self.path = Path(folder) / f"results-{worker}.json"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.rows = read_rows(self.path) if self.path.exists() else []
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep a row, unless its job is there already."""
+        if all(row["job"] != other["job"] for other in self.rows):
+            self.rows.append(row)
+            write_text(self.path, json.dumps(self.rows, indent=1) + "\n")
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Rows of one file.
+
+    Raises:
+        InputError: not a file that a worker wrote.
+    """
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        if all(isinstance(row["job"], str) for row in rows):
+            return rows
+    except (OSError, ValueError, TypeError, KeyError):
+        pass
+    raise InputError(f"{path} is not a table of results; delete it, and its jobs run again.")
+
+
+def merge(folders: Iterable[str | Path]) -> list[dict[str, Any]]:
+    """Rows of every ``results-*.json`` in ``folders``, each job once, ordered by settings, seed and fold.
+
+    Raises:
+        InputError: no results there, or two different outcomes of one job.
+    """
+    found: dict[str, tuple[dict[str, Any], Path]] = {}
+    files = [path for folder in folders for path in sorted(Path(folder).glob("results-*.json"))]
+    if not files:
+        raise InputError("There is no results-*.json in the folder(s) given; run geonode sweep first.")
+    for path in files:
+        for row in read_rows(path):
+            other, where = found.setdefault(row["job"], (row, path))
+            if not _agree(row, other):
+                raise InputError(
+                    f"{path} and {where} disagree on job {row['job']} (fold {row['fold']:g}, seed {row['seed']}): they "
+                    "come from different versions or devices; delete one of them."
+                )
+    rows = [row for row, _ in found.values()]
+    return sorted(rows, key=lambda row: (_setting(row), row["seed"], row["fold"]))
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Rows as CSV text; columns in the order of first appearance."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _setting(row: dict[str, Any]) -> str:
+    known = {"job", "fold", "seed", "rmse", "nrmse"} | _BESIDE
+    return json.dumps({name: value for name, value in sorted(row.items()) if name not in known})
+
+
+def _agree(row: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Equal but for rounding: two machines need not have the last bits in common."""
+    for name in row.keys() - _BESIDE:
+        a, b = row[name], other.get(name)
+        if isinstance(a, float) and isinstance(b, float):
+            if abs(a - b) > 1e-3 * max(abs(a), abs(b)):
+                return False
+        elif a != b:
+            return False
+    return True

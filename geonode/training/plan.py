@@ -1,0 +1,196 @@
+"""Where a training fits and how long it takes, from a few small steps measured here.
+
+Memory and time of a step are linear in models × wavelengths × pairs, so steps with two numbers of wavelengths run on
+this device and the straight line through them is followed. Nothing of the real size is allocated.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from geonode.calibration import GeodesicGP
+from geonode.config import GeodesicConfig
+from geonode.data import SpectralDataset
+from geonode.training.batches import BatchSource, step_counts
+from geonode.training.chunks import chunk_size
+from geonode.training.datamodule import fit_gp
+from geonode.training.problem import build_problem
+from geonode.training.step import build_optimizer, losses
+
+GIB = 2**30
+DEVICES = {
+    "laptop with MPS, 16 GB": 16 * 10**9,
+    "T4, 16 GB": 15 * GIB,
+    "A100, 40 GB": 40 * 10**9,
+    "A100, 80 GB": 80 * 10**9,
+    "H100, 80 GB": 80 * 10**9,
+}
+USABLE = 0.85
+"""Share of a device's memory that tensors may take: the rest is the driver's, the library's, and fragmentation."""
+_PROBES = (24, 48)  # wavelengths in the two measured steps
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Bytes per part, seconds, and what fits.
+
+    Attributes:
+        weights, gradients, optimizer, data, activations, solver: bytes, all models of the stack together; activations
+            are everything a step holds at its peak with the closed-form path, solver what the configured one adds.
+        step_seconds: of one optimiser step's micro-batch here. total_seconds: of the whole training here.
+        steps: micro-batches in all. stacked: models trained at a time here. micro_batch: pairs in one (all: every
+            ordered pair). bytes_per_pair: of activations and solver; 0 where all pairs are differences of potentials.
+    """
+
+    weights: int
+    gradients: int
+    optimizer: int
+    data: int
+    activations: int
+    solver: int
+    step_seconds: float
+    total_seconds: float
+    steps: int
+    models: int
+    stacked: int
+    micro_batch: int
+    bytes_per_pair: float
+
+    @property
+    def total(self) -> int:
+        """Bytes with the whole stack at once, as on a GPU."""
+        return self.fixed + self.activations + self.solver
+
+    @property
+    def fixed(self) -> int:
+        """Bytes that no smaller micro-batch saves."""
+        return self.weights + self.gradients + self.optimizer + self.data
+
+    def fits(self, capacity: float) -> bool:
+        """Whether the whole stack trains in ``capacity`` bytes."""
+        return self.total <= USABLE * capacity
+
+    def largest_micro_batch(self, capacity: float) -> int | None:
+        """Pairs per micro-batch that fit; None where a step always takes every pair."""
+        if not self.bytes_per_pair:
+            return None
+        return max(0, int((USABLE * capacity - self.fixed) / self.bytes_per_pair))
+
+    def largest_stack(self, capacity: float) -> int:
+        """Models (folds × seeds) that fit as one batch."""
+        return int(USABLE * capacity / (self.total / self.models))
+
+
+def plan(
+    config: GeodesicConfig, dataset: SpectralDataset, models: int | None = None, device: torch.device | str = "cpu"
+) -> Plan:
+    """Measure small steps on ``device`` and say what the training of ``dataset`` takes.
+
+    Args:
+        models: stacked models; None for ``config.members``.
+
+    Raises:
+        InputError: several analytes, or fewer than three levels.
+    """
+    device = torch.device(device)
+    models = models or config.members
+    gp = fit_gp(dataset.require_levels(3))
+    width = min(config.wavelengths_per_step or dataset.shape[1], dataset.shape[1])
+    dtype = torch.float64 if config.precision == "64-true" else torch.float32
+    problem = build_problem([gp], dataset.wavelengths, config).to(device, dtype)
+    groups = build_optimizer(problem.build_model(config, 0)).param_groups
+    parameters = sum(p.numel() for group in groups for p in group["params"])
+    weights = models * parameters * problem.target.element_size()
+    tensors = [v for k, v in vars(problem).items() if isinstance(v, torch.Tensor) and k != "wavelengths"]
+    data = models * sum(v.numel() * v.element_size() for v in tensors)
+    stack = chunk_size(build_problem([gp] * 2, dataset.wavelengths, config).to(device, dtype), config)
+    stacked = models if device.type != "cpu" or stack > 1 else 1
+    low, high = (min(width, probe) for probe in _PROBES)
+    peaks, seconds = zip(*(measured_step(config, gp, dataset, k, 1, device) for k in (low, high)), strict=True)
+    whole = models * max(_line(low, high, *peaks, width), 0.0)
+    solver = 0.0
+    if config.solver != "quadrature" or config.path == "shooting":
+        plain = config.replace(solver="quadrature", path="arc_length", flow="velocity", warp=True)
+        direct = [measured_step(plain, gp, dataset, k, 1, device)[0] for k in (low, high)]
+        solver = max(0.0, whole - models * _line(low, high, *direct, width))
+    steps, _, micro = step_counts(len(dataset.levels), config)
+    at_once = 1 if device.type == "cpu" and stacked == 1 else models
+    step_seconds = at_once * _line(low, high, *seconds, width)
+    threads = torch.get_num_threads() if device.type == "cpu" and stacked == 1 else 1
+    rounds = -(-models // (at_once * threads))
+    return Plan(
+        weights=weights,
+        gradients=weights,
+        optimizer=2 * weights,
+        data=data,
+        activations=int(whole - solver),
+        solver=int(solver),
+        step_seconds=step_seconds,
+        total_seconds=step_seconds * rounds * steps * config.epochs,
+        steps=steps * config.epochs,
+        models=models,
+        stacked=stacked,
+        micro_batch=micro,
+        bytes_per_pair=0.0 if config.all_pairs else whole / micro,
+    )
+
+
+def measured_step(
+    config: GeodesicConfig,
+    gp: GeodesicGP,
+    dataset: SpectralDataset,
+    width: int,
+    models: int,
+    device: torch.device | str,
+) -> tuple[float, float]:
+    """(bytes, seconds) of one forward and backward pass over ``width`` wavelengths: the peak beyond what stood before,
+    gradients included, and the shortest of up to five times."""
+    columns = np.unique(np.linspace(0, dataset.shape[1] - 1, width).round().astype(int))
+    config = config.replace(wavelengths_per_step=None)
+    dtype = torch.float64 if config.precision == "64-true" else torch.float32
+    wavelengths = dataset.wavelengths[columns]
+    problem = build_problem([gp.select_wavelengths(columns)] * models, wavelengths, config).to(device, dtype)
+    ode = problem.build_model(config, 0)
+    batch = BatchSource(problem, ode.table, config).batch(0, 0)
+    weights = config.loss.at(1.0)
+    cuda = torch.device(device).type == "cuda"
+
+    def step() -> None:
+        losses(ode, batch, weights)["total"].sum().backward()
+        if cuda:
+            torch.cuda.synchronize(device)
+
+    seconds: list[float] = []
+    while len(seconds) < 2 or (len(seconds) < 6 and sum(seconds) < 1.0):  # the first warms up
+        ode.zero_grad(set_to_none=True)
+        start = time.perf_counter()
+        step()
+        seconds.append(time.perf_counter() - start)
+    ode.zero_grad(set_to_none=True)
+    own = models * sum(p[0].numel() * p.element_size() for p in ode.parameters() if p.requires_grad)
+    if cuda:
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        step()
+        return torch.cuda.max_memory_allocated(device) - before - own, min(seconds[1:])
+    return peak_allocated(step) - own, min(seconds[1:])
+
+
+def peak_allocated(action: object) -> int:
+    """Most bytes that torch's CPU allocator held at once while ``action()`` ran, beyond what it held before."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        action()  # type: ignore[operator]
+    events = profiler.profiler.kineto_results.events()  # pyright: ignore[reportOptionalMemberAccess]
+    changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
+    return int(max(np.cumsum([size for _, size in changes]), default=0))
+
+
+def _line(x0: int, x1: int, y0: float, y1: float, x: int) -> float:
+    """The value at ``x`` of the straight line through two points (their mean where they are one)."""
+    return 0.5 * (y0 + y1) if x0 == x1 else y0 + (y1 - y0) * (x - x0) / (x1 - x0)

@@ -1,0 +1,99 @@
+"""Several processes train as one does: same losses, same weights, no sample twice, one reduction a step."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from geonode.errors import DeviceError, InputError
+from geonode.training import BatchSource, SafetensorsIO, build_problem
+from geonode.training.distributed import launched, shard, trainer_settings
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+
+def run(out: Path, flow: str, processes: int) -> dict:
+    """The outcome of `ddp_run.py`."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    command = (command if processes > 1 else [sys.executable]) + [str(HERE / "ddp_run.py"), str(out), flow, "cpu"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    printed = next(line for line in done.stdout.splitlines() if line.startswith("{"))
+    return {**SafetensorsIO().load_checkpoint(out), **json.loads(printed)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flow", ["path_independent", "velocity"])
+def test_two_gloo_processes_have_the_loss_curve_and_weights_of_one(tmp_path, flow):
+    one, two = run(tmp_path / "one.ckpt", flow, 1), run(tmp_path / "two.ckpt", flow, 2)
+    assert len(one["history"]) == len(two["history"]) == 6
+    for a, b in zip(one["history"], two["history"], strict=True):
+        assert a.keys() == b.keys()
+        for name in a:
+            assert b[name] == pytest.approx(a[name], rel=1e-6, abs=1e-12), name
+    for name, value in one["weights"].items():
+        torch.testing.assert_close(two["weights"][name], value, rtol=0, atol=1e-6, msg=name)
+    # velocity: 30 pairs in micro-batches of 4, two to a step: 8 micro-batches and 4 reductions an epoch, not 8
+    steps = 6 * (4 if flow == "velocity" else 1)
+    assert two["reduced"] % steps == 0 and two["reduced"] // steps in (1, 2)  # a bucket or two, the same every step
+    assert one["reduced"] == 0
+
+
+def test_ranks_share_a_step_without_overlap_and_their_mean_is_the_whole(folds, assay, small):
+    from geonode.training import losses
+
+    config = small.replace(wavelengths_per_step=7)
+    problem = build_problem(folds, assay.wavelengths, config).to("cpu", torch.float64)
+    ode = problem.build_model(config, 0)
+    whole = BatchSource(problem, ode.table, config, 3)
+    parts = [BatchSource(problem, ode.table, config, 3, rank, 3) for rank in range(3)]
+    batches = [part.batch(2, 0) for part in parts]
+    assert torch.equal(torch.cat([b.index for b in batches]).sort()[0], whole.batch(2, 0).index.sort()[0])
+    weights = config.loss.at(1.0)
+    expected = losses(ode, whole.batch(2, 0), weights)
+    shared = [losses(ode, batch, weights) for batch in batches]
+    for name, value in expected.items():
+        mean = sum(part.share * terms[name] for part, terms in zip(parts, shared, strict=True)) / 3
+        torch.testing.assert_close(mean, value, rtol=1e-10, atol=1e-16, msg=name)
+
+
+def test_more_processes_than_wavelengths_are_refused():
+    with pytest.raises(InputError, match="2 wavelengths, fewer than the 3 processes"):
+        shard(torch.arange(2), 0, 3)
+
+
+def test_launchers_are_read_from_the_environment(monkeypatch, small):
+    for name in ("WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_NTASKS_PER_NODE"):
+        monkeypatch.delenv(name, raising=False)
+    assert launched() is None
+    assert trainer_settings("auto", "cpu", small) == {"strategy": "auto", "devices": 1, "num_nodes": 1}
+    monkeypatch.setenv("SLURM_NTASKS", "8")
+    assert launched() is None  # an allocation, but not started by srun
+    monkeypatch.setenv("SLURM_PROCID", "3")
+    monkeypatch.setenv("SLURM_NTASKS_PER_NODE", "4")
+    assert launched() == (3, 8, 4)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match="RANK"):
+        launched()
+    monkeypatch.setenv("RANK", "1")
+    assert launched() == (1, 2, 2)
+    assert trainer_settings("auto", "cpu", small) == {"strategy": "ddp", "devices": 2, "num_nodes": 1}
+
+
+def test_strategies_that_cannot_work_are_refused_in_one_sentence(small):
+    with pytest.raises(InputError, match="choose one of auto, ddp, fsdp"):
+        trainer_settings("horovod", "cpu", small)
+    with pytest.raises(DeviceError, match="needs CUDA"):
+        trainer_settings("fsdp", "cpu", small)
+    with pytest.raises(InputError, match="metric_clip=0"):
+        trainer_settings("fsdp", "cuda", small)
+    free = small.replace(metric_clip=0.0, flow_clip=0.0)
+    assert trainer_settings("fsdp", "cuda", free)["strategy"] == "fsdp"

@@ -1,0 +1,176 @@
+"""Sweeps: every job once, resumed where they stopped, merged from files alone, and on Ray with a worker killed."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from geonode.cli import app
+from geonode.data import simulate_assay
+from geonode.errors import InputError
+from geonode.sweep import merge, read_spec
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+SPEC = """
+data: standards.csv
+seeds: 2
+config: {metric_hidden: [8, 8], flow_hidden: 12, table_nodes: 16, collocation: 8, epochs: EPOCHS, members: 1}
+grid:
+  flow_lr: [0.001, 0.003]
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """Six folds × two seeds × two learning rates."""
+    assay = simulate_assay(wavelengths=[300.0 + 20.0 * k for k in range(21)])
+    lines = [",".join(["wavelength", *(f"{c}" for c in assay.concentrations)])]
+    for wavelength, column in zip(assay.wavelengths, assay.spectra.T, strict=True):
+        lines.append(",".join([f"{wavelength:g}", *(f"{value:.6f}" for value in column)]))
+    (tmp_path / "standards.csv").write_text("\n".join(lines) + "\n")
+    path = tmp_path / "sweep.yaml"
+    path.write_text(SPEC.replace("EPOCHS", "2"))
+    return path
+
+
+def _sweep(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ["sweep", *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_jobs_are_all_combinations_named_by_content(spec):
+    jobs = read_spec(spec).jobs()
+    assert len(jobs) == 24 == len({job.key for job in jobs})
+    assert {(job.fold, job.seed, job.setting["flow_lr"]) for job in jobs} == {
+        (fold, seed, rate) for fold in (0.0, 10.0, 20.0, 30.0, 40.0, 60.0) for seed in (0, 1) for rate in (0.001, 0.003)
+    }
+    spec.write_text(SPEC.replace("EPOCHS", "3"))
+    assert not {job.key for job in jobs} & {job.key for job in read_spec(spec).jobs()}
+
+
+def test_shards_without_ray_share_the_jobs_and_merge_into_one_table(spec, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    _sweep(spec, "--out", one, "--shard", "0/2", "--device", "cpu")
+    _sweep(spec, "--out", two, "--shard", "1/2", "--device", "cpu")
+    a, b = merge([one]), merge([two])
+    assert len(a) == len(b) == 12 and not {r["job"] for r in a} & {r["job"] for r in b}
+    table = tmp_path / "results.csv"
+    result = CliRunner().invoke(app, ["merge", str(one), str(two), "--out", str(table)])
+    assert result.exit_code == 0, result.output
+    rows = list(csv.DictReader(table.open()))
+    assert len(rows) == 24 == len({row["job"] for row in rows})
+    assert all(0.0 < float(row["rmse"]) < 1.0 for row in rows)
+    # resumed: what is there does not run again, what is lost does
+    path = one / "results-shard-0-of-2.json"
+    kept = json.loads(path.read_text())
+    path.write_text(json.dumps(kept[:-2]))
+    assert "12 done" not in _sweep(spec, "--out", one, "--shard", "0/2", "--device", "cpu")
+    again = json.loads(path.read_text())
+    assert again[:10] == kept[:10]
+    assert {r["job"]: r["rmse"] for r in again} == pytest.approx({r["job"]: r["rmse"] for r in kept}, rel=1e-6)
+
+
+def test_a_job_of_the_sweep_equals_the_same_fold_of_the_batch(spec):
+    """One fold of the sweep, trained again by hand from the same standards."""
+    import numpy as np
+
+    from geonode.calibration import GeodesicGP
+    from geonode.config import GeodesicConfig
+    from geonode.data import load_standards
+    from geonode.sweep import run_job
+    from geonode.training import fit_node_folds
+
+    job = read_spec(spec).jobs()[2]
+    data = load_standards(spec.parent / "standards.csv")
+    levels, means = data.levels, data.level_means()
+    keep = levels != job.fold
+    gp = GeodesicGP().fit_levels(levels[keep], means[keep])
+    config = GeodesicConfig.from_json(job.config)
+    (spectrum,) = fit_node_folds([gp], [levels[~keep]], data.wavelengths, config, job.seed)
+    assert run_job(job, "cpu")["rmse"] == pytest.approx(
+        float(np.sqrt(np.mean((spectrum - means[~keep]) ** 2))), rel=1e-4
+    )
+
+
+def test_contradicting_results_are_refused_and_equal_ones_merged(tmp_path):
+    row = {"job": "a", "fold": 1.0, "seed": 0, "rmse": 0.1, "nrmse": 0.2, "seconds": 1.0, "worker": "x"}
+    for name, other in (("x", row), ("y", {**row, "seconds": 2.0, "worker": "y", "rmse": 0.1000001})):
+        (tmp_path / f"results-{name}.json").write_text(json.dumps([other]))
+    assert merge([tmp_path]) == [row]
+    (tmp_path / "results-y.json").write_text(json.dumps([{**row, "rmse": 0.3}]))
+    with pytest.raises(InputError, match="disagree on job a"):
+        merge([tmp_path])
+    (tmp_path / "results-y.json").write_text("[{")
+    with pytest.raises(InputError, match=r"results-y\.json is not a table"):
+        merge([tmp_path])
+    with pytest.raises(InputError, match="no results"):
+        merge([tmp_path / "nowhere"])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("data: [", "cannot be read as YAML"),
+        ("- 1", "must be a mapping"),
+        ("seeds: 2", "data is missing"),
+        ("data: standards.csv\nseed: 1", "unknown key 'seed'"),
+        ("data: standards.csv\ngrid: {epochs: 3}", "grid.epochs must be a list"),
+        ("data: standards.csv\nfolds: [5]", "5 is not a level"),
+        ("data: standards.csv\nconfig: {epoch: 5}", "Unknown setting 'epoch'"),
+        ("data: standards.csv\nseeds: [1, 1]", "names a job twice"),
+        ("data: nothing.csv", "nothing.csv"),
+    ],
+)
+def test_specs_that_cannot_be_run_are_refused_in_a_sentence(spec, text, says):
+    spec.write_text(text)
+    result = CliRunner().invoke(app, ["sweep", str(spec), "--out", str(spec.parent / "out"), "--shard", "0/1"])
+    assert result.exit_code == 2 and says in " ".join(result.output.split()), result.output
+
+
+@pytest.mark.parametrize("shard", ["2/2", "a/b", "1", "-1/3"])
+def test_shards_out_of_range_are_refused(spec, shard):
+    result = CliRunner().invoke(app, ["sweep", str(spec), "--out", str(spec.parent / "out"), f"--shard={shard}"])
+    assert result.exit_code == 2 and "I/N" in result.output
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed (extra cluster)")
+def test_ray_finishes_every_job_once_though_a_worker_is_killed(spec, tmp_path):
+    spec.write_text(SPEC.replace("EPOCHS", "60"))  # long enough to be killed in the middle
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "geonode", "sweep", str(spec), "--out", str(out), "--device", "cpu", "--cpus", "2"]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    }
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    table, victim, deadline = out / "results-sweep.json", None, time.monotonic() + 400
+    while process.poll() is None and time.monotonic() < deadline:
+        rows = json.loads(table.read_text()) if table.exists() else []
+        if victim is None and len(rows) >= 6:
+            victim = int(rows[-1]["worker"].split(":")[1])
+            os.kill(victim, signal.SIGKILL)
+            when_killed = len(rows)
+        time.sleep(0.05)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors[-3000:]
+    assert "24 of 24 results" in " ".join(output.split())
+    rows = list(csv.DictReader((out / "results.csv").open()))
+    assert len(rows) == 24 == len({row["job"] for row in rows})
+    assert victim is not None and when_killed < 24
+    workers = {int(row["worker"].split(":")[1]) for row in rows}
+    assert len(workers) >= 3  # two to begin with, and the one that took the victim's place
