@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from geonode.errors import BundleError, InputError
 from geonode.files import write_atomically
 
-VERSION = 1
+VERSION = 2  # 2: the checksum covers the metadata too
 _KEY = "geonode_bundle"
 
 
@@ -34,9 +34,9 @@ def write_bundle(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[st
     header = {
         "version": VERSION,
         "geonode": __version__,
-        "checksum": checksum(tensors),
         **metadata,
     }
+    header["checksum"] = checksum(tensors, header)
     write_atomically(path, lambda temporary: save_file(tensors, temporary, {_KEY: json.dumps(header)}))
 
 
@@ -57,13 +57,14 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         raise BundleError(
             f"{path} is not a geonode bundle or is truncated ({error}); fit again or copy it anew."
         ) from error
-    if not isinstance(header, dict) or "version" not in header:
+    if not isinstance(header, dict) or not isinstance(header.get("version"), int):
         raise BundleError(f"{path} holds tensors but is no geonode bundle; give the file that `geonode fit` wrote.")
     if header["version"] > VERSION:
         raise BundleError(
             f"{path} is a bundle of version {header['version']}, and this geonode reads up to {VERSION}; upgrade it."
         )
-    if header.get("checksum") != checksum(tensors):
+    words = {name: value for name, value in header.items() if name != "checksum"}
+    if header.get("checksum") != checksum(tensors, words if header["version"] > 1 else None):
         raise BundleError(f"{path} was altered after it was written (its checksum differs); copy it anew or fit again.")
     return tensors, header
 
@@ -73,9 +74,11 @@ def _plain(value: torch.Tensor) -> torch.Tensor:
     return value.clone(memory_format=torch.contiguous_format)
 
 
-def checksum(tensors: dict[str, torch.Tensor]) -> str:
-    """SHA-256 of names, shapes, kinds and bytes of tensors."""
+def checksum(tensors: dict[str, torch.Tensor], words: dict[str, Any] | None = None) -> str:
+    """SHA-256 of names, shapes, kinds and bytes of tensors, and of JSON-able ``words``."""
     digest = hashlib.sha256()
+    if words is not None:
+        digest.update(json.dumps(words, sort_keys=True).encode())
     for name in sorted(tensors):
         value = _plain(tensors[name].cpu())
         digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())

@@ -23,7 +23,9 @@ class _Program(TyperGroup):
         except OSError as error:  # a folder that cannot be made, a disk that is full, a file that may not be read
             if error.filename is None:
                 raise
-            typer.echo(f"geonode: {error.filename}: {error.strerror}; choose another place or repair it.", err=True)
+            typer.echo(
+                f"geonode: {error.filename} cannot be made or used ({error.strerror}); choose another.", err=True
+            )
             raise typer.Exit(2) from None
 
 

@@ -23,6 +23,10 @@ class BundleError(InputError):
     """A saved model that is truncated, foreign, or of a version this release cannot read."""
 
 
+class OutputError(GeonodeError, OSError):
+    """A file that cannot be written; the text names it, and nothing was left half-written."""
+
+
 class DeviceError(GeonodeError, RuntimeError):
     """A device, precision or kernel that was asked for explicitly and cannot be had here."""
 

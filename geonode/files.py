@@ -7,16 +7,39 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from geonode.errors import OutputError
+
 
 def write_atomically(path: str | os.PathLike[str], write: Callable[[str], object]) -> Path:
     """Call ``write(temporary_path)`` in the folder of ``path``, flush to disk, then rename over ``path``.
 
-    Whatever stands under that name stays untouched until the new file is complete; a failure leaves no trace.
+    Whatever stands under that name stays untouched until the new file is complete; a failure leaves no trace. A
+    symbolic link stays one: the file it points to is replaced.
 
     Raises:
-        OSError: the folder cannot be written; and whatever ``write`` raises.
+        OutputError: no regular file stands there, or the folder cannot be written; and whatever ``write`` raises.
     """
-    path = Path(path)
+    named, path = path, Path(os.path.realpath(path))
+    require_replaceable(named)
+    try:
+        return _replaced(path, write)
+    except OSError as error:
+        raise OutputError(
+            f"{named} could not be written ({error.strerror or error}); give another place, or make room there."
+        ) from error
+
+
+def require_replaceable(path: str | os.PathLike[str]) -> None:
+    """Refuse a device, a pipe or a folder: to rename a file over one would remove it.
+
+    Raises:
+        OutputError: naming the path.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OutputError(f"{path} is no regular file; give the name of a file to write.")
+
+
+def _replaced(path: Path, write: Callable[[str], object]) -> Path:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
     try:

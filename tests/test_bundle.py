@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from geonode import bundle
 from geonode.bundle import read_bundle, write_bundle
-from geonode.errors import BundleError, InputError
+from geonode.errors import BundleError, InputError, OutputError
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1.5], dtype=torch.float64), "none": torch.zeros(0)}
 
@@ -51,12 +51,37 @@ def test_truncated_anywhere_is_refused(written, share):
         read_bundle(written)
 
 
-def test_one_altered_number_is_noticed(written):
-    content = bytearray(written.read_bytes())
-    content[-3] ^= 1
-    written.write_bytes(bytes(content))
+def test_any_flipped_bit_is_noticed(written):
+    """In the tensors, in the words, in the header between them: nothing altered is ever loaded."""
+    content = written.read_bytes()
+    before = read_bundle(written)
+    for place in range(0, len(content), 3):
+        altered = bytearray(content)
+        altered[place] ^= 1 << (place % 8)
+        written.write_bytes(bytes(altered))
+        try:
+            tensors, metadata = read_bundle(written)
+        except BundleError as error:
+            assert "x.bundle" in str(error)
+            continue
+        assert metadata == before[1], place
+        assert all(torch.equal(tensors[name], value) for name, value in before[0].items())
+
+
+def test_altered_words_are_noticed(written):
+    content = written.read_bytes()
+    assert b"words" in content
+    written.write_bytes(content.replace(b"words", b"swords"[:5]))
     with pytest.raises(BundleError, match="was altered"):
         read_bundle(written)
+
+
+def test_a_bundle_of_version_1_still_loads(tmp_path):
+    header = {"version": 1, "geonode": "0.1", "checksum": bundle.checksum(TENSORS), "words": [1]}
+    save_file(TENSORS, tmp_path / "old", {"geonode_bundle": json.dumps(header)})
+    tensors, metadata = read_bundle(tmp_path / "old")
+    assert metadata["words"] == [1]
+    assert torch.equal(tensors["a"], TENSORS["a"])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +126,7 @@ def test_a_failed_write_leaves_the_old_bundle(written, monkeypatch):
         raise OSError("no space left")
 
     monkeypatch.setattr(bundle, "save_file", fail)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(OutputError, match=r"x\.bundle could not be written .no space left.; give another place"):
         write_bundle(written, TENSORS, {})
     assert written.read_bytes() == before
     assert [p.name for p in written.parent.iterdir()] == ["x.bundle"]

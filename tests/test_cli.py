@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -156,6 +157,8 @@ BAD_FILES = {
     "heading without number": (table(("0", "ten", "20", "30")), "column 3 is headed 'ten'"),
     "no spectrum": ("Dear diary,\ntoday I measured nothing.\n" * 5, "not recognised as spectra"),
     "empty": ("", "the file is empty"),
+    "vast values": (table(change={(3, 2): "1e300"}), "which no instrument measures"),
+    "vast concentrations": (table(("0", "10", "1e-300", "30")), "outside what can be computed with"),
 }
 
 
@@ -183,6 +186,16 @@ def test_unsorted_columns_and_rows_are_put_in_order_and_said(tmp_path, standards
     assert (tmp_path / "s.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
 
 
+@pytest.mark.parametrize("value", ["0", "0.25"])
+def test_standards_that_do_not_respond_are_refused(tmp_path, value):
+    change = {(row, column): value for row in range(30) for column in range(1, 5)}
+    (tmp_path / "flat.csv").write_text(table(change=change))
+    for command in (["fit", "--out", tmp_path / "m"], ["evaluate"]):
+        result = run(command[0], tmp_path / "flat.csv", *command[1:], code=2)
+        assert "nothing responds to the concentration" in result.stderr
+    assert not (tmp_path / "m").exists()
+
+
 def test_two_files_with_different_wavelengths(standards, tmp_path):
     (tmp_path / "other.csv").write_text(table(("5", "15"), wavelengths=WAVELENGTHS + 5))
     result = run("fit", standards, tmp_path / "other.csv", "--out", tmp_path / "m", code=2)
@@ -204,6 +217,28 @@ def test_bundles_that_are_none(bundle, tmp_path, content):
     result = run("predict", bundle, "--at", 5, "--out", tmp_path / "p.csv", code=2)
     assert str(bundle) in result.stderr.replace("\n", "")
     assert not (tmp_path / "p.csv").exists()
+
+
+def test_outputs_that_cannot_be_written_are_one_sentence(standards, bundle, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for arguments in (
+        ("predict", bundle, "--at", 5, "--out", pipe),
+        ("fit", standards, "--predictor", "gp", "--out", pipe),
+        ("evaluate", standards, "--method", "linear", "--json", pipe),
+    ):
+        assert "is no regular file" in run(*arguments, code=2).stderr
+    assert pipe.is_fifo()
+    assert "figures are written as" in run("evaluate", standards, "--plot", tmp_path / "e.txt", code=2).stderr
+    assert "cannot be made" in run("demo", "--out", standards, code=2).stderr
+
+
+def test_a_symbolic_link_stays_one(bundle, tmp_path):
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    run("predict", bundle, "--at", 5, "--out", tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_text().startswith("wavelength,mean_5")
 
 
 def test_options_that_cannot_work(standards, bundle, tmp_path):

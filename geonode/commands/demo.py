@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Simulate an arsenic assay, fit it, predict between the standards, and compare with simple methods.
 
-        Writes standards.csv, predicted.csv, predictions.png, evaluation.png, evaluation.json and table.txt.
+        Writes demo.bundle, standards.csv, predicted.csv, predictions.png, evaluation.png, evaluation.json, table.txt.
 
         Example:
 

@@ -57,7 +57,10 @@ def register(app: typer.Typer) -> None:
         from geonode.data import load_standards
         from geonode.training import resolve_device
         from geonode.validation import evaluate as evaluate_standards
+        from geonode.validation.figures import figure_path
 
+        if plot is not None:
+            plot = figure_path(plot)
         for path in (json_path, plot):
             if path is not None:
                 check_output(path)

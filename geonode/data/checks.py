@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 LEVEL_ROUNDING = 1e-9
 # Fewer wavelengths than this can agree by chance where an instrument rounds; more of them cannot.
 IDENTICAL_AT_LEAST = 8
+# Beyond these, squares and quotients leave the range of floating point.
+LARGEST, SMALLEST = 1e30, 1e-30
 
 
 def as_floats(values: ArrayLike, what: str, ndim: int | tuple[int, ...], where: str) -> Floats:
@@ -71,6 +73,13 @@ def check_spectra(
             f"{wavelengths[column]:.10g} ({len(bad)} such value{'s' if len(bad) > 1 else ''}); repair it, or leave "
             "that spectrum or wavelength out."
         )
+    vast = np.argwhere(~mask & (np.abs(spectra) > LARGEST))
+    if vast.size:
+        sample, column = vast[0]
+        raise InputError(
+            f"{where}: spectrum '{names[sample]}' is {spectra[sample, column]:g} at wavelength "
+            f"{wavelengths[column]:.10g}, which no instrument measures; give it in another unit or repair it."
+        )
 
 
 def check_levels(concentrations: Floats, names: Sequence[str], where: str) -> None:
@@ -81,6 +90,14 @@ def check_levels(concentrations: Floats, names: Sequence[str], where: str) -> No
             f"{where}: the concentration of '{names[bad[0, 0]]}' is {concentrations[tuple(bad[0])]}; "
             "give its value, or leave that spectrum out of the standards."
         )
+    vast = np.argwhere(
+        (np.abs(concentrations) > LARGEST) | ((concentrations != 0) & (np.abs(concentrations) < SMALLEST))
+    )
+    if vast.size:
+        raise InputError(
+            f"{where}: the concentration of '{names[vast[0, 0]]}' is {concentrations[tuple(vast[0])]:g}, outside what "
+            f"can be computed with ({SMALLEST:g} to {LARGEST:g}); give concentrations in another unit."
+        )
     for column in concentrations.T:
         levels = np.unique(column)
         close = np.diff(levels) <= LEVEL_ROUNDING * np.maximum(np.abs(levels[1:]), np.abs(levels[:-1]))
@@ -88,8 +105,8 @@ def check_levels(concentrations: Floats, names: Sequence[str], where: str) -> No
             i = int(np.flatnonzero(close)[0])
             first, second = (names[int(np.flatnonzero(column == level)[0])] for level in levels[i : i + 2])
             raise InputError(
-                f"{where}: '{first}' ({levels[i]!r}) and '{second}' ({levels[i + 1]!r}) are one level up to rounding, "
-                "recorded as two; write the same concentration for both, as replicates."
+                f"{where}: '{first}' ({levels[i]:.17g}) and '{second}' ({levels[i + 1]:.17g}) are one level up to "
+                "rounding, recorded as two; write the same concentration for both, as replicates."
             )
 
 
@@ -107,6 +124,15 @@ def check_replicates(spectra: Floats, level_index: NDArray[np.intp], names: Sequ
                 f"{where}: '{names[sample]}' is identical to '{names[first]}' at every wavelength, so it is a copy "
                 "and not a replicate; leave one of them out."
             )
+
+
+def check_response(level_means: Floats, where: str) -> None:
+    """Something in the spectra changes from level to level: else there is nothing to calibrate."""
+    if level_means.size and not (level_means != level_means[0]).any():
+        raise InputError(
+            f"{where}: the spectra of all {len(level_means)} levels are identical, so nothing responds to the "
+            "concentration; export them again, or measure where the analyte absorbs."
+        )
 
 
 def check_same_grid(reference: Floats, other: Floats, reference_name: str, other_name: str, where: str) -> None:

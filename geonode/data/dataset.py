@@ -242,7 +242,7 @@ class SpectralDataset:
         return self._derive(**changes)
 
     def require_levels(self, minimum: int = 3) -> Self:
-        """Itself, or an `InputError` if it has fewer than ``minimum`` levels."""
+        """Itself, or an `InputError` if it has fewer than ``minimum`` levels or nothing in it changes between them."""
         n = len(self._levels)
         if n < minimum:
             found = ", ".join(format_level(level) for level in self._levels)
@@ -250,6 +250,7 @@ class SpectralDataset:
                 f"{self.source or 'spectra'}: {n} concentration level{'s' if n != 1 else ''} ({found}), but at least "
                 f"{minimum} are needed; add standards of other concentrations."
             )
+        checks.check_response(self.level_means(), self.source or "spectra")
         return self
 
     def _checked_level(self, level: int) -> int:

@@ -113,6 +113,7 @@ def evaluate(
         notes=notes,
         seed=seed,
     )
+    report.signal, report.units = dataset.signal, dataset.units
     if inverse:
         report.inverse = evaluate_inverse(dataset, progress=progress)
     return report

@@ -75,6 +75,7 @@ class EvaluationReport:
         notes: sentences the reader must see beside the numbers.
         seed: seed of the neural flows.
         inverse: the comparison of inverse methods, where it was asked for.
+        signal, units: what was measured, and the units of concentration, wavelength and signal, for the figure.
     """
 
     levels: np.ndarray
@@ -86,6 +87,8 @@ class EvaluationReport:
     notes: list[str] = field(default_factory=list)
     seed: int = 0
     inverse: dict[str, Any] | None = None
+    signal: str = "signal"
+    units: dict[str, str] = field(default_factory=lambda: {"concentration": "", "wavelength": "nm", "signal": ""})
 
     @classmethod
     def build(

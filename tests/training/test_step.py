@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from geonode.config import GeodesicConfig, LossWeights
+from geonode.flow.ode import MetricOnTable
 from geonode.training import BatchSource, PairsBatch, build_problem, losses
 from geonode.training.step import REGULARISERS, clip_gradients, learning_rate, parameter_groups
 
@@ -90,6 +91,32 @@ def test_every_regulariser_acts_on_the_metric_and_vanishes_where_it_should(folds
             parameter.zero_()
     if term != "christoffel":  # with m_θ = 0 the metric is its warp
         assert losses(ode, source.batch(0, 0), {**ONLY_DATA, term: 1.0})[term].abs().max() < 1e-12
+
+
+def test_regularisers_have_the_values_of_their_formulas(folds, assay, small):
+    """By hand, for ln g̃ = k + 3u²: its second derivative is 6; for ln g̃ = k the length is e^(k/2) times the warp's."""
+    problem, ode, source = _model(folds, assay, small)
+    batch, u = source.batch(0, 0), ode.table.nodes[:, :, None].expand(-1, -1, len(ode.wavelength))
+
+    def value(term, log_metric):
+        return REGULARISERS[term](ode, MetricOnTable(torch.exp(0.5 * log_metric), log_metric), batch)
+
+    def everywhere(number):
+        return torch.full((problem.models,), number, dtype=torch.float64)
+
+    torch.testing.assert_close(value("smoothness", 1.7 + 0.4 * u + 3.0 * u**2), everywhere(36.0), rtol=1e-6, atol=0)
+    torch.testing.assert_close(value("path_length", torch.full_like(u, 0.8)), everywhere(0.16), rtol=1e-6, atol=0)
+    torch.testing.assert_close(value("bounds", torch.full_like(u, -6.6)), everywhere(4.0), rtol=1e-6, atol=0)
+
+
+def test_christoffel_loss_is_half_the_slope_of_the_log_metric_against_the_pullback(folds, assay, small):
+    problem, ode, source = _model(folds, assay, small.replace(loss=LossWeights(christoffel=1.0)))
+    nodes, step = ode.table.nodes, 1e-5
+    with torch.no_grad():
+        slope = (ode.log_metric(nodes + step) - ode.log_metric(nodes - step)) / (2.0 * step)
+        expected = (0.5 * slope - problem.gamma[..., None]).square().mean((1, 2))
+        value = losses(ode, source.batch(0, 0), {**ONLY_DATA, "christoffel": 1.0})["christoffel"]
+    torch.testing.assert_close(value, expected, rtol=1e-6, atol=0)
 
 
 def test_clipping_is_per_model_and_exact():

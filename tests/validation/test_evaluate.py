@@ -23,6 +23,8 @@ class Standards:
     spectra: np.ndarray
     concentrations: np.ndarray
     wavelengths: np.ndarray
+    signal = "absorbance"
+    units = {"concentration": "mM", "wavelength": "nm", "signal": ""}  # noqa: RUF012
 
     @property
     def levels(self) -> np.ndarray:
