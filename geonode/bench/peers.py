@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from geonode.bench import problem
+from geonode.bench import host, problem
 
 MARK = "@geonode.peer "
 FOLDER = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "peers"
@@ -50,8 +49,7 @@ def run(name: str, n: int, device: str, budget: float, curve: bool, timeout: flo
                 capture_output=True,
                 text=True,
                 timeout=timeout,
-                # JAX would take the GPU on import
-                env={**os.environ, **({"JAX_PLATFORMS": "cpu"} if device == "cpu" else {})},
+                env=host.environment(device),
             )
         except subprocess.TimeoutExpired:
             return {"library": name, "n": n, "status": "failed", "reason": f"no answer within {timeout:.0f} s"}

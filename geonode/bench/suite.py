@@ -176,7 +176,8 @@ def _events(todo: list[dict[str, Any]], options: Options, first: bool, say: Say)
 def _worker(plan: dict[str, Any], options: Options):
     """Lines of one worker as dictionaries; ``died`` with the end of its stderr where it did not finish."""
     paths = [str(_ROOT), str(_ROOT / "kernels"), *sys.path]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
+    environment = host.environment(options.setting.device)
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
     with tempfile.TemporaryFile("w+") as errors:
         command = [sys.executable, "-m", "geonode.bench.worker", json.dumps(plan)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
