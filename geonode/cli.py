@@ -57,6 +57,7 @@ def _register() -> None:
         evaluate,
         fit,
         inspect,
+        plan,
         predict,
         quantify,
         report,
@@ -65,7 +66,7 @@ def _register() -> None:
         sweep,
     )
 
-    for command in (fit, predict, quantify, report, suggest, evaluate, inspect, simulate, demo, doctor, sweep):
+    for command in (fit, predict, quantify, report, suggest, evaluate, inspect, simulate, demo, doctor, sweep, plan):
         command.register(app)
 
 
@@ -76,6 +77,7 @@ def main() -> None:
     """Entry point of the console script."""
     # operations that Apple's GPUs lack run on the CPU, one by one, instead of failing
     os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
+    os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # torch's profiler, which measures memory, is chatty
     app()
 
 

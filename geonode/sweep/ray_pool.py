@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,11 +34,12 @@ def run_on_ray(
     """
     try:
         import ray
+        from ray.exceptions import RayError
     except ImportError:
         raise DeviceError("geonode sweep runs on Ray: pip install 'geodesic-node[cluster]', or use --shard.") from None
     try:
         options: dict[str, Any] = {"address": address} if address else {"num_cpus": cpus, "include_dashboard": False}
-        ray.init(log_to_driver=False, logging_level="warning", **options)
+        ray.init(log_to_driver=False, logging_level=logging.WARNING, **options)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise DeviceError(f"Ray cannot be reached ({' '.join(str(error).split())}); check --address.") from None
     try:
@@ -49,7 +51,7 @@ def run_on_ray(
             job = running.pop(done[0])
             try:
                 keep(ray.get(done[0]))
-            except ray.exceptions.RayError as error:
+            except RayError as error:
                 cause = getattr(error, "cause", None) or error
                 failures.append(f"fold {job.fold:g}, seed {job.seed}, {job.setting}: {str(cause).splitlines()[0]}")
         return failures

@@ -1,13 +1,15 @@
 """Where a training fits and how long it takes, from a few small steps measured here.
 
-Memory and time of a step are linear in models × wavelengths × pairs, so steps with two numbers of wavelengths run on
-this device and the straight line through them is followed. Nothing of the real size is allocated.
+Memory and time of a step are proportional to models, and linear in wavelengths and pairs. So one model's step is run
+here: over all its wavelengths where they are few; else over a quarter and a half of them, and the straight line through
+the two is followed (for time, the larger step's rate: a line through two measured times may slope down).
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,7 +33,7 @@ DEVICES = {
 }
 USABLE = 0.85
 """Share of a device's memory that tensors may take: the rest is the driver's, the library's, and fragmentation."""
-_PROBES = (24, 48)  # wavelengths in the two measured steps
+_FEW = 256  # wavelengths that are measured at once
 
 
 @dataclass(frozen=True)
@@ -109,17 +111,18 @@ def plan(
     data = models * sum(v.numel() * v.element_size() for v in tensors)
     stack = chunk_size(build_problem([gp] * 2, dataset.wavelengths, config).to(device, dtype), config)
     stacked = models if device.type != "cpu" or stack > 1 else 1
-    low, high = (min(width, probe) for probe in _PROBES)
-    peaks, seconds = zip(*(measured_step(config, gp, dataset, k, 1, device) for k in (low, high)), strict=True)
-    whole = models * max(_line(low, high, *peaks, width), 0.0)
+    low, high = (width, width) if width <= _FEW else (width // 4, width // 2)
+    steps_measured = [measured_step(config, gp, dataset, k, 1, device) for k in sorted({low, high})]
+    peaks, seconds = [step[0] for step in steps_measured], [step[1] for step in steps_measured]
+    whole = models * _line(low, high, peaks[0], peaks[-1], width)
     solver = 0.0
     if config.solver != "quadrature" or config.path == "shooting":
         plain = config.replace(solver="quadrature", path="arc_length", flow="velocity", warp=True)
-        direct = [measured_step(plain, gp, dataset, k, 1, device)[0] for k in (low, high)]
-        solver = max(0.0, whole - models * _line(low, high, *direct, width))
+        direct = [measured_step(plain, gp, dataset, k, 1, device)[0] for k in sorted({low, high})]
+        solver = max(0.0, whole - models * _line(low, high, direct[0], direct[-1], width))
     steps, _, micro = step_counts(len(dataset.levels), config)
     at_once = 1 if device.type == "cpu" and stacked == 1 else models
-    step_seconds = at_once * _line(low, high, *seconds, width)
+    step_seconds = at_once * seconds[-1] * width / high
     threads = torch.get_num_threads() if device.type == "cpu" and stacked == 1 else 1
     rounds = -(-models // (at_once * threads))
     return Plan(
@@ -186,7 +189,7 @@ def peak_allocated(action: object) -> int:
 
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         action()  # type: ignore[operator]
-    events = profiler.profiler.kineto_results.events()  # pyright: ignore[reportOptionalMemberAccess]
+    events: list[Any] = profiler.profiler.kineto_results.events()  # pyright: ignore
     changes = sorted((e.start_ns(), e.nbytes()) for e in events if e.name() == "[memory]")
     return int(max(np.cumsum([size for _, size in changes]), default=0))
 

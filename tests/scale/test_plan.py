@@ -1,0 +1,114 @@
+"""Plans against measurement: the estimate for the real size lies within 25 % of what that size then takes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from geonode.cli import app
+from geonode.config import GeodesicConfig
+from geonode.data import simulate_assay
+from geonode.training.datamodule import fit_gp
+from geonode.training.plan import Plan, measured_step, peak_allocated, plan
+
+
+def test_the_peak_is_what_was_held_at_once():
+    def action():
+        first = torch.zeros(1_000_000)
+        second = first + 1.0
+        del first, second
+        torch.zeros(1_500_000)
+
+    assert peak_allocated(action) == pytest.approx(8_000_000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("config", "models"),
+    [
+        (GeodesicConfig(wavelengths_per_step=None), 2),  # 601 wavelengths from 150 and 300
+        (GeodesicConfig(), 6),  # six from one
+        (GeodesicConfig(flow="velocity", batch_size=8, micro_batch=4, wavelengths_per_step=32), 3),
+    ],
+    ids=["wavelengths", "models", "pairs"],
+)
+def test_memory_is_foretold_within_a_quarter(config, models):
+    assay = simulate_assay()
+    estimate = plan(config, assay, models)
+    width = config.wavelengths_per_step or 601
+    measured, _ = measured_step(config, fit_gp(assay), assay, width, models, "cpu")
+    assert estimate.activations + estimate.solver == pytest.approx(measured, rel=0.25)
+
+
+def test_memory_foretold_is_memory_the_process_grows_by():
+    """Not by torch's own counting but by the kernel's: resident memory of a process that takes one large step."""
+    code = """
+import json, resource, threading, time, torch
+torch.set_num_threads(1)
+from geonode.config import GeodesicConfig
+from geonode.data import simulate_assay
+from geonode.training import BatchSource, build_problem, losses
+from geonode.training.datamodule import fit_gp
+from geonode.training.plan import plan
+assay = simulate_assay()
+config = GeodesicConfig(wavelengths_per_step=None)
+estimate = plan(config, assay, 12)
+problem = build_problem([fit_gp(assay)] * 12, assay.wavelengths, config).to("cpu", torch.float32)
+ode = problem.build_model(config, 0)
+batch = BatchSource(problem, ode.table, config).batch(0, 0)
+rss = lambda: int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+before, seen, over = rss(), [], threading.Event()
+def watch():  # not ru_maxrss, which a process inherits from the one that started it
+    while not over.wait(0.002):
+        seen.append(rss())
+watcher = threading.Thread(target=watch)
+watcher.start()
+losses(ode, batch, config.loss.at(1.0))["total"].sum().backward()
+over.set()
+watcher.join()
+peak = max(seen)
+print(json.dumps([estimate.activations + estimate.gradients, peak - before]))
+"""
+    if sys.platform != "linux":
+        pytest.skip("reads /proc")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    foretold, grown = json.loads(done.stdout.splitlines()[-1])
+    assert foretold == pytest.approx(grown, rel=0.25)
+
+
+def test_what_fits_follows_from_the_parts():
+    one = Plan(1, 1, 2, 6, 60, 30, 0.1, 1.0, 10, 2, 2, 5, 18.0)
+    assert one.fixed == 10 and one.total == 100
+    assert one.fits(120) and not one.fits(100)  # 85 % of a device are usable
+    assert one.largest_micro_batch(200) == 8  # (170 − 10) / 18
+    assert one.largest_stack(1000) == 17
+    assert Plan(1, 1, 2, 6, 60, 30, 0.1, 1.0, 10, 2, 2, 5, 0.0).largest_micro_batch(200) is None
+
+
+def test_the_command_names_parts_and_devices(tmp_path):
+    settings = tmp_path / "settings.json"
+    settings.write_text(GeodesicConfig(epochs=3, metric_hidden=(8, 8), table_nodes=16).to_json())
+    result = CliRunner().invoke(app, ["plan", str(settings), "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    for word in (
+        "weights",
+        "optimizer",
+        "activations",
+        "solver",
+        "T4, 16 GB",
+        "H100",
+        "fits",
+        "3 steps",
+        "laptop with MPS",
+    ):
+        assert word in result.output
+    settings.write_text(json.dumps({"epoch": 3}))
+    result = CliRunner().invoke(app, ["plan", str(settings)])
+    assert result.exit_code == 2 and "Unknown setting 'epoch'" in result.output
+    result = CliRunner().invoke(app, ["plan", str(tmp_path / "nothing.json")])
+    assert result.exit_code == 2 and "nothing.json" in result.output
