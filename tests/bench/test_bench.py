@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from geonode.bench import activity, activity_ncu, advice, compare, nvml, peers, problem, suite, targets
+from geonode.bench import activity, activity_ncu, advice, compare, host, nvml, peers, problem, suite, targets
+from geonode.bench.__main__ import main
 from geonode.bench.case import CASES, Case, Checked, Setting, Size, Work, load, select
 from geonode.bench.ceilings import floor
 from geonode.bench.correctness import compare as compare_tensors
@@ -25,69 +26,84 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 CPU = Setting("cpu", "quick")
 
 
-def run_bench(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join([str(folder), str(ROOT), str(ROOT / "kernels")])
-    return subprocess.run(
-        [sys.executable, "-m", "geonode.bench", "--device", "cpu", *arguments],
+ODD = """
+import os
+import geonode_kernels
+from geonode.bench.case import Case, Checked, Size, Work, register
+
+honest = geonode_kernels.christoffel_grid
+geonode_kernels.christoffel_grid = lambda *a, **k: 1.001 * honest(*a, **k)  # a kernel that is wrong by a thousandth
+
+
+def deadly(setting, size):
+    os._exit(3)
+
+
+def fine(setting, size):
+    return Work(lambda i: i, lambda: [Checked("x", 0.0, 1.0)], {"odes": 1.0})
+
+
+register(Case("a-deadly", "ends the process", deadly, lambda s: [Size(1, 1)]))
+register(Case("a-fine", "after it", fine, lambda s: [Size(1, 1)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def odd_run(tmp_path_factory):
+    """One command with a broken kernel, a case that ends its process, and a sound case after it: (process, folder)."""
+    folder = tmp_path_factory.mktemp("bench")
+    (folder / "odd.py").write_text(ODD)
+    only = ("--only", "christoffel-grid", "--only", "a-", "--import", "odd", "--restarts", "1", "--no-peers")
+    done = subprocess.run(
+        [sys.executable, "-m", "geonode.bench", "--device", "cpu", *only, "--json", "b.json", "--html", "b.html"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT), str(ROOT / "kernels")]),
+            "OMP_NUM_THREADS": "1",
+        },
         capture_output=True,
         text=True,
         timeout=300,
     )
+    return done, folder
 
 
-BROKEN = """
-import geonode_kernels
-
-honest = geonode_kernels.christoffel_grid
-geonode_kernels.christoffel_grid = lambda *a, **k: 1.001 * honest(*a, **k)  # a kernel that is wrong by a thousandth
-"""
+def rows_of(odd_run):
+    return {row["case"]: row for row in json.loads((odd_run[1] / "b.json").read_text())["rows"]}
 
 
-def test_a_broken_kernel_is_red_without_a_time_and_exits_1(tmp_path):
-    (tmp_path / "broken_kernel.py").write_text(BROKEN)
-    common = ("--only", "christoffel-grid", "--restarts", "1", "--no-peers", "--json", "b.json", "--html", "b.html")
-    done = run_bench(*common, "--import", "broken_kernel", folder=tmp_path)
+def test_a_broken_kernel_is_red_without_a_time_and_exits_1(odd_run):
+    done, _ = odd_run
     assert done.returncode == 1, done.stdout + done.stderr
-    (row,) = json.loads((tmp_path / "b.json").read_text())["rows"]
+    row = rows_of(odd_run)["christoffel-grid"]  # sound, it is green: test_cases_are_green_at_a_small_size
     assert row["status"] == "red" and "gamma" in row["reason"]
     assert not [name for name in row if name.endswith("ms") or name in ("rates", "floor", "window")]
     assert "not green: christoffel-grid" in done.stdout
 
-    sound = run_bench(*common, folder=tmp_path)
-    assert sound.returncode == 0, sound.stdout + sound.stderr
-    (row,) = json.loads((tmp_path / "b.json").read_text())["rows"]
-    assert row["status"] == "green" and row["ms"] > 0 and len(row["samples_ms"]) >= 3
-    page = (tmp_path / "b.html").read_text()
+
+def test_a_worker_that_dies_takes_one_row_with_it(odd_run):
+    rows = rows_of(odd_run)
+    assert rows["a-deadly"]["status"] == "failed" and rows["a-deadly"]["reason"]
+    fine = rows["a-fine"]
+    assert fine["status"] == "green" and fine["ms"] > 0 and len(fine["samples_ms"]) >= 3
+
+
+def test_the_page_asks_for_nothing_from_outside(odd_run):
+    page = (odd_run[1] / "b.html").read_text()
     outside = page.replace("http://www.w3.org/", "")  # names of XML, not addresses to fetch
     outside = outside.replace("http://purl.org/", "").replace("http://creativecommons.org/", "")
     assert "http" not in outside and "<script" not in page
 
 
-def test_a_worker_that_dies_takes_one_row_with_it(tmp_path):
-    (tmp_path / "deadly.py").write_text(
-        "import os\nfrom geonode.bench.case import Case, Size, Work, register, Checked\n"
-        "def build(setting, size):\n    os._exit(3)\n"
-        "def fine(setting, size):\n"
-        "    return Work(lambda i: i, lambda: [Checked('x', 0.0, 1.0)], {'odes': 1.0})\n"
-        "register(Case('a-deadly', 'ends the process', build, lambda s: [Size(1, 1)]))\n"
-        "register(Case('a-fine', 'after it', fine, lambda s: [Size(1, 1)]))\n"
-    )
-    done = run_bench(
-        "--import", "deadly", "--only", "a-", "--restarts", "1", "--no-peers", "--json", "b.json", folder=tmp_path
-    )
-    assert done.returncode == 1
-    status = {r["case"]: r["status"] for r in json.loads((tmp_path / "b.json").read_text())["rows"]}
-    assert status == {"a-deadly": "failed", "a-fine": "green"}
-
-
-def test_list_names_every_case_and_reasons_of_absent_ones(tmp_path):
-    done = run_bench("--list", folder=tmp_path)
-    assert done.returncode == 0
+def test_list_names_every_case_and_reasons_of_absent_ones(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(CASES, "absent", Case("absent", "t", Case, lambda s: [], absent=lambda s: "no such part"))
+    assert main(["--device", "cpu", "--list"]) == 0
+    listed = capsys.readouterr().out
     for name in ("christoffel-exact", "geodesic-shoot", "node-step-adjoint", "blueprint-step", "ensemble-step"):
-        assert name in done.stdout
-    assert "skipped: " in done.stdout
+        assert name in listed
+    assert "absent: t (skipped: no such part)" in listed
 
 
 @pytest.mark.parametrize(
@@ -99,9 +115,26 @@ def test_list_names_every_case_and_reasons_of_absent_ones(tmp_path):
         (("--restarts", "-1"), "--restarts -1"),
     ],
 )
-def test_bad_arguments_are_one_sentence_and_exit_2(tmp_path, arguments, names):
-    done = run_bench(*arguments, folder=tmp_path)
-    assert done.returncode == 2 and names in done.stderr and "Traceback" not in done.stderr
+def test_bad_arguments_are_one_sentence_and_exit_2(capsys, monkeypatch, arguments, names):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert main(["--device", "cpu", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert names in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(("name", "modules"), peers.PEERS.items())
+def test_a_peer_that_is_not_installed_is_skipped_and_named(monkeypatch, name, modules):
+    monkeypatch.setattr(peers, "find_spec", lambda module: None)
+    answer = peers.run(name, 5, "cpu", 0.01, curve=False)
+    assert answer["status"] == "skipped" and answer["reason"] == f"{modules[0]} is not installed"
+
+
+def test_waiting_threads_sleep_on_a_cpu_unless_told_otherwise(monkeypatch):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    assert host.environment("cpu")["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert "OMP_WAIT_POLICY" not in host.environment("cuda")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    assert host.environment("cpu")["OMP_WAIT_POLICY"] == "ACTIVE"
 
 
 # ---------------------------------------------------------------------- laws
@@ -164,7 +197,16 @@ def test_nan_and_wrong_shapes_are_never_right():
 
 
 @pytest.mark.parametrize(
-    "name", ["christoffel-exact", "christoffel-fd", "geodesic-closed-form", "node-step-fused", "infer-one"]
+    "name",
+    [
+        "christoffel-exact",
+        "christoffel-fd",
+        "christoffel-grid",
+        "geodesic-closed-form",
+        "node-step-fused",
+        "infer-one",
+        "ensemble-step",
+    ],
 )
 def test_cases_are_green_at_a_small_size(name):
     work = load()[name].build(CPU, Size(3, 13))
