@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from geonode.bench.case import Setting
+
 _UNIT = {
     "copy": "memory bandwidth",
     "special": "the special-function units",
@@ -128,4 +130,16 @@ def _crossover(result: dict[str, Any]) -> list[str]:
                 f"CPU or GPU, {case}: up to {max(slower)} ODEs this host's CPU is the faster choice; "
                 "the crossover lies above."
             )
+    return text
+
+
+def left_out(setting: Setting, restarts: int, peers: bool) -> list[str]:
+    """What a quick run leaves to ``--suite full``, in words; nothing for a full one."""
+    if setting.suite == "full":
+        return []
+    text = ["2 s of samples a case instead of 0.2", "the largest sizes", "tsit5 and the finer steps of the curves"]
+    if restarts < 3:
+        text.append("the third process for the noise")
+    if peers and setting.device == "cuda":
+        text.append("torch.compile at the second size")
     return text

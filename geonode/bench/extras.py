@@ -190,7 +190,7 @@ def two_point_curves(setting: Setting, budget: float) -> Iterator[Extra]:
         ends = [t.expand(shape).contiguous() for t in (a, b, wavelength)]
         flat = [t.reshape(1, -1) for t in ends]
         weights = network_weights(setting.device)
-        for steps in (5, 20):
+        for steps in (5, 20) if setting.suite == "full" or setting.device == "cuda" else (5, 10):
             yield point(
                 "shooting, torch", f"{steps} steps",
                 lambda steps=steps: shoot(metric, *ends, ode_steps=steps).initial_velocity,  # type: ignore[arg-type]

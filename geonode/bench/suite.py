@@ -88,6 +88,7 @@ def run(cases: Sequence[Case], options: Options, say: Say = lambda text: None) -
         "peers": found,
         **extras,
         "timeline": _timeline(monitor, rows, begin),
+        "left_out": advice.left_out(setting, options.restarts, options.peers),
         "seconds": time.monotonic() - begin,
     }
     result["curve"] = [*result.get("curve", []), *(p for peer in found for p in peer.get("curve", []))]
@@ -349,11 +350,12 @@ def _timeline(monitor: activity.Monitor, rows: Sequence[dict[str, Any]], begin: 
 
 
 def _peers(rows: Sequence[dict[str, Any]], options: Options, say: Say) -> list[dict[str, Any]]:
-    """Every peer at every size of the case they stand beside; the largest size alone without its curve."""
+    """Every peer at every size of the case they stand beside; work–precision at the first size alone."""
     beside = [r for r in rows if r["case"] == peers.CASE and r["status"] == "green"]
     found = []
     for name in peers.PEERS:
-        for k, row in enumerate(beside):
+        once = name == "compile" and options.setting.suite == "quick"  # compiling takes longer than all else together
+        for k, row in enumerate(beside[:1] if once else beside):
             if options.late:
                 found.append(
                     {

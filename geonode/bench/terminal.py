@@ -25,6 +25,8 @@ def show(result: dict[str, Any], console: Console) -> None:
             f"energy over {e['seconds']:.1f} s: counter {e['counter_j']:.0f} J, integrated {e['integrated_j']:.0f} J "
             f"({100 * e['difference']:+.1f} %); {e['trusted']}"
         )
+    if result.get("left_out"):
+        console.print(f"left to --suite full: {'; '.join(result['left_out'])}", highlight=False)
     for sentence in result["advice"]:
         console.print(f"• {sentence}", highlight=False)
 

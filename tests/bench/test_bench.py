@@ -379,6 +379,14 @@ def test_advice_names_the_crossover():
     assert any("up to 8 ODEs" in s for s in advice.sentences(result))
 
 
+def test_a_quick_run_says_what_it_left_out():
+    quick, full = Setting("cuda", "quick"), Setting("cuda", "full")
+    assert advice.left_out(full, 3, True) == []
+    assert "torch.compile at the second size" in advice.left_out(quick, 3, True)
+    assert "torch.compile at the second size" not in advice.left_out(quick, 3, False)
+    assert "the third process for the noise" in advice.left_out(CPU, 2, True)
+
+
 def test_work_defaults_describe_a_plain_case():
     case = Case("plain", "t", lambda s, z: Work(lambda i: i, list, {}), lambda s: [Size(2, 3)])
     assert case.absent(CPU) is None and Size(2, 3).trajectories == 6 and case.window(Size(2, 3)) >= 2.0
