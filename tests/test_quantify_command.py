@@ -144,6 +144,9 @@ def test_bad_options_and_bundles(bundle: str, tmp_path: Path) -> None:
     unknown = write(tmp_path / "u.csv", spectrum(27.0))
     assert run("quantify", bundle, unknown, "--level", "80").exit_code == 2
     assert run("quantify", bundle, unknown, "--dilution", "0").exit_code == 2
+    for option in (("--qc", "nan"), ("--qc", "61"), ("--dilution", "1e308"), ("--saturation", "-1")):
+        done = run("quantify", bundle, unknown, *option)
+        assert done.exit_code == 2 and len(done.output.strip().splitlines()) == 1, done.output
     assert run("quantify", unknown, unknown).exit_code == 2
     assert run("quantify", bundle, unknown, "--json", tmp_path / "no" / "r.json").exit_code == 2
     assert run("report", bundle, "--out", unknown).exit_code == 2

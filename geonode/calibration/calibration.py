@@ -9,7 +9,7 @@ import numpy as np
 
 from geonode.calibration.curve_check import CurveCheck
 from geonode.calibration.geodesic_gp import GeodesicGP
-from geonode.calibration.held_out import HeldOut, hold_out
+from geonode.calibration.held_out import HeldOut, hold_out, textbook_limits
 from geonode.calibration.inverse import InverseModel
 from geonode.calibration.quantify import (
     VERDICT_LEVEL,
@@ -22,6 +22,9 @@ from geonode.calibration.sets import ConcentrationSet, concentration_sets
 from geonode.calibration.unknowns import Unknown, prepare_unknown
 from geonode.errors import InputError
 
+LIMIT_FACTOR = 10.0
+"""Learned limits of "does not match" this many times the textbook's are said to be wide."""
+DILUTIONS = (1e-9, 1e9)
 MAX_LEVELS = 48
 """More distinct concentrations than this are merged into so many groups of neighbours."""
 
@@ -159,7 +162,21 @@ class Calibration:
             remarks.append(self.curve_check.sentence(self.unit))
         if len(self.levels) < 4:
             remarks.append("three levels leave nothing to learn limits from: 'does not match' is never said")
+        else:
+            remarks += self._wide_limits()
         return remarks
+
+    def _wide_limits(self) -> list[str]:
+        """Limits so wide, or learned from so little, that a foreign spectrum may well pass."""
+        least = textbook_limits(self.inverse.rank, self.inverse.dof, self.spectra.shape[1])
+        q, t2 = self.q_limit / least[0], self.t2_limit / least[1]
+        if max(q, t2) < LIMIT_FACTOR and len(self.levels) > 4:
+            return []
+        return [
+            f"the limits of 'does not match' rest on {len(self.held_out.left_out)} left-out standards: {q:.3g} (Q) and "
+            f"{t2:.3g} (T²) times the textbook's, so only a grossly foreign spectrum is refused: compare q and t2 of a "
+            "result with those of the standards, or measure more standards"
+        ]
 
     # ------------------------------------------------------------------ unknowns
 
@@ -287,7 +304,7 @@ class Calibration:
         rules = VerdictRules(
             *self.range, self.has_blank, self.q_limit, self.t2_limit, not self.curve_check.pls_is_better
         )
-        said, reasons = verdict(rules, found.best, at_95, q, t2)
+        said, reasons = verdict(rules, found, at_95, q, t2)
         relative = dilution_std / dilution
         dof = self.inverse.dof
         best = scale_component(found.best, dilution, relative, level, dof)
@@ -373,8 +390,11 @@ def level_std(value: Any, count: int) -> np.ndarray | None:
 def _check_options(level: float, dilution: float, dilution_std: float) -> None:
     if not 0.0 < level < 1.0:
         raise InputError(f"the level of the set must lie between 0 and 1, but {level} was given.")
-    if not (np.isfinite(dilution) and dilution > 0.0):
-        raise InputError(f"the dilution factor must be a positive number, but {dilution} was given.")
+    if not DILUTIONS[0] <= dilution <= DILUTIONS[1]:
+        raise InputError(
+            f"the dilution factor must be a number between {DILUTIONS[0]:g} and {DILUTIONS[1]:g}, but {dilution:g} was "
+            "given."
+        )
     if not (np.isfinite(dilution_std) and 0.0 <= dilution_std < dilution):
         raise InputError(
             f"the uncertainty of the dilution factor must lie between 0 and the factor itself, but {dilution_std} was "

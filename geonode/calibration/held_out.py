@@ -92,10 +92,7 @@ class HeldOut:
             own_q, own_t2: ``[S]`` the same spectra's values under the calibration that knows their level.
             rank, dof: r and ν of the calibration; width: W.
         """
-        # Textbook floors: χ²_{W−r}/(W−r) for Q, Hotelling's (r−1) F_{r−1,ν} for the distance from a curve (r ≥ 2).
-        spare = max(width - rank, 1)
-        least_q = float(chdtri(spare, LIMIT_TAIL)) / spare
-        least_t2 = max(rank - 1, 1) * float(fdtri(max(rank - 1, 1), dof, 1.0 - LIMIT_TAIL))
+        least_q, least_t2 = textbook_limits(rank, dof, width)
         return self._limit(np.maximum(self.q, own_q), least_q), self._limit(np.maximum(self.t2, own_t2), least_t2)
 
     def _limit(self, values: np.ndarray, least: float) -> float:
@@ -107,6 +104,12 @@ class HeldOut:
             return float("inf")
         reach = stdtrit(m - 1, 1.0 - LIMIT_TAIL) * per_level.std(ddof=1) * np.sqrt(1.0 + 1.0 / m)
         return max(float(np.exp(per_level.mean() + reach)), least)
+
+
+def textbook_limits(rank: int, dof: float, width: int) -> tuple[float, float]:
+    """χ²_{W−r}/(W−r) for Q, and Hotelling's (r−1) F_{r−1,ν} for the distance from a curve (r ≥ 2)."""
+    spare, free = max(width - rank, 1), max(rank - 1, 1)
+    return float(chdtri(spare, LIMIT_TAIL)) / spare, free * float(fdtri(free, dof, 1.0 - LIMIT_TAIL))
 
 
 def levels_to_leave_out(count: int) -> np.ndarray:

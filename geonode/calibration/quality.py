@@ -89,11 +89,7 @@ def quality_check(
     Raises:
         InputError: a nominal concentration outside the calibrated range, or a spectrum that cannot be used.
     """
-    low, high = calibration.range
-    if not (np.isfinite(nominal) and low <= nominal <= high):
-        raise InputError(
-            f"{name} must have a concentration within the standards' range {low:g} to {high:g}, not {nominal:g}."
-        )
+    check_nominal(calibration, nominal, name)
     if not (np.isfinite(nominal_std) and nominal_std >= 0.0):
         raise InputError(f"the uncertainty of the nominal concentration must not be negative, but is {nominal_std}.")
     result = calibration.quantify(spectra, wavelengths, level=0.95, mask=mask, name=name)
@@ -126,6 +122,19 @@ def quality_check(
         verdict=result.verdict,
         reason=reason,
     )
+
+
+def check_nominal(calibration: Calibration, nominal: float, name: str = "the QC standard") -> None:
+    """Refuse a nominal concentration that no control can have.
+
+    Raises:
+        InputError: not finite, or outside the calibrated range.
+    """
+    low, high = calibration.range
+    if not (np.isfinite(nominal) and low <= nominal <= high):
+        raise InputError(
+            f"{name} must have a concentration within the standards' range {low:g} to {high:g}, not {nominal:g}."
+        )
 
 
 def _downhill(calibration: Calibration, unknown: Unknown, start: float) -> float:

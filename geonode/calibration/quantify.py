@@ -99,13 +99,13 @@ class Quantification:
         percent = f"{100 * self.level:g} %"
         if self.verdict == "ambiguous":
             parts = [
-                f"{_span(c.low, c.high, c.open_low, c.open_high)} (probability {c.probability:.2f})"
+                f"{_span(c.low, c.high, c.open_low, c.open_high, unit)} (probability {c.probability:.2f})"
                 for c in self.components
             ]
-            return f"ambiguous: {' or '.join(parts)}{unit}"
+            return f"ambiguous, {percent} set: {' or '.join(parts)}"
         low, high = self.low, self.high
-        interval = _span(low or 0.0, high or 0.0, low is None, high is None)
-        return f"{self.verdict}: {self.estimate:.4g}{unit}, {percent} interval {interval}{unit}"
+        interval = _span(low or 0.0, high or 0.0, low is None, high is None, unit)
+        return f"{self.verdict}: {self.estimate:.4g}{unit}, {percent} interval {interval}"
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,9 @@ class VerdictRules:
 
 
 def verdict(
-    rules: VerdictRules, best: Component, at_95: ConcentrationSet, q: float, t2: float
+    rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet, q: float, t2: float
 ) -> tuple[str, tuple[str, ...]]:
-    """The verdict and the notes that explain it; ``best`` is the component that holds the estimate.
+    """The verdict and the notes that explain it; ``found`` is the set that is reported, ``at_95`` that of 95 %.
 
     In this order: a spectrum that matches nowhere; several components, or a set as wide as the range; a set that
     reaches down to a measured blank; an estimate beyond the calibrated range, or a set with no end within reach.
@@ -138,12 +138,14 @@ def verdict(
         if t2 > rules.t2_limit:
             reasons.append(f"the distance from the curve is {t2:.3g} (limit {rules.t2_limit:.3g})")
         return "does not match", ("does not match: " + " and ".join(reasons),)
+    best, percent = found.best, f"{100 * found.level:g} %"
     likely = [c for c in at_95.components if c.probability >= AMBIGUOUS_SHARE]
     if len(likely) > 1:
-        return "ambiguous", (f"{len(likely)} separate ranges of concentration explain the spectrum",)
+        return "ambiguous", (_several(found, at_95),)
     span = rules.highest - rules.lowest
     if best.width > UNDETERMINED * span:
-        return "ambiguous", ("the set is about as wide as the calibrated range: the spectrum does not determine it",)
+        said = f"the {percent} set is about as wide as the calibrated range: the spectrum does not determine it"
+        return "ambiguous", (said,)
     main = likely[0] if likely else best
     if rules.has_blank and main.low <= 0.0:
         return "below detection limit", ("the 95 % set includes zero: it cannot be told from a blank",)
@@ -155,6 +157,17 @@ def verdict(
         side = "upper" if best.open_high else "lower"
         return "outside calibrated range", (f"the data set no {side} limit within the range that was searched",)
     return "quantified", ()
+
+
+def _several(found: ConcentrationSet, at_95: ConcentrationSet) -> str:
+    """How many ranges there are, of the set that is reported; of the 95 % set only where the two differ in kind."""
+    count, percent = len(found.components), f"{100 * found.level:g} %"
+    if count > 1:
+        return f"{count} separate ranges of concentration explain the spectrum (the {percent} set)"
+    return (
+        f"the {percent} set is one range, but the 95 % set, on which the verdict rests, has {len(at_95.components)} "
+        "separate ones"
+    )
 
 
 def scale_component(component: Component, factor: float, relative_std: float, level: float, dof: float) -> Component:
@@ -191,11 +204,11 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _span(low: float, high: float, open_low: bool, open_high: bool) -> str:
+def _span(low: float, high: float, open_low: bool, open_high: bool, unit: str = "") -> str:
     if open_low and open_high:
         return "without limits"
     if open_high:
-        return f"from {low:.4g} up, no upper limit"
+        return f"from {low:.4g}{unit} up, no upper limit"
     if open_low:
-        return f"up to {high:.4g}, no lower limit"
-    return f"{low:.4g} to {high:.4g}"
+        return f"up to {high:.4g}{unit}, no lower limit"
+    return f"{low:.4g} to {high:.4g}{unit}"

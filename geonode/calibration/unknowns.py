@@ -15,6 +15,8 @@ _PLATEAU = 3
 _ABOVE_STANDARDS = 1.1
 # Values this many times larger than any standard's, or smaller than the smallest standard's, are another unit.
 _UNIT_FACTOR = 20.0
+# Steps of the unknown's wavelengths, in steps of the standards': from here on said to be coarse, and refused.
+_COARSE, _COARSEST = 2.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -56,16 +58,18 @@ def prepare_unknown(
 
     Raises:
         InputError: NaN or infinite values that are not masked, another grid that does not cover the calibration's,
-            an all-zero spectrum, another unit, everything masked.
+            much coarser than it, an all-zero or constant spectrum, another unit, everything masked, a saturation that
+            is no positive number.
     """
+    if saturation is not None and not (np.isfinite(saturation) and saturation > 0.0):
+        raise InputError(f"the value from which {name} is saturated must be a positive number, not {saturation:g}.")
     values = np.atleast_2d(np.asarray(spectra, dtype=np.float64)).copy()
     if values.ndim != 2 or values.shape[0] == 0 or values.shape[1] == 0:
         raise InputError(f"{name} must be one spectrum or a list of replicate spectra, but has shape {values.shape}.")
     bad = np.zeros(values.shape, dtype=bool) | (False if mask is None else np.asarray(mask, dtype=bool))
     grid = _grid_of(values, wavelengths, calibration_wavelengths, name)
     _check_finite(values, bad, grid, name)
-    if not (values[~bad] != 0.0).any():
-        raise InputError(f"{name} is zero at every wavelength: that is no spectrum; check the file and the instrument.")
+    _check_spectrum(values, bad, name)
     notes: list[str] = []
     values[bad] = 0.0
     values, bad = _interpolate(values, bad, grid, calibration_wavelengths, notes)
@@ -104,6 +108,24 @@ def _check_finite(values: np.ndarray, bad: np.ndarray, grid: np.ndarray, name: s
         )
 
 
+def _check_spectrum(values: np.ndarray, bad: np.ndarray, name: str) -> None:
+    if bad.all():
+        raise InputError(f"every wavelength of {name} is masked, so nothing is left to compare.")
+    for row, skip in zip(values, bad, strict=True):
+        rest = row[~skip]
+        if not rest.size:
+            continue
+        if not rest.any():
+            raise InputError(
+                f"{name} is zero at every wavelength: that is no spectrum; check the file and the instrument."
+            )
+        if rest.size > 2 and np.ptp(rest) == 0.0:
+            raise InputError(
+                f"{name} is {rest[0]:g} at every wavelength: a constant is no spectrum; check the file and the "
+                "instrument (a blocked beam, a detector at its limit)."
+            )
+
+
 def _interpolate(
     values: np.ndarray, bad: np.ndarray, grid: np.ndarray, target: np.ndarray, notes: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -114,28 +136,49 @@ def _interpolate(
         return values[:, order], bad[:, order]
     order = np.argsort(grid)
     grid, values, bad = grid[order], values[:, order], bad[:, order]
+    step = float(np.median(np.diff(target))) if len(target) > 1 else 1.0
+    # Up to half a step beyond the unknown's ends nothing is made up: those wavelengths are left out.
     missing = []
-    if grid[0] > target[0] + 1e-6 * spacing:
+    if grid[0] > target[0] + 0.5 * step:
         missing.append(f"{target[0]:g} to {min(grid[0], target[-1]):g}")
-    if grid[-1] < target[-1] - 1e-6 * spacing:
+    if grid[-1] < target[-1] - 0.5 * step:
         missing.append(f"{max(grid[-1], target[0]):g} to {target[-1]:g}")
     if missing:
         raise InputError(
             f"the unknown covers wavelengths {grid[0]:g} to {grid[-1]:g} and misses {' and '.join(missing)} of the "
             f"standards' range {target[0]:g} to {target[-1]:g}; measure that range too, or fit without it."
         )
+    beyond = (target < grid[0] - 1e-6 * spacing) | (target > grid[-1] + 1e-6 * spacing)
+    if beyond.any():
+        apart = max(grid[0] - target[0], target[-1] - grid[-1])
+        notes.append(
+            f"{int(beyond.sum())} of the standards' {len(target)} wavelengths lie up to {apart:.3g} beyond its ends "
+            f"({grid[0]:g} to {grid[-1]:g}) and were left out"
+        )
     at = np.searchsorted(grid, target - 0.5 * spacing * 1e-3).clip(0, len(grid) - 1)
-    if np.abs(grid[at] - target).max() <= 1e-6 * spacing:
+    if np.abs(grid[at] - target)[~beyond].max(initial=0.0) <= 1e-6 * spacing:
         notes.append(f"the {len(target)} wavelengths of the standards were taken from its own {len(grid)}")
-        return values[:, at], bad[:, at]
-    notes.append(
-        f"interpolated from its own {len(grid)} wavelengths to the {len(target)} of the standards (linearly; the grids "
-        "overlap fully)"
-    )
+        return values[:, at], bad[:, at] | beyond
+    _check_step(grid, target, step, notes)
     result = np.stack([np.interp(target, grid, row) for row in values])
     # A point between a good and a bad neighbour is bad: its value is made of both.
     reach = np.stack([np.interp(target, grid, row.astype(float)) for row in bad])
-    return result, reach > 0.0
+    return result, (reach > 0.0) | beyond
+
+
+def _check_step(grid: np.ndarray, target: np.ndarray, step: float, notes: list[str]) -> None:
+    """Say that values are interpolated; refuse where they would be made up over many steps of the standards."""
+    after = np.searchsorted(grid, target).clip(1, len(grid) - 1)
+    gap = float((grid[after] - grid[after - 1]).max()) if len(grid) > 1 else float("inf")
+    if gap > _COARSEST * step:
+        raise InputError(
+            f"the unknown has {len(grid)} wavelengths, up to {gap:.4g} apart, and the standards one every {step:.4g}: "
+            "too coarse to be interpolated; measure it with a finer step, or fit the standards on its wavelengths."
+        )
+    said = f"interpolated linearly from its own {len(grid)} wavelengths to the {len(target)} of the standards"
+    if gap > _COARSE * step:
+        said += f"; its wavelengths are up to {gap:.4g} apart and theirs {step:.4g}, so narrow bands are blunted"
+    notes.append(said)
 
 
 def _saturated(
@@ -161,10 +204,13 @@ def _saturated(
 
 
 def _check_units(values: np.ndarray, standards: np.ndarray, name: str) -> None:
-    largest, smallest = np.abs(standards).max(), np.abs(standards).max(axis=1).min()
-    size = float(np.abs(values).max())
-    if size > _UNIT_FACTOR * largest or size * _UNIT_FACTOR < smallest:
+    """Another unit moves every wavelength by a factor: so the median must be off as well as the largest value."""
+    size, middle = np.abs(values).max(), np.median(np.abs(values))
+    tops, middles = np.abs(standards).max(axis=1), np.median(np.abs(standards), axis=1)
+    large = size > _UNIT_FACTOR * tops.max() and middle > _UNIT_FACTOR * middles.max()
+    small = size * _UNIT_FACTOR < tops.min() and middle * _UNIT_FACTOR < middles.min()
+    if large or small:
         raise InputError(
-            f"{name} reaches {size:.4g} where the standards reach {smallest:.4g} to {largest:.4g}: it must be in "
+            f"{name} reaches {size:.4g} where the standards reach {tops.min():.4g} to {tops.max():.4g}: it must be in "
             "another unit (percent transmission, mAU, raw counts); convert it to the unit of the standards."
         )

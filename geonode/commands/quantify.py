@@ -59,12 +59,15 @@ def register(app: typer.Typer) -> None:
 
             geonode quantify assay.bundle plate.csv --each
         """
+        from geonode.calibration.quality import check_nominal
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.model import load
 
         if json_path is not None:
             check_output(json_path)
         model = load(bundle)
+        if qc is not None:
+            check_nominal(model.calibration, qc, "a control (--qc)")
         found = read_unknowns(unknowns, model.dataset, select=select, each=each)
         options: dict[str, Any] = {
             "level": level,

@@ -117,31 +117,36 @@ def test_a_further_standard_takes_as_much_as_kriging_with_it(gp: GeodesicGP) -> 
         np.testing.assert_allclose(update.within[e], within, rtol=1e-3, atol=1e-5 * np.abs(within).max())
 
 
-def test_the_figure_of_a_suggestion(gp: GeodesicGP) -> None:
+def test_the_figure_of_a_suggestion() -> None:
     """√ mean 1/(G + 12/range²) of the dense kriging with the further standard, differences of candidates included."""
-    calibration = Calibration(LEVELS, noisy(monotone, LEVELS, 0), WAVE)
+    levels = np.array([0.0, 5.0, 10.0, 60.0])  # a gap in which the candidates differ
+    spectra = noisy(monotone, levels, 0)
+    gp = GeodesicGP(lengths=(LENGTH,), alphas=(ALPHA,), etas=(ETA,)).fit_levels(levels, spectra)
+    calibration = Calibration(levels, spectra, WAVE)
     calibration.gp = gp
     calibration.inverse = InverseModel(gp, None, curve_scale=0.7)
     found = suggest_standard(calibration, candidates=7, points=5)
     model, c = calibration.inverse, np.linspace(0.0, 60.0, 5)
     z, r, dof = model.projection.levels, model.rank, gp.dof
-    for which in (2, 8):
+    for which in (4, 6):
         extra = float(found.candidates[which])
         dense, there = Dense(gp, c, extra), Dense(gp, np.array([extra]))
         own_there, between_there = there.covariance(z, 0, dof)
-        variances = []
+        variances, taken = [], 0.0
         for k in range(len(c)):
             within, between = dense.covariance(z, k, dof)
             cross = np.zeros((r, r))
             for w, row, other in zip(dense.weights, dense.rows, there.rows, strict=True):
                 cross += w * np.outer((row[k] - dense.mean[k]) @ z, (other[0] - there.mean[0]) @ z)
+            taken += np.trace(cross @ np.linalg.inv(between_there + own_there + np.eye(r)) @ cross.T)
             between = between - cross @ np.linalg.inv(between_there + own_there + np.eye(r)) @ cross.T
             total = 0.7 * (within + between) + (1.0 + (dense.mean[k] ** 2).sum()) * np.eye(r)
             step = max(1e-3 * c[k], 6e-4)
             ends = np.array([max(c[k] - step, 0.0), c[k] + step])
             slope = np.diff(Dense(gp, ends).mean @ z, axis=0)[0] / np.ptp(ends)
             variances.append(1.0 / (slope @ np.linalg.inv(total) @ slope + 12.0 / 60.0**2))
-        assert found.expected[which] == pytest.approx(math.sqrt(np.mean(variances)), rel=2e-3)
+        assert found.expected[which] == pytest.approx(math.sqrt(np.mean(variances)), rel=1e-4)
+        assert taken > 1.0, "the case must be one in which the differences of candidates matter"
 
 
 # ---------------------------------------------------------------------- sets
@@ -212,7 +217,8 @@ def test_uncertainty_of_a_dilution_by_hand() -> None:
 def test_a_set_wider_than_four_fifths_of_the_range_determines_nothing(width: float, said: str) -> None:
     one = component(50.0 - 50.0 * width, 50.0, 50.0 + 50.0 * width)
     rules = VerdictRules(0.0, 100.0, True, 2.0, 9.0)
-    assert verdict(rules, one, ConcentrationSet(0.95, (one,), 0.0, 1.0), 1.0, 1.0)[0] == said
+    whole = ConcentrationSet(0.95, (one,), 0.0, 1.0)
+    assert verdict(rules, whole, whole, 1.0, 1.0)[0] == said
 
 
 def test_an_unsure_nominal_concentration_passes_by_196_standard_deviations() -> None:

@@ -1,0 +1,143 @@
+"""Unknowns made fit: grids that nearly cover, coarse ones, constants, units, saturation; and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from geonode.calibration import Calibration
+from geonode.calibration.unknown_files import read_unknowns
+from geonode.calibration.unknowns import prepare_unknown
+from geonode.data import SpectralDataset, load_standards
+from geonode.errors import InputError
+from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
+
+STANDARDS = monotone(LEVELS)
+
+
+@pytest.fixture(scope="module")
+def calibration() -> Calibration:
+    return Calibration(LEVELS, noisy(monotone, LEVELS, 0), WAVE, unit="mM")
+
+
+def on(grid: np.ndarray, c: float = 30.0) -> np.ndarray:
+    return np.interp(grid, WAVE, monotone(c)[0])
+
+
+def test_up_to_half_a_step_beyond_the_ends_is_left_out_and_said() -> None:
+    shifted = WAVE + 0.0008
+    found = prepare_unknown(on(shifted), WAVE, STANDARDS, wavelengths=shifted)
+    assert found.usable.tolist() == [False] + [True] * (len(WAVE) - 1)
+    assert "1 of the standards' 101 wavelengths lie up to 0.0008 beyond its ends" in found.notes[0]
+    np.testing.assert_allclose(found.spectra[0, 1:], on(WAVE)[1:], atol=1e-4)
+    inner = np.arange(301.9, 698.7, 0.5)  # both ends short by less than half a step of 4
+    found = prepare_unknown(on(inner), WAVE, STANDARDS, wavelengths=inner)
+    assert found.usable.sum() == len(WAVE) - 2 and not found.usable[[0, -1]].any()
+    short = np.arange(302.1, 702.0, 0.5)
+    with pytest.raises(InputError, match=r"misses 300 to 302\.1"):
+        prepare_unknown(on(short), WAVE, STANDARDS, wavelengths=short)
+
+
+def test_results_with_ends_left_out_agree(calibration: Calibration) -> None:
+    spectrum = noisy(monotone, 30.0, 1)[0]
+    shifted = WAVE + 0.0008
+    whole, cut = calibration.quantify(spectrum), calibration.quantify(np.interp(shifted, WAVE, spectrum), shifted)
+    assert cut.masked == 1 and cut.estimate == pytest.approx(whole.estimate, abs=0.2)
+
+
+def test_coarse_unknowns_are_said_or_refused() -> None:
+    coarse = np.arange(300.0, 701.0, 16.0)  # four steps of the standards
+    note = prepare_unknown(on(coarse), WAVE, STANDARDS, wavelengths=coarse).notes[0]
+    assert "up to 16 apart and theirs 4" in note and "overlap fully" not in note
+    for points in (3, 5):
+        few = np.linspace(300.0, 700.0, points)
+        with pytest.raises(InputError, match=f"has {points} wavelengths, up to .* apart.*too coarse"):
+            prepare_unknown(on(few), WAVE, STANDARDS, wavelengths=few)
+    hole = np.concatenate([np.arange(300.0, 450.0, 2.0), np.arange(550.0, 701.0, 2.0)])
+    with pytest.raises(InputError, match="up to 102 apart"):
+        prepare_unknown(on(hole), WAVE, STANDARDS, wavelengths=hole)
+
+
+def test_a_constant_is_called_constant() -> None:
+    with pytest.raises(InputError, match=r"is 0\.06 at every wavelength: a constant is no spectrum"):
+        prepare_unknown(np.full(len(WAVE), 0.06), WAVE, STANDARDS)
+    with pytest.raises(InputError, match="every wavelength of the unknown is masked"):
+        prepare_unknown(on(WAVE), WAVE, STANDARDS, mask=np.ones(len(WAVE), dtype=bool))
+
+
+def test_a_spike_is_not_another_unit_but_does_not_match(calibration: Calibration) -> None:
+    spiked = noisy(monotone, 30.0, 2)[0]
+    spiked[40] = 50.0
+    assert calibration.quantify(spiked).verdict == "does not match"
+    for factor in (1000.0, 1e-3):
+        with pytest.raises(InputError, match="another unit"):
+            calibration.quantify(factor * monotone(30.0)[0])
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.0, float("nan"), float("inf")])
+def test_saturation_is_a_positive_number(value: float) -> None:
+    with pytest.raises(InputError, match="saturated must be a positive number"):
+        prepare_unknown(on(WAVE), WAVE, STANDARDS, saturation=value)
+
+
+@pytest.mark.parametrize("dilution", [1e308, float("inf"), float("nan"), -2.0, 0.0])
+def test_absurd_dilutions_are_refused(calibration: Calibration, dilution: float) -> None:
+    with pytest.raises(InputError, match="dilution factor must be a number between"):
+        calibration.quantify(monotone(30.0)[0], dilution=dilution)
+
+
+def test_what_readers_say_of_standards_is_not_said_of_unknowns(shared_data) -> None:
+    path = shared_data / "raw" / "clariostar" / "calibration.csv"
+    standards = load_standards(path)
+    assert any("taken as concentration 0" in note for note in standards.notes)
+    unknowns = read_unknowns([str(path)], standards, each=True)
+    assert not any("taken as concentration" in note for one in unknowns for note in one.notes)
+
+
+# ---------------------------------------------------------------------- what is said
+
+
+def test_ranges_and_their_number_are_of_one_set() -> None:
+    calibration = Calibration(LEVELS, noisy(folding, LEVELS, 0), WAVE, unit="mM")
+    seen = set()
+    for level in (0.3, 0.8, 0.95):
+        for answer in calibration.quantify_many(noisy(folding, np.linspace(5.0, 40.0, 15), 2), level):
+            if answer.verdict != "ambiguous":
+                continue
+            said = answer.sentence("mM")
+            assert said.count("probability") == len(answer.components) and f"{100 * level:g} % set" in said
+            (note,) = [n for n in answer.notes if "separate" in n or "as wide" in n]
+            if len(answer.components) > 1 and "separate" in note:
+                assert note.startswith(f"{len(answer.components)} separate ranges") and f"{100 * level:g} % set" in note
+                seen.add("several")
+            elif "separate" in note:
+                assert f"the {100 * level:g} % set is one range" in note and "95 % set" in note
+                seen.add("one")
+    assert seen == {"several", "one"}
+
+
+def test_units_stand_behind_the_numbers(calibration: Calibration) -> None:
+    beyond = calibration.quantify(noisy(monotone, 110.0, 4)[0])
+    assert beyond.high is None
+    assert f"from {beyond.low:.4g} mM up, no upper limit" in beyond.sentence("mM")
+    inside = calibration.quantify(noisy(monotone, 30.0, 4)[0])
+    assert inside.sentence("mM").endswith(f"{inside.low:.4g} to {inside.high:.4g} mM")
+
+
+def test_wide_limits_of_does_not_match_are_said(calibration: Calibration) -> None:
+    few = Calibration(LEVELS[:4], noisy(monotone, LEVELS[:4], 0), WAVE)
+    (note,) = [n for n in few.notes if "does not match" in n]
+    assert "4 left-out standards" in note and "grossly foreign" in note
+    # χ²_{97.5 %}(ν)/ν of ν = 101 − r, by its normal approximation 1 + 1.96 √(2/ν)
+    factor = few.q_limit / (1.0 + 1.96 * np.sqrt(2.0 / (len(WAVE) - few.inverse.rank)))
+    assert float(note.split("standards: ")[1].split(" (Q)")[0]) == pytest.approx(factor, rel=0.05)
+    many = np.linspace(0.0, 60.0, 13)
+    fine = Calibration(many, noisy(straight, many, 0), WAVE)
+    assert not any("does not match" in n for n in fine.notes)
+
+
+def test_a_dataset_with_masked_ends_is_still_compared() -> None:
+    spectra = noisy(monotone, LEVELS, 3)
+    calibration = Calibration.from_dataset(SpectralDataset(spectra, LEVELS, WAVE))
+    foreign = monotone(20.0)[0] + 0.3 * band(520, 15)
+    assert calibration.quantify(foreign, WAVE + 0.5).verdict == "does not match"
