@@ -69,6 +69,7 @@ def train_chunks(
     """``train(problem, config, seed, progress, ode)`` on chunks of ``size`` models, in place of ``ode``."""
     starts = range(0, problem.models, size)
     threads = torch.get_num_threads()
+    workers = min(threads, len(starts)) if problem.target.device.type == "cpu" else 1
     lock, done = threading.Lock(), 0
 
     def advance(_: int, __: int) -> None:
@@ -79,13 +80,14 @@ def train_chunks(
                 progress(done // len(starts), config.epochs)
 
     def one(first: int) -> None:
-        torch.set_num_threads(1)  # of this thread
+        if workers > 1:
+            torch.set_num_threads(1)  # of this thread
         part = select(problem, first, min(size, problem.models - first))
         trained = train(part, config, seed, advance, select_model(ode, part, first))
         _copy(ode, trained, first, part.models, back=True)
 
     try:
-        with ThreadPoolExecutor(min(threads, len(starts))) as pool:
+        with ThreadPoolExecutor(workers) as pool:
             for finished in [pool.submit(one, first) for first in starts]:
                 finished.result()
     finally:

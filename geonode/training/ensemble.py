@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 
 from geonode.calibration import GeodesicGP
@@ -19,6 +20,7 @@ from geonode.flow.network import SpectralFlow
 from geonode.training.batches import BatchSource
 from geonode.training.captured import train_captured, use_captured
 from geonode.training.chunks import chunk_size, train_chunks
+from geonode.training.memory import shrinking
 from geonode.training.problem import Problem, build_problem
 from geonode.training.step import build_optimizer, clip_gradients, learning_rate, losses, potential
 
@@ -40,15 +42,36 @@ def train(
     Full precision only (float32 or float64, the problem's dtype): mixed precision is Lightning's part.
 
     ``backend``: ``auto`` replays a captured step on a CUDA device where it can, ``triton`` insists on it, ``torch``
-    never does (see `geonode.training.captured`).
+    never does (see `geonode.training.captured`). Where memory runs out, training starts anew with half as many models
+    at a time, and says so; the weights are the same.
 
     Raises:
-        DeviceError: ``backend="triton"`` where steps cannot be captured.
+        DeviceError: ``backend="triton"`` where steps cannot be captured; or not even one model fits into memory.
     """
     ode = problem.build_model(config, seed) if ode is None else ode
-    size = chunk_size(problem, config)
-    if size < problem.models and backend != "triton":
-        return train_chunks(train, problem, config, seed, ode, size, progress)
+    start = [p.detach().clone() for p in ode.parameters()]
+
+    def attempt(size: int) -> CoupledSpectralODE:
+        with torch.no_grad():
+            for parameter, value in zip(ode.parameters(), start, strict=True):
+                parameter.copy_(value)
+        if size < problem.models:
+            return train_chunks(train, problem, config, seed, ode, size, progress)
+        return _train_stack(ode, problem, config, seed, progress, backend)
+
+    size = problem.models if backend == "triton" else chunk_size(problem, config)
+    return shrinking(attempt, size, rank_zero_warn)
+
+
+def _train_stack(
+    ode: CoupledSpectralODE,
+    problem: Problem,
+    config: GeodesicConfig,
+    seed: int,
+    progress: Progress | None,
+    backend: str,
+) -> CoupledSpectralODE:
+    """`train` with all models as one batch."""
     source = BatchSource(problem, ode.table, config, seed)
     if use_captured(backend, source, config):
         return train_captured(ode, source, config, progress)

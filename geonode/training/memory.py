@@ -1,0 +1,89 @@
+"""Training that fits: the largest stack or micro-batch found by trying, and running out of memory survived."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from geonode.errors import DeviceError
+
+Result = TypeVar("Result")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception says that memory ran out, on a GPU or a CPU."""
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    text = str(error)
+    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+
+
+def largest_that_fits(attempt: Callable[[int], object], highest: int, start: int = 1) -> int:
+    """The largest size up to ``highest`` for which ``attempt(size)`` does not run out of memory.
+
+    Doubles from ``start`` until it fails, then halves the gap to within an eighth. After every failure the device's
+    cache is emptied. Other errors are raised as they are.
+
+    Raises:
+        DeviceError: not even one fits.
+    """
+    fits, fails = 0, highest + 1
+    size = min(start, highest)
+    while True:
+        if _tried(attempt, size):
+            fits = size
+        else:
+            fails = size
+        if fits == highest:
+            return highest
+        if fails <= 1:
+            raise DeviceError("Not even a batch of one fits into memory; use a smaller model or another device.")
+        if fails > highest and fits:
+            size = min(2 * fits, highest)
+        elif not fits:
+            size = fails // 2
+        elif fails - fits <= max(1, fits // 8):
+            return fits
+        else:
+            size = (fits + fails) // 2
+
+
+def shrinking(action: Callable[[int], Result], size: int, say: Callable[[str], object]) -> Result:
+    """``action(size)``; where memory runs out, again with half the size, until it runs or one does not fit.
+
+    Raises:
+        DeviceError: not even one fits.
+    """
+    while True:
+        try:
+            return action(size)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            if size == 1:
+                raise DeviceError(
+                    "Not even a batch of one fits into memory; use a smaller model or another device."
+                ) from None
+        _release()
+        size //= 2
+        say(f"Out of memory: going on with {size} at a time.")
+
+
+def _tried(attempt: Callable[[int], object], size: int) -> bool:
+    try:
+        attempt(size)
+        return True
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+    _release()
+    return False
+
+
+def _release() -> None:
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
