@@ -4,6 +4,10 @@ The estimate responds to an error δ of the whitened coordinates as δĉ = gᵀ 
 and C their covariance (generalised least squares, linearised). So every part C_k of C contributes u_k² = gᵀ C_k g, and
 the parts add up to 1/G exactly. Dilution multiplies the result and adds its relative variance (GUM 5.1.6). The coverage
 factor is Student's t at the effective degrees of freedom of Welch and Satterthwaite (GUM G.4.1).
+
+No prior is in it: not even that the result lies within the calibrated range. Where 1/√G exceeds the standard deviation
+of a uniform distribution over that range (range/√12), the spectrum tells less than the range alone, the linearisation
+means nothing, and the budget is not ``resolved``.
 """
 
 from __future__ import annotations
@@ -35,7 +39,8 @@ class Contribution:
 class UncertaintyBudget:
     """All contributions at one concentration (the diluted-back result), user units.
 
-    ``expanded`` = ``coverage_factor`` × ``combined``, for ``level``.
+    ``expanded`` = ``coverage_factor`` × ``combined``, for ``level``. ``resolved``: whether the figures mean anything
+    (module docstring).
     """
 
     concentration: float
@@ -45,6 +50,7 @@ class UncertaintyBudget:
     coverage_factor: float
     expanded: float
     level: float
+    resolved: bool
 
 
 def uncertainty_budget(
@@ -125,4 +131,5 @@ def uncertainty_budget(
         coverage_factor=factor,
         expanded=factor * combined,
         level=level,
+        resolved=1.0 / information <= (calibration.range[1] - calibration.range[0]) ** 2 / 12.0,
     )

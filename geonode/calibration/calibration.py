@@ -44,6 +44,7 @@ class Calibration:
     Attributes:
         gp, inverse, held_out, curve_check: the parts.
         levels, level_index, spectra, wavelengths: the standards, ``[n]``, ``[N]``, ``[N, W]``, ``[W]``.
+        signal, wavelength_label: what axes of figures are called: the signal and the wavelength with their units.
         notes: sentences on the standards (no blank, merged levels, a curve that does not describe them).
 
     Raises:
@@ -70,6 +71,7 @@ class Calibration:
         if not np.isfinite(c).all() or not np.isfinite(x).all():
             raise InputError("the standards contain NaN or infinite values; mask or remove them first.")
         self.unit = unit
+        self.signal, self.wavelength_label = "signal", "wavelength"
         notes: list[str] = []
         c = _merged(c, notes)
         self.wavelengths = np.arange(x.shape[1], dtype=float) if wavelengths is None else np.asarray(wavelengths, float)
@@ -113,6 +115,10 @@ class Calibration:
             concentration_std=concentration_std,
             unit=dataset.units["concentration"],
         )
+        units = dataset.units
+        made.signal = f"{dataset.signal} / {units['signal']}" if units["signal"] else dataset.signal or "signal"
+        if units["wavelength"]:
+            made.wavelength_label = f"wavelength / {units['wavelength']}"
         if not usable.all():
             made.notes += (
                 f"{int((~usable).sum())} of {len(usable)} wavelengths are masked in some standard: left out",

@@ -27,7 +27,7 @@ from scipy.special import chdtri, fdtr, fdtri, stdtrit
 
 from geonode.calibration.geodesic_gp import GeodesicGP
 from geonode.calibration.inverse import InverseModel, searched_range
-from geonode.calibration.sets import concentration_sets, log_densities
+from geonode.calibration.sets import ConcentrationSet, concentration_sets, log_densities
 
 ALL_LEVELS = 16
 """Up to this many levels each is left out; of more, SOME_LEVELS spread over the range."""
@@ -50,7 +50,8 @@ class HeldOut:
     Attributes:
         level: ``[S]`` position of its level; concentration: ``[S]`` the true one; edge: ``[S]`` lowest or highest.
         estimate: ``[S]`` best of the most probable component.
-        interval: ``[S, 2]`` ends of the 80 % set, all components enclosed, within the range searched.
+        interval: ``[S, 2]`` ends of the 80 % set, all components enclosed; infinite where the set runs into the end of
+            the range searched, so that the data set no limit.
         excess: ``[S]`` (d²(true) − d²_min)/s, which should follow F_{1,ν}; coverage: ``[S]`` the level of the smallest
             set that contains the truth.
         q, t2: ``[S]`` residual outside the span per degree of freedom, and d²_min.
@@ -104,6 +105,13 @@ class HeldOut:
             return float("inf")
         reach = stdtrit(m - 1, 1.0 - LIMIT_TAIL) * per_level.std(ddof=1) * np.sqrt(1.0 + 1.0 / m)
         return max(float(np.exp(per_level.mean() + reach)), least)
+
+
+def _ends(one: ConcentrationSet) -> tuple[float, float]:
+    """Lowest and highest end of a set, infinite where the search ended and not the set."""
+    low = -np.inf if any(c.open_low for c in one.components) else min(c.low for c in one.components)
+    high = np.inf if any(c.open_high for c in one.components) else max(c.high for c in one.components)
+    return float(low), float(high)
 
 
 def textbook_limits(rank: int, dof: float, width: int) -> tuple[float, float]:
@@ -228,7 +236,7 @@ def _quantify(model: InverseModel, scale: float, spectra: np.ndarray, truth: flo
     distances = model.distances(coordinates, phi)
     found = concentration_sets(model, distances, SET_LEVEL)
     estimate = np.array([one.best.estimate for one in found])
-    interval = np.array([(min(c.low for c in one.components), max(c.high for c in one.components)) for one in found])
+    interval = np.array([_ends(one) for one in found])
     minimum = distances.minimum
     at_truth = np.array([np.interp(truth, model.grid, row) for row in distances.squared])
     excess = np.maximum(at_truth - minimum, 0.0) / model.inflation(minimum)

@@ -57,6 +57,8 @@ class Resolution:
 class DetectionLimits:
     """Multivariate limits; None where they cannot be claimed, ``reason`` says why.
 
+    ``detection_holds``, ``quantification_holds``: the intervals (low, high) of the calibrated range in which the
+    criterion holds; where a response levels off or folds back there are several, or they end below the range's end.
     ``definition`` and the factors k stand beside the values because the same words mean other things elsewhere.
     """
 
@@ -66,6 +68,8 @@ class DetectionLimits:
     quantification_factor: float
     definition: str
     reason: str
+    detection_holds: tuple[tuple[float, float], ...] = ()
+    quantification_holds: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -169,15 +173,23 @@ def detection_limits(calibration: Calibration, replicates: int = 1) -> Detection
         reason = "no blank among the standards"
         return DetectionLimits(None, None, DETECTION_FACTOR, QUANTIFICATION_FACTOR, definition, reason)
     low, high = calibration.range
-    c = np.concatenate([np.geomspace(1e-5, 1.0, 400) * (high - low), [high]])
-    c = np.unique(c[c <= high])
+    c = np.concatenate([np.geomspace(1e-5, 1.0, 400) * (high - low), np.linspace(low, high, 401)])
+    c = np.unique(c[(c > 0.0) & (c <= high)])
     information = fisher_information(calibration.inverse, c, replicates)
     with np.errstate(divide="ignore"):
         signal = c * np.sqrt(information)
-    detection = _first_crossing(c, signal, DETECTION_FACTOR)
-    quantification = _first_crossing(c, signal, QUANTIFICATION_FACTOR)
-    reason = "" if quantification is not None else "not reached within the calibrated range"
-    return DetectionLimits(detection, quantification, DETECTION_FACTOR, QUANTIFICATION_FACTOR, definition, reason)
+    detection = _where_above(c, signal, DETECTION_FACTOR)
+    quantification = _where_above(c, signal, QUANTIFICATION_FACTOR)
+    return DetectionLimits(
+        detection[0][0] if detection else None,
+        quantification[0][0] if quantification else None,
+        DETECTION_FACTOR,
+        QUANTIFICATION_FACTOR,
+        definition,
+        "" if quantification else "not reached within the calibrated range",
+        detection,
+        quantification,
+    )
 
 
 def ambiguity_map(calibration: Calibration, points: int = 121, far: float = 0.1, near: float = 2.0) -> AmbiguityMap:
@@ -219,13 +231,18 @@ def _pairs(c: np.ndarray, distance: np.ndarray, far: float, near: float) -> tupl
     return tuple(sorted(pairs, key=lambda pair: pair.distance))
 
 
-def _first_crossing(c: np.ndarray, signal: np.ndarray, factor: float) -> float | None:
-    """Smallest c with signal ≥ factor, interpolated between grid points in log-log; None where never."""
-    above = np.flatnonzero(signal >= factor)
-    if not len(above):
-        return None
-    k = int(above[0])
-    if k == 0 or signal[k - 1] <= 0.0:
-        return float(c[k])
-    share = np.log(factor / signal[k - 1]) / np.log(signal[k] / signal[k - 1])
-    return float(c[k - 1] * (c[k] / c[k - 1]) ** share)
+def _where_above(c: np.ndarray, signal: np.ndarray, factor: float) -> tuple[tuple[float, float], ...]:
+    """Intervals with signal ≥ factor, their ends interpolated between grid points in log-log."""
+    above = np.concatenate([[False], signal >= factor, [False]])
+    starts, stops = np.flatnonzero(~above[:-1] & above[1:]), np.flatnonzero(above[:-1] & ~above[1:]) - 1
+    return tuple(
+        (_crossing(c, signal, factor, int(i) - 1, int(i)), _crossing(c, signal, factor, int(j) + 1, int(j)))
+        for i, j in zip(starts, stops, strict=True)
+    )
+
+
+def _crossing(c: np.ndarray, signal: np.ndarray, factor: float, outside: int, inside: int) -> float:
+    if not 0 <= outside < len(c) or signal[outside] <= 0.0:
+        return float(c[inside])
+    share = np.log(factor / signal[outside]) / np.log(signal[inside] / signal[outside])
+    return float(c[outside] * (c[inside] / c[outside]) ** share)

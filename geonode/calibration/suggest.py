@@ -19,6 +19,8 @@ from geonode.calibration.calibration import Calibration
 from geonode.calibration.resolution import tangents
 from geonode.errors import InputError
 
+PRIOR = "knowing beforehand that they lie within it: uniform prior"
+
 
 @dataclass(frozen=True)
 class Suggestion:
@@ -42,8 +44,8 @@ class Suggestion:
         gain = 100.0 * (1.0 - self.after / self.before) if self.before > 0.0 else 0.0
         return (
             f"measure a standard at {self.concentration:.4g}{unit} next: the standard uncertainty of results (root "
-            f"mean square over the range) would fall from {self.before:.3g} to {self.after:.3g}{unit} ({gain:.0f} % "
-            "less)"
+            f"mean square over the range, {PRIOR}) would fall from {self.before:.3g} to {self.after:.3g}{unit} "
+            f"({gain:.0f} % less)"
         )
 
 

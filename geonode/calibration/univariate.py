@@ -11,16 +11,23 @@ measurements of the unknown,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import nctdtrinc, stdtrit
 
+from geonode.calibration.noise import whitening_variance
 from geonode.errors import InputError
 
 ALPHA = 0.05
 QUANTIFICATION_FACTOR = 10.0
+LOUDEST = 3.0
+"""Wavelengths whose noise is above this many times the median (the ends of the lamp) are not chosen from."""
+WEAKEST = 0.1
+"""Nor are those whose sensitivity ÷ noise is below this fraction of the best."""
+STRAIGHT = 0.95
+"""A line with a smaller R² is no calibration line."""
 _MOST_WAVELENGTHS = 60  # of the ratio: pairs grow with the square
 
 
@@ -28,7 +35,8 @@ _MOST_WAVELENGTHS = 60  # of the ratio: pairs grow with the square
 class StraightLine:
     """Least-squares line through N calibration points and its ISO 11843-2 limits, user units.
 
-    ``critical``, ``detection``, ``quantification`` hold for ``measurements`` = K of the unknown.
+    ``critical``, ``detection``, ``quantification`` hold for ``measurements`` = K of the unknown; None where they cannot
+    be claimed (no blank among the standards).
     """
 
     intercept: float
@@ -37,9 +45,9 @@ class StraightLine:
     dof: int
     r2: float
     measurements: int
-    critical: float
-    detection: float
-    quantification: float
+    critical: float | None
+    detection: float | None
+    quantification: float | None
 
     def concentration(self, signal: Any) -> np.ndarray:
         """(y − a)/b."""
@@ -48,15 +56,18 @@ class StraightLine:
 
 @dataclass(frozen=True)
 class UnivariateCalibration:
-    """The best single wavelength, or ratio of two (``denominator`` not None), chosen by the smallest detection limit.
+    """The best single wavelength, or ratio of two (``denominator`` not None): the smallest detection limit among those
+    that are quiet (:data:`LOUDEST`) and sensitive (:data:`WEAKEST`).
 
-    ``rmsecv``: user units, a level left out at a time with the wavelengths chosen anew each time.
+    ``rmsecv``: user units, a level left out at a time with the wavelengths chosen anew each time. ``reasons``: what is
+    wrong with the limits or the line, empty where nothing is.
     """
 
     wavelength: float
     denominator: float | None
     line: StraightLine
     rmsecv: float
+    reasons: tuple[str, ...] = ()
 
 
 def straight_line(concentrations: Any, signals: Any, measurements: int = 1) -> StraightLine:
@@ -98,11 +109,11 @@ def single_wavelength(concentrations: Any, spectra: Any, wavelengths: Any) -> Un
         concentrations: ``[N]``; spectra: ``[N, W]``; wavelengths: ``[W]``.
     """
     x, signals = np.asarray(concentrations, dtype=np.float64), np.asarray(spectra, dtype=np.float64)
-    best = _best(x, signals)
-    wavelengths = np.asarray(wavelengths, dtype=np.float64)
-    return UnivariateCalibration(
-        float(wavelengths[best]), None, straight_line(x, signals[:, best]), _cross_validated(x, signals)
-    )
+    noise = _noise(x, signals)
+    best = _best(x, signals, noise)
+    line, reasons = _claimed(straight_line(x, signals[:, best]), x)
+    wavelength = float(np.asarray(wavelengths, dtype=np.float64)[best])
+    return UnivariateCalibration(wavelength, None, line, _cross_validated(x, signals, noise), reasons)
 
 
 def wavelength_ratio(concentrations: Any, spectra: Any, wavelengths: Any) -> UnivariateCalibration | None:
@@ -121,13 +132,41 @@ def wavelength_ratio(concentrations: Any, spectra: Any, wavelengths: Any) -> Uni
     if not len(over):
         return None
     ratios = y[:, over] / y[:, under]
-    best = _best(x, ratios)
+    noise = _noise(x, y)
+    loud = LOUDEST * np.median(noise)
+    # First order: var(a/b) = (σ_a² + (a/b)² σ_b²)/b²; a loud wavelength is on neither side.
+    scatter = np.sqrt(noise[over] ** 2 + (ratios.mean(axis=0) * noise[under]) ** 2) / y[:, under].mean(axis=0)
+    scatter = np.where((noise[over] <= loud) & (noise[under] <= loud), scatter, np.inf)
+    best = _best(x, ratios, scatter)
+    line, reasons = _claimed(straight_line(x, ratios[:, best]), x)
     return UnivariateCalibration(
         float(wavelengths[over[best]]),
         float(wavelengths[under[best]]),
-        straight_line(x, ratios[:, best]),
-        _cross_validated(x, ratios),
+        line,
+        _cross_validated(x, ratios, scatter),
+        reasons,
     )
+
+
+def _claimed(line: StraightLine, x: np.ndarray) -> tuple[StraightLine, tuple[str, ...]]:
+    """The line with no more limits than can be claimed, and what is to be said of it."""
+    reasons = []
+    if line.r2 < STRAIGHT:
+        reasons.append(f"R² {line.r2:.2f}: no straight line, do not use it")
+    if not (x == 0.0).any():
+        reasons.append("no blank among the standards: no limit can be claimed")
+        return replace(line, critical=None, detection=None, quantification=None), tuple(reasons)
+    for name, value in (("detection", line.detection), ("quantification", line.quantification)):
+        if value is not None and value > x.max():
+            reasons.append(f"{name} limit above the highest standard: not reached by this calibration")
+    return line, tuple(reasons)
+
+
+def _noise(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Standard deviation of the measurement ``[W]``: from replicates where there are any, else from the roughness."""
+    levels, index = np.unique(x, return_inverse=True)
+    means = np.stack([y[index == i].mean(axis=0) for i in range(len(levels))])
+    return np.sqrt(whitening_variance(means, y - means[index] if len(y) > len(levels) else None))
 
 
 @dataclass(frozen=True)
@@ -154,14 +193,17 @@ def _lines(x: np.ndarray, y: np.ndarray, measurements: int = 1) -> _Lines:
     return _Lines(intercept, slope, sigma, r2, unit)
 
 
-def _best(x: np.ndarray, y: np.ndarray) -> int:
+def _best(x: np.ndarray, y: np.ndarray, noise: np.ndarray) -> int:
+    """Column of the smallest detection limit among the quiet and sensitive ones; the most sensitive where none has a
+    limit. ``noise [P]``, infinite for a column that is not to be chosen."""
     lines = _lines(x, y)
+    sensitivity = np.where(noise <= LOUDEST * np.median(noise), np.abs(lines.slope) / noise, 0.0)
     # An exactly flat or exactly straight column (σ̂ = 0) comes from repeated digits, not from chemistry.
-    usable = np.isfinite(lines.unit) & (lines.residual > 0.0)
-    return int(np.where(usable, lines.unit, np.inf).argmin()) if usable.any() else int(np.nanargmax(lines.r2))
+    usable = np.isfinite(lines.unit) & (lines.residual > 0.0) & (sensitivity >= WEAKEST * sensitivity.max())
+    return int(np.where(usable, lines.unit, np.inf).argmin()) if usable.any() else int(sensitivity.argmax())
 
 
-def _cross_validated(x: np.ndarray, y: np.ndarray) -> float:
+def _cross_validated(x: np.ndarray, y: np.ndarray, noise: np.ndarray) -> float:
     """RMSE of predicted concentrations with each level left out, the column chosen anew; NaN for fewer than four."""
     levels = np.unique(x)
     if len(levels) < 4:
@@ -169,7 +211,7 @@ def _cross_validated(x: np.ndarray, y: np.ndarray) -> float:
     errors = []
     for level in levels:
         train = x != level
-        column = _best(x[train], y[train])
+        column = _best(x[train], y[train], noise)
         line = _lines(x[train], y[train][:, [column]])
         errors.append((y[~train, column] - line.intercept[0]) / line.slope[0] - level)
     return float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))

@@ -20,6 +20,8 @@ from geonode.validation.figures import level_colours, new_figure, save_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+GAP = 3.0
+"""Wavelengths further apart than this many median steps are not joined by a line."""
 Spectra = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Concentrations ``[C]`` → mean and standard deviation of the spectra, ``[C, W]`` each."""
 
@@ -86,6 +88,20 @@ def axis_label(calibration: Calibration, what: str = "concentration") -> str:
     return f"{what} / {calibration.unit}" if calibration.unit else what
 
 
+def _split(wavelengths: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both with a NaN in every gap (more than three median steps), so that no line crosses what was left out."""
+    steps = np.diff(wavelengths)
+    gaps = np.flatnonzero(steps > GAP * np.median(steps)) + 1 if len(steps) else np.zeros(0, dtype=int)
+    return np.insert(wavelengths, gaps, np.nan), np.insert(np.asarray(values, dtype=float), gaps, np.nan)
+
+
+def _legend_beside(axis: Axes, title: str, entries: int) -> None:
+    """The legend to the right of the axes: spectra leave no free corner."""
+    columns = 1 + entries // 22
+    style = {"fontsize": 7, "title_fontsize": 7, "frameon": False, "ncols": columns}
+    axis.legend(title=title, loc="center left", bbox_to_anchor=(1.01, 0.5), **style)
+
+
 def _spectra(calibration: Calibration, spectra: Spectra | None) -> Sheet:
     levels = calibration.levels
     between = 0.5 * (levels[1:] + levels[:-1])
@@ -102,13 +118,16 @@ def _spectra(calibration: Calibration, spectra: Spectra | None) -> Sheet:
     def draw(axis: Axes) -> None:
         colours = level_colours(2 * len(levels) - 1)
         for k, (c, row) in enumerate(zip(levels, calibration.gp.level_means, strict=True)):
-            axis.plot(calibration.wavelengths, row, color=colours[2 * k], linewidth=1.3, label=f"{c:g}")
-        for k, (m, s) in enumerate(zip(mean, std, strict=True)):
-            axis.plot(calibration.wavelengths, m, color=colours[2 * k + 1], linewidth=0.9, linestyle="--")
-            axis.fill_between(calibration.wavelengths, m - s, m + s, color=colours[2 * k + 1], alpha=0.15, linewidth=0)
-        axis.set_xlabel("wavelength")
-        axis.set_ylabel("signal")
-        axis.legend(fontsize=7, frameon=False, ncols=2, title=axis_label(calibration), title_fontsize=7)
+            axis.plot(*_split(calibration.wavelengths, row), color=colours[2 * k], linewidth=1.3, label=f"{c:g}")
+        for k, (c, m, s) in enumerate(zip(between, mean, std, strict=True)):
+            colour = colours[2 * k + 1]
+            axis.plot(*_split(calibration.wavelengths, m), color=colour, linewidth=0.9, linestyle="--", label=f"{c:g}")
+            x, low = _split(calibration.wavelengths, m - s)
+            axis.fill_between(x, low, _split(calibration.wavelengths, m + s)[1], color=colour, alpha=0.15, linewidth=0)
+        axis.set_xlabel(calibration.wavelength_label)
+        axis.set_ylabel(calibration.signal)
+        title = f"{axis_label(calibration)}\n(solid: standard,\ndashed: predicted)"
+        _legend_beside(axis, title, 2 * len(levels) - 1)
 
     return Sheet(
         "spectra", "Standards (solid) and predictions between them (dashed, ± one standard deviation)", columns, draw
@@ -122,6 +141,8 @@ def _predicted(calibration: Calibration) -> Sheet:
         "held_out_estimate": held.estimate,
         "set_80_percent_low": held.interval[:, 0],
         "set_80_percent_high": held.interval[:, 1],
+        "open_low": np.isinf(held.interval[:, 0]).astype(float),
+        "open_high": np.isinf(held.interval[:, 1]).astype(float),
         "covered_by_80_percent_set": (held.coverage <= 0.8).astype(float),
         "edge": held.edge.astype(float),
     }
@@ -129,18 +150,27 @@ def _predicted(calibration: Calibration) -> Sheet:
     def draw(axis: Axes) -> None:
         low, high = calibration.range
         axis.plot([low, high], [low, high], color="0.6", linewidth=0.8)
-        for edge, marker, label in ((False, "o", "interior level"), (True, "^", "lowest or highest (extrapolated)")):
+        for edge, marker, label in ((False, "o", "interior level"), (True, "s", "lowest or highest (extrapolated)")):
             chosen = held.edge == edge
             x, y, ends = held.concentration[chosen], held.estimate[chosen], held.interval[chosen]
-            reach = np.maximum(np.stack([y - ends[:, 0], ends[:, 1] - y]), 0.0)
-            axis.errorbar(x, y, reach, fmt=marker, markersize=4, linewidth=0.8, capsize=2, label=label)
+            # An open end is drawn as an arrow to the end of the search, not as a bar with a cap.
+            shown = np.clip(ends, calibration.inverse.low, calibration.inverse.high)
+            reach = np.maximum(np.stack([y - shown[:, 0], shown[:, 1] - y]), 0.0)
+            dots = axis.errorbar(x, y, reach, fmt=marker, markersize=4, linewidth=0.8, label=label)
+            colour = dots.lines[0].get_color()
+            for column, caps in ((0, ("_", "v")), (1, ("_", "^"))):
+                for is_open, cap in zip((False, True), caps, strict=True):
+                    at = np.isinf(ends[:, column]) == is_open
+                    axis.plot(x[at], shown[at, column], cap, color=colour, markersize=5, fillstyle="none")
         missed = held.coverage > 0.8
         if missed.any():
             missed_label = "truth outside its 80 % set"
             axis.plot(held.concentration[missed], held.estimate[missed], "kx", markersize=7, label=missed_label)
         axis.set_xlabel(axis_label(calibration, "true concentration"))
         axis.set_ylabel(axis_label(calibration, "predicted, its level left out"))
-        axis.legend(fontsize=7, frameon=False)
+        if np.isinf(held.interval).any():
+            axis.plot([], [], "^", color="0.4", markersize=5, fillstyle="none", label="no limit (end of the search)")
+        axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
 
     return Sheet(
         "predicted", "Predicted against true concentration, each level left out (bars: 80 % sets)", columns, draw
@@ -154,11 +184,12 @@ def _residuals(calibration: Calibration) -> Sheet:
 
     def draw(axis: Axes) -> None:
         for i, row, colour in zip(held.left_out, held.residual, level_colours(len(held.left_out)), strict=True):
-            axis.plot(calibration.wavelengths, row, color=colour, linewidth=0.9, label=f"{calibration.levels[i]:g}")
+            x, y = _split(calibration.wavelengths, row)
+            axis.plot(x, y, color=colour, linewidth=0.9, label=f"{calibration.levels[i]:g}")
         axis.axhline(0.0, color="0.6", linewidth=0.8)
-        axis.set_xlabel("wavelength")
-        axis.set_ylabel("measured − predicted")
-        axis.legend(fontsize=7, frameon=False, ncols=2, title=axis_label(calibration), title_fontsize=7)
+        axis.set_xlabel(calibration.wavelength_label)
+        axis.set_ylabel(f"{calibration.signal}, measured − predicted")
+        _legend_beside(axis, axis_label(calibration), len(held.left_out))
 
     return Sheet("residuals", "Residual spectra of the levels, each left out", columns, draw)
 
@@ -180,7 +211,7 @@ def _resolution(calibration: Calibration) -> Sheet:
         axis.set_yscale("symlog", linthresh=max(float(np.nanmin(found.standard_deviation)), 1e-12))
         axis.set_xlabel(axis_label(calibration))
         axis.set_ylabel(axis_label(calibration, "difference"))
-        axis.legend(fontsize=7, frameon=False)
+        axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
 
     return Sheet("resolution", "What differences in concentration can be told", columns, draw)
 
@@ -227,16 +258,24 @@ def _metric(calibration: Calibration, full_arc: np.ndarray | None) -> Sheet:
         columns["full_arc_length_max"] = full_arc.max(axis=1)
 
     def draw(axis: Axes) -> None:
-        axis.plot(c, arc, label="arc length of the learned warp")
+        # Wide and pale below the others: lines that agree stay visible.
+        axis.plot(c, arc, linewidth=4.0, alpha=0.4, label="arc length of the learned warp")
         if full_arc is not None:
             low, high = columns["full_arc_length_min"], columns["full_arc_length_max"]
-            axis.plot(c, columns["full_arc_length_mean"], label="full metric, mean over wavelengths")
-            axis.fill_between(c, low, high, alpha=0.2, linewidth=0, label="full metric, all wavelengths")
+            axis.plot(c, columns["full_arc_length_mean"], color="C2", label="full metric, mean over wavelengths")
+            axis.fill_between(c, low, high, color="C2", alpha=0.2, linewidth=0, label="full metric, all wavelengths")
         if counted[-1] > 0.0:
-            axis.plot(c, 2.0 * counted / counted[-1], "--", label=f"Fisher information ({counted[-1]:.3g} σ in all)")
+            axis.plot(
+                c,
+                2.0 * counted / counted[-1],
+                "--",
+                color="C1",
+                linewidth=1.2,
+                label=f"Fisher information ({counted[-1]:.3g} σ in all)",
+            )
         axis.plot(calibration.levels, np.zeros(len(calibration.levels)), "|", color="0.4", label="standards")
         axis.set_xlabel(axis_label(calibration))
         axis.set_ylabel("arc length (2 over the calibrated range)")
-        axis.legend(fontsize=7, frameon=False)
+        axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
 
     return Sheet("metric", "The learned metric: arc length against concentration", columns, draw)

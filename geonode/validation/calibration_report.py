@@ -15,7 +15,7 @@ from geonode.calibration.budget import uncertainty_budget
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.resolution import ambiguity_map, detection_limits
 from geonode.calibration.standards import check_standards
-from geonode.calibration.suggest import suggest_standard
+from geonode.calibration.suggest import PRIOR, suggest_standard
 from geonode.calibration.univariate import single_wavelength, wavelength_ratio
 from geonode.errors import InputError
 from geonode.files import write_text
@@ -136,14 +136,19 @@ def _univariate(calibration: Calibration) -> dict[str, Any]:
 
 
 def _budgets(calibration: Calibration) -> list[dict[str, Any]]:
-    """At the middle of the range and at a quarter and three quarters of it; where the spectrum changes there at all."""
+    """At the middle of the range and at a quarter and three quarters of it; without figures where they mean nothing."""
     low, high = calibration.range
     budgets = []
     for share in (0.25, 0.5, 0.75):
+        c = low + share * (high - low)
         try:
-            budgets.append(asdict(uncertainty_budget(calibration, low + share * (high - low))))
-        except InputError:
-            continue  # no response there: the resolution figure shows it
+            found = uncertainty_budget(calibration, c)
+        except InputError:  # the spectrum does not change there at all
+            found = None
+        if found is not None and found.resolved:
+            budgets.append({**asdict(found), "prior": "none"})
+        else:
+            budgets.append({"concentration": c, "resolved": False, "contributions": [], "prior": "none"})
     return budgets
 
 
@@ -153,6 +158,7 @@ def _suggestion(calibration: Calibration) -> dict[str, Any]:
         "concentration": found.concentration,
         "before": found.before,
         "after": found.after,
+        "prior": PRIOR,
         "sentence": found.sentence(calibration.unit),
     }
 
@@ -202,9 +208,9 @@ def _markdown(calibration: Calibration, data: dict[str, Any]) -> str:
 def _merit_table(data: dict[str, Any], unit: str) -> list[str]:
     lines = [f"| | RMSE{unit} | bias | SEP | R² / Q² | RPD | RPIQ |", "|---|---|---|---|---|---|---|"]
     for key, name in (
-        ("fitted", "standards under their own calibration (RMSEC)"),
-        ("cross_validated", "each level left out (RMSECV)"),
-        ("cross_validated_interior", "each interior level left out"),
+        ("fitted", "own calibration (RMSEC)"),
+        ("cross_validated", "left out (RMSECV)"),
+        ("cross_validated_interior", "interior left out"),
     ):
         m = data[key]
         cells = " | ".join(f"{m[k]:.4g}" for k in ("rmse", "bias", "sep", "r2", "rpd", "rpiq"))
@@ -213,20 +219,26 @@ def _merit_table(data: dict[str, Any], unit: str) -> list[str]:
 
 
 def _limit_lines(data: dict[str, Any], unit: str) -> list[str]:
-    limits = data["limits"]
+    limits, top = data["limits"], float(max(data["levels"]))
     lines = []
-    for key, k, name in (
-        ("detection", "detection_factor", "limit of detection"),
-        ("quantification", "quantification_factor", "limit of quantification"),
-    ):
+    for key, name in (("detection", "limit of detection"), ("quantification", "limit of quantification")):
         value = limits[key]
         said = f"{value:.4g}{unit}" if value is not None else f"none ({limits['reason']})"
-        lines.append(f"- Multivariate {name}: {said}; {limits['definition']}, k = {limits[k]:g}.")
+        said += _holds(limits[f"{key}_holds"], top, unit)
+        lines.append(f"- Multivariate {name}: {said}; {limits['definition']}, k = {limits[f'{key}_factor']:g}.")
     for key, name in (("single", "Single wavelength"), ("ratio", "Ratio of two wavelengths")):
         found = data["univariate"].get(key)
         if found is not None:
             lines.append(f"- {name} {_where(found)}: {_iso(found, unit)}")
     return lines
+
+
+def _holds(intervals: Any, top: float, unit: str) -> str:
+    """What to add where the criterion fails again above the limit."""
+    if not intervals or (len(intervals) == 1 and intervals[0][1] >= top):
+        return ""
+    parts = " and ".join(f"{low:.4g} to {high:.4g}" for low, high in intervals)
+    return f" (the criterion holds only from {parts}{unit} and fails elsewhere in the range)"
 
 
 def _where(found: dict[str, Any]) -> str:
@@ -235,23 +247,34 @@ def _where(found: dict[str, Any]) -> str:
 
 def _iso(found: dict[str, Any], unit: str) -> str:
     line = found["line"]
-    return (
-        f"ISO 11843-2 detection limit {line['detection']:.4g}{unit} (α = β = 0.05, K = {line['measurements']}), "
-        f"quantification {line['quantification']:.4g}{unit} (k = 10), R² {line['r2']:.4f}, RMSECV "
-        f"{found['rmsecv']:.4g}{unit}."
-    )
+    if line["detection"] is None:
+        said = "no limit of detection or quantification"
+    else:
+        said = (
+            f"ISO 11843-2 detection limit {line['detection']:.4g}{unit} (α = β = 0.05, K = {line['measurements']}), "
+            f"quantification {line['quantification']:.4g}{unit} (k = 10)"
+        )
+    warned = "".join(f" **{reason[0].upper() + reason[1:]}.**" for reason in found["reasons"])
+    return f"{said}, R² {line['r2']:.4f}, RMSECV {found['rmsecv']:.4g}{unit}.{warned}"
 
 
 def _budget_lines(budgets: list[dict[str, Any]], unit: str) -> list[str]:
-    lines = ["| concentration | source | type | standard uncertainty | share |", "|---|---|---|---|---|"]
+    lines = [
+        "No prior is in these figures (GUM, linearised at the concentration), unlike that of the next standard. "
+        f"Standard uncertainties{' in' + unit if unit else ''}; u is not given where it would exceed that of a uniform "
+        "distribution over the range.",
+        "",
+        "| source | type | u | share |",
+        "|---|---|---|---|",
+    ]
     for budget in budgets:
+        at = f"**at {budget['concentration']:.4g}{unit}**"
+        if not budget["resolved"]:
+            lines.append(f"| {at} | | not resolved by this calibration | |")
+            continue
+        expanded = f"k = {budget['coverage_factor']:.2f}, expanded {budget['expanded']:.3g}"
+        lines.append(f"| {at} ({expanded}, {100 * budget['level']:g} %) | | **{budget['combined']:.3g}** | |")
         for part in budget["contributions"]:
-            lines.append(
-                f"| {budget['concentration']:.4g}{unit} | {part['source']} | {part['kind']} | "
-                f"{part['standard_uncertainty']:.3g} | {100 * part['share']:.0f} % |"
-            )
-        lines.append(
-            f"| {budget['concentration']:.4g}{unit} | **combined** (k = {budget['coverage_factor']:.2f}, expanded "
-            f"{budget['expanded']:.3g} at {100 * budget['level']:g} %) | | **{budget['combined']:.3g}** | |"
-        )
+            share = f"{100 * part['share']:.0f} %"
+            lines.append(f"| {part['source']} | {part['kind']} | {part['standard_uncertainty']:.3g} | {share} |")
     return lines

@@ -71,6 +71,20 @@ def test_no_detection_limit_without_a_blank() -> None:
     assert limits.detection is None and limits.quantification is None and "no blank" in limits.reason
 
 
+def test_limits_say_where_they_hold(line: Calibration, folded: Calibration) -> None:
+    straight_limits = detection_limits(line)
+    assert straight_limits.detection_holds == ((straight_limits.detection, 60.0),)
+    limits = detection_limits(folded)
+    assert limits.detection is not None and limits.detection_holds[0][0] == limits.detection
+    assert limits.detection_holds[0][1] < 60.0, (
+        "the response turns, and there no concentration can be told from its like"
+    )
+    c = np.linspace(0.2, 60.0, 500)
+    above = c * np.sqrt(fisher_information(folded.inverse, c)) >= DETECTION_FACTOR
+    inside = np.any([(low <= c) & (c <= high) for low, high in limits.detection_holds], axis=0)
+    assert (above == inside).mean() > 0.99 and not above.all()
+
+
 def test_ambiguity_map_is_a_distance_and_finds_the_fold(folded: Calibration, line: Calibration) -> None:
     found = ambiguity_map(folded, points=61)
     assert np.abs(found.distance - found.distance.T).max() == 0.0 and np.abs(np.diag(found.distance)).max() == 0.0
@@ -103,6 +117,15 @@ def test_budget_adds_up_to_the_information(line: Calibration) -> None:
     assert budget.combined == pytest.approx(np.sqrt(sum(p.standard_uncertainty**2 for p in budget.contributions)))
     assert budget.expanded == pytest.approx(budget.coverage_factor * budget.combined)
     assert budget.coverage_factor > 1.96  # Student's t at finite degrees of freedom
+
+
+def test_a_budget_beyond_the_range_is_not_resolved(line: Calibration, folded: Calibration) -> None:
+    assert uncertainty_budget(line, 25.0).resolved and uncertainty_budget(line, 25.0, dilution=1e4).resolved
+    c = np.linspace(1.0, 59.0, 200)
+    turn = float(c[fisher_information(folded.inverse, c).argmin()])
+    budget = uncertainty_budget(folded, turn)
+    # a uniform distribution over 0 … 60 has the standard deviation 60/√12 = 17.3
+    assert budget.combined > 17.33 and not budget.resolved
 
 
 def test_dilution_multiplies_and_adds_its_relative_variance(line: Calibration) -> None:
@@ -143,6 +166,7 @@ def test_the_next_standard_belongs_into_the_gap() -> None:
     assert 15.0 < found.concentration < 50.0
     assert found.after < found.before and found.after == pytest.approx(found.expected.min())
     assert "measure a standard at" in found.sentence("ppb") and "ppb" in found.sentence("ppb")
+    assert "uniform prior" in found.sentence()
 
 
 def test_suggest_refuses_a_single_candidate(line: Calibration) -> None:

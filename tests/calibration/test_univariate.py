@@ -53,6 +53,37 @@ def test_a_ratio_is_never_of_one_wavelength_with_itself() -> None:
     assert wavelength_ratio(c, np.ones((4, 1)) + 0.01 * c[:, None], [500.0]) is None
 
 
+def test_no_limit_without_a_blank_and_none_beyond_the_top_is_passed_over() -> None:
+    c = np.repeat([0.0, 1.0, 2.0, 4.0, 8.0], 2)
+    spectra = 0.05 * c[:, None] * np.array([1.0, 2.0, 1.0]) + np.random.default_rng(2).normal(0.0, 0.001, (10, 3))
+    grid = [400.0, 500.0, 600.0]
+    good = single_wavelength(c, spectra, grid)
+    assert good.reasons == () and good.line.detection is not None and good.line.detection < 0.2
+    for found in (single_wavelength(c[2:], spectra[2:], grid), wavelength_ratio(c[2:], spectra[2:] + 1.0, grid)):
+        assert found is not None
+        assert (found.line.critical, found.line.detection, found.line.quantification) == (None, None, None)
+        assert any("no blank" in reason for reason in found.reasons)
+    noisy = single_wavelength(c, 0.2 * spectra + np.random.default_rng(3).normal(0.0, 0.2, (10, 3)), grid)
+    assert noisy.line.detection is not None and noisy.line.detection > 8.0
+    assert any("detection limit above the highest standard: not reached" in reason for reason in noisy.reasons)
+    assert noisy.line.r2 < 0.95 and any("no straight line" in reason for reason in noisy.reasons)
+
+
+def test_the_noisy_end_of_a_lamp_is_not_chosen() -> None:
+    """A chance line at the end is straighter than the true band, but the noise there is 30 times larger."""
+    wave = np.arange(200.0, 800.0, 2.0)
+    c = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+    bend = np.array([0.0, 0.9, 2.1, 2.9, 4.1])
+    exact = 0.1 * bend[:, None] * np.exp(-0.5 * ((wave - 520.0) / 30.0) ** 2)
+    noise = np.where(wave < 240.0, 0.03, 0.001)
+    spectra = exact + noise * np.random.default_rng(0).standard_normal(exact.shape)
+    spectra[:, 3] = 0.01 * c + np.array([0.0, 1e-5, -1e-5, 1e-5, 0.0])  # straight by chance
+    found = single_wavelength(c, spectra, wave)
+    assert 460.0 < found.wavelength < 580.0
+    ratio = wavelength_ratio(c, spectra + 1.0, wave)
+    assert ratio is not None and ratio.denominator is not None and min(ratio.wavelength, ratio.denominator) > 240.0
+
+
 def test_bad_input() -> None:
     with pytest.raises(InputError, match="three points"):
         straight_line([1.0, 2.0], [1.0, 2.0])
