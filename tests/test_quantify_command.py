@@ -162,6 +162,7 @@ def test_report_and_suggest(bundle: str, tmp_path: Path) -> None:
     assert suggested.exit_code == 0 and "measure a standard at" in suggested.output
     data = json.loads((tmp_path / "s.json").read_text())
     assert data["after"] < data["before"] and data["concentration"] in data["candidates"]
+    assert "uniform prior" in data["prior"] and "uniform prior" in suggested.output
 
 
 def test_uncertain_standards_survive_the_bundle(tmp_path: Path) -> None:

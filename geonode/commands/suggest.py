@@ -28,6 +28,7 @@ def register(app: typer.Typer) -> None:
             geonode suggest assay.bundle
         """
         from geonode.calibration import suggest_standard
+        from geonode.calibration.suggest import PRIOR
         from geonode.model import load
 
         if json_path is not None:
@@ -40,6 +41,7 @@ def register(app: typer.Typer) -> None:
         if json_path is not None:
             data = {
                 "unit": calibration.unit,
+                "prior": PRIOR,
                 "concentration": found.concentration,
                 "before": found.before,
                 "after": found.after,

@@ -175,6 +175,7 @@ def test_ends_of_a_set_lie_where_the_distance_reaches_it() -> None:
         step = coordinates[0] - mean[0]
         return float(step @ np.linalg.inv(curve[0] + noise) @ step)
 
+    assert answer.low is not None and answer.high is not None
     least = min(distance(c) for c in np.linspace(answer.low, answer.high, 401))
     reach = 1.41492**2 * max(1.0, least / max(model.rank - 1, 1))
     assert distance(answer.low) - least == pytest.approx(reach, rel=0.05)

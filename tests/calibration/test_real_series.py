@@ -57,5 +57,6 @@ def test_the_unlabelled_rhodamine_sample_is_quantified(shared_data) -> None:
         rows.append(np.interp(calibration.wavelengths, *table[np.argsort(table[:, 0])].T))
     answer = calibration.quantify(np.stack(rows))
     assert answer.verdict == "quantified" and answer.low is not None and answer.high is not None
+    assert answer.estimate == pytest.approx(0.07923, abs=5e-5)  # as docs/calibration.md has it
     assert 0.055 < answer.low < answer.estimate < answer.high < 0.1
     assert answer.high - answer.low < 0.02
