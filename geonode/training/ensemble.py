@@ -6,11 +6,11 @@ would alone.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 
 from geonode.calibration import GeodesicGP
@@ -60,7 +60,7 @@ def train(
         return _train_stack(ode, problem, config, seed, progress, backend)
 
     size = problem.models if backend == "triton" else chunk_size(problem, config)
-    return shrinking(attempt, size, rank_zero_warn)
+    return shrinking(attempt, size, lambda text: warnings.warn(text, stacklevel=3))
 
 
 def _train_stack(
