@@ -14,12 +14,20 @@ from safetensors.torch import save_file
 from geonode.errors import BundleError, InputError
 from geonode.files import write_atomically
 
-VERSION = 2  # 2: the checksum covers the metadata too
+VERSION = 3
+"""The latest version that is read. 2: the checksum covers the metadata too; 3: spectra are preprocessed, which a reader
+of 2 would not do."""
+PLAIN = 2
+"""Bundles without preprocessing are written as this, for earlier readers."""
 _KEY = "geonode_bundle"
 
 
-def write_bundle(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
+def write_bundle(
+    path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, Any], version: int | None = None
+) -> None:
     """Write ``tensors`` and JSON-able ``metadata`` to ``path`` through a temporary file in the same folder.
+
+    ``version`` is the one that a reader needs; None for the latest.
 
     Raises:
         InputError: the folder does not exist, or ``path`` is a folder.
@@ -32,7 +40,7 @@ def write_bundle(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[st
         raise InputError(f"{path.parent} does not exist; create the folder first.")
     tensors = {name: _plain(value) for name, value in tensors.items()}
     header = {
-        "version": VERSION,
+        "version": VERSION if version is None else version,
         "geonode": __version__,
         **metadata,
     }

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from geonode.bundle import read_bundle, write_bundle
+from geonode.bundle import PLAIN, VERSION, read_bundle, write_bundle
 from geonode.calibration import Calibration, GeodesicGP
 from geonode.calibration.calibration import level_std
 from geonode.calibration.quantify import Quantification
 from geonode.config import GeodesicConfig
-from geonode.data import SpectralDataset
+from geonode.data import Preprocessing, SpectralDataset
 from geonode.errors import BundleError, InputError
 from geonode.flow import CoupledSpectralODE
 from geonode.training.datamodule import fit_gp
@@ -33,7 +33,9 @@ class GeodesicModel:
 
     Made by `fit` and `load`. Attributes: ``dataset``, ``config``, ``gp``, ``ode`` (a `CoupledSpectralODE` of
     ``config.members`` stacked models, or None), ``problem`` (what it was trained on), ``history`` (losses by epoch),
-    ``concentration_std`` ([n] standard uncertainty of the standards' concentrations, or None).
+    ``concentration_std`` ([n] standard uncertainty of the standards' concentrations, or None), ``preprocessing`` (the
+    fitted steps, or None) and ``standards`` (as measured). ``dataset`` is what was modelled: the standards behind the
+    preprocessing.
     """
 
     def __init__(
@@ -45,7 +47,10 @@ class GeodesicModel:
         ode: CoupledSpectralODE | None = None,
         history: Sequence[dict[str, float]] = (),
         concentration_std: np.ndarray | None = None,
+        preprocessing: Preprocessing | None = None,
+        standards: SpectralDataset | None = None,
     ) -> None:
+        self.preprocessing, self.standards = preprocessing, dataset if standards is None else standards
         self.dataset, self.config, self.gp = dataset, config, gp
         self.concentration_std = concentration_std
         self.problem, self.ode, self.history = problem, ode, list(history)
@@ -63,7 +68,7 @@ class GeodesicModel:
     @cached_property
     def calibration(self) -> Calibration:
         """The standards as a calibration: concentration from spectrum, verdicts, figures of merit."""
-        return Calibration.from_dataset(self.dataset, self.concentration_std)
+        return Calibration.from_dataset(self.dataset, self.concentration_std, self.preprocessing)
 
     def quantify(self, spectra: Any, wavelengths: Any = None, **options: Any) -> Quantification:
         """The concentration of one unknown: see :meth:`geonode.calibration.Calibration.quantify`."""
@@ -93,7 +98,8 @@ class GeodesicModel:
         Returns:
             (mean, std), each an xarray.DataArray with dims (concentration, wavelength), in the unit of the standards.
             std is that of one further measured spectrum: the GP's calibrated Student-t band, and for the neural flow
-            the spread of its members besides.
+            the spread of its members besides. Where the model has a preprocessing, both are preprocessed spectra, and
+            their attribute ``preprocessing`` says how.
 
         Raises:
             InputError: not finite, or beyond what the neural flow was trained for.
@@ -133,6 +139,9 @@ class GeodesicModel:
 
         units = self.dataset.units
         low, high = self.calibrated_range
+        attributes = {"units": units["signal"], "signal": self.dataset.signal}
+        if self.preprocessing is not None:
+            attributes["preprocessing"] = str(self.preprocessing)
         return xr.DataArray(
             values,
             dims=("concentration", "wavelength"),
@@ -142,12 +151,12 @@ class GeodesicModel:
                 "extrapolated": ("concentration", (c < low) | (c > high)),
             },
             name=name,
-            attrs={"units": units["signal"]},
+            attrs=attributes,
         )
 
     def save(self, path: str | Path) -> None:
         """Write the bundle: one file, tensors in safetensors and metadata in its JSON header, whole or not at all."""
-        arrays = {f"dataset/{k}": v for k, v in dataset_arrays(self.dataset).items()}
+        arrays = {f"dataset/{k}": v for k, v in dataset_arrays(self.standards).items()}
         tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
         if self.ode is not None:
             for name, parameter in self.ode.named_parameters():
@@ -158,12 +167,15 @@ class GeodesicModel:
         for name, value in gp_arrays.items():
             tensors[f"gp/{name}"] = torch.from_numpy(np.array(value))
         metadata = {
-            "dataset": dataset_metadata(self.dataset),
+            "dataset": dataset_metadata(self.standards),
             "config": self.config.to_json(),
             "gp": gp_meta,
             "history": self.history,
         }
-        write_bundle(Path(path), tensors, metadata)
+        if self.preprocessing is not None:
+            # What it learned follows from the standards above, on which it is fitted again.
+            metadata["preprocessing"] = self.preprocessing.describe()
+        write_bundle(Path(path), tensors, metadata, PLAIN if self.preprocessing is None else VERSION)
 
 
 def fit(
@@ -175,6 +187,7 @@ def fit(
     progress: Progress | None = None,
     log_dir: str | Path | None = None,
     concentration_std: Any = None,
+    preprocessing: Preprocessing | str | Sequence[str] | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
     strategy: str = "auto",
@@ -191,13 +204,17 @@ def fit(
         log_dir: TensorBoard and CSV logs of the training; None writes none.
         concentration_std: standard uncertainty of the standards' concentrations in their unit, one number or one per
             level (ascending); it widens what the model says of unknowns, not the fit. None: they count as exact.
+        preprocessing: steps applied to the standards before anything else, and to unknowns: ``"snv"``, ``["snv",
+            "range:400-700"]`` or a `geonode.data.Preprocessing` (see docs/preprocessing.md). The model then is one of
+            preprocessed spectra. None: none.
         checkpoint: folder for checkpoints of the training; None writes none.
         resume: go on from the newest intact checkpoint there; from the start where there is none.
         strategy: one of `geonode.training.distributed.STRATEGIES`; ``auto`` is DDP under torchrun or SLURM.
         callbacks: further Lightning callbacks, for example `geonode.training.monitor.Monitor`.
 
     Raises:
-        InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels.
+        InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels, preprocessing
+            that cannot be done.
         DeviceError: a device or precision that cannot be had.
         Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``.
         TrainingError: the loss did not stay finite, roll-backs with smaller steps included.
@@ -208,10 +225,14 @@ def fit(
     from geonode.training.trainer import resolve_device, train_module
 
     resolve_device(device)
-    dataset = prepared(dataset)
+    chain = Preprocessing.of(preprocessing)
+    standards = prepared(dataset)
+    dataset = standards if chain is None else chain.fit_transform(standards)
     std = level_std(concentration_std, len(dataset.levels))
     if config.predictor == "gp":
-        return GeodesicModel(dataset, config, fit_gp(dataset), concentration_std=std)
+        return GeodesicModel(
+            dataset, config, fit_gp(dataset), concentration_std=std, preprocessing=chain, standards=standards
+        )
     from geonode.training.datamodule import SpectralDataModule
 
     data = SpectralDataModule(dataset, config)
@@ -228,7 +249,7 @@ def fit(
         callbacks=list(callbacks),
     )
     problem = data.problem.to("cpu", module.problem.target.dtype)
-    return GeodesicModel(dataset, config, data.gp, problem, module.ode, module.history, std)
+    return GeodesicModel(dataset, config, data.gp, problem, module.ode, module.history, std, chain, standards)
 
 
 def prepared(dataset: SpectralDataset) -> SpectralDataset:
@@ -256,14 +277,20 @@ def load(path: str | Path) -> GeodesicModel:
     try:
         config = GeodesicConfig.from_json(metadata["config"])
         arrays = {k[8:]: v.numpy() for k, v in tensors.items() if k.startswith("dataset/")}
-        dataset = dataset_from(arrays, metadata["dataset"])
+        standards = dataset_from(arrays, metadata["dataset"])
+        chain = None
+        if "preprocessing" in metadata:
+            chain = Preprocessing([(step["name"], step["parameters"]) for step in metadata["preprocessing"]])
+        dataset = standards if chain is None else chain.fit_transform(standards)
         gp = GeodesicGP.from_state(
             {k[3:]: v.numpy() for k, v in tensors.items() if k.startswith("gp/")}, metadata["gp"]
         )
+        if chain is not None:
+            _require_same_result(dataset, gp, path)
         std = tensors["concentration_std"].numpy() if "concentration_std" in tensors else None
         state = {k[4:]: v for k, v in tensors.items() if k.startswith("ode/")}
         if not state:
-            return GeodesicModel(dataset, config, gp, history=metadata["history"], concentration_std=std)
+            return GeodesicModel(dataset, config, gp, None, None, metadata["history"], std, chain, standards)
         dtype = torch.float64 if config.precision == "64-true" else torch.float32
         problem = build_problem([gp] * config.members, dataset.wavelengths, config).to("cpu", dtype)
         ode = CoupledSpectralODE(
@@ -271,12 +298,25 @@ def load(path: str | Path) -> GeodesicModel:
         )
         ode = place(ode, "cpu", dtype)
         missing = ode.load_state_dict(state, strict=False).missing_keys
+    except BundleError:
+        raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise BundleError(f"{path} is not a complete geonode bundle ({error}); fit again and save anew.") from error
     lacking = [name for name, _ in ode.named_parameters() if name in missing]
     if lacking:
         raise BundleError(f"{path} lacks the parameter {lacking[0]}; fit again and save anew.")
-    return GeodesicModel(dataset, config, gp, problem, ode.eval(), metadata["history"], std)
+    return GeodesicModel(dataset, config, gp, problem, ode.eval(), metadata["history"], std, chain, standards)
+
+
+def _require_same_result(dataset: SpectralDataset, gp: GeodesicGP, path: Path) -> None:
+    """Preprocessing, fitted again, must give the standards that the model was fitted to: another version of a library
+    may compute a step differently, and then unknowns would no longer be comparable."""
+    now, then = dataset.level_means(), gp.level_means
+    if now.shape != then.shape or not np.allclose(now, then, rtol=1e-6, atol=1e-6 * float(np.abs(then).max())):
+        raise BundleError(
+            f"{path}: the preprocessing gives other spectra of the standards than when it was fitted, so the libraries "
+            "that do it (chemotools, scikit-learn) have changed; fit again."
+        )
 
 
 def dataset_arrays(dataset: SpectralDataset) -> dict[str, np.ndarray]:

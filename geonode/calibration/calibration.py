@@ -11,6 +11,7 @@ from geonode.calibration.curve_check import CurveCheck
 from geonode.calibration.geodesic_gp import GeodesicGP
 from geonode.calibration.held_out import HeldOut, hold_out, textbook_limits
 from geonode.calibration.inverse import InverseModel
+from geonode.calibration.measured import MeasuredStandards
 from geonode.calibration.quantify import (
     VERDICT_LEVEL,
     Quantification,
@@ -19,7 +20,8 @@ from geonode.calibration.quantify import (
     verdict,
 )
 from geonode.calibration.sets import ConcentrationSet, concentration_sets
-from geonode.calibration.unknowns import Unknown, prepare_unknown
+from geonode.calibration.unknowns import Unknown
+from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 
 LIMIT_FACTOR = 10.0
@@ -39,12 +41,15 @@ class Calibration:
         concentration_std: standard uncertainty of the standards' concentrations, user units: one number, or ``[n]``
             per level (ascending). None: they count as exact.
         unit: of the concentrations, for texts.
+        preprocessing: what made ``spectra`` of the standards as measured (fitted on them, in the same order); unknowns
+            then come as measured. None: spectra are as measured.
         minimum_levels: 3; with 2 there is nothing to leave out, so nothing checks the sets and no limit is learned.
 
     Attributes:
         gp, inverse, held_out, curve_check: the parts.
         levels, level_index, spectra, wavelengths: the standards, ``[n]``, ``[N]``, ``[N, W]``, ``[W]``.
         signal, wavelength_label: what axes of figures are called: the signal and the wavelength with their units.
+        measured: the standards before preprocessing, to which unknowns are brought.
         notes: sentences on the standards (no blank, merged levels, a curve that does not describe them).
 
     Raises:
@@ -60,6 +65,7 @@ class Calibration:
         *,
         concentration_std: Any = None,
         unit: str = "",
+        preprocessing: Preprocessing | None = None,
         minimum_levels: int = 3,
     ) -> None:
         c = np.asarray(concentrations, dtype=np.float64)
@@ -84,7 +90,10 @@ class Calibration:
             )
         self.concentration_std = level_std(concentration_std, len(self.levels))
         self.gp = GeodesicGP().fit(c, x)
-        self.held_out: HeldOut = hold_out(self.gp, x, self.level_index, self.concentration_std)
+        self.preprocessing = preprocessing
+        self.measured = MeasuredStandards(c, x, self.wavelengths, self.gp, preprocessing)
+        without = self.measured.spectra_without(self.level_index)
+        self.held_out: HeldOut = hold_out(self.gp, x, self.level_index, self.concentration_std, spectra_without=without)
         self.inverse = InverseModel(
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
@@ -93,8 +102,12 @@ class Calibration:
         self.notes = (*notes, *self._remarks())
 
     @classmethod
-    def from_dataset(cls, dataset: Any, concentration_std: Any = None) -> Calibration:
+    def from_dataset(
+        cls, dataset: Any, concentration_std: Any = None, preprocessing: Preprocessing | None = None
+    ) -> Calibration:
         """From a :class:`geonode.SpectralDataset` with one analyte; wavelengths masked in any standard are left out.
+
+        ``preprocessing`` is what gave ``dataset`` by ``fit_transform``, if anything did.
 
         Raises:
             InputError: as the constructor, or several analytes.
@@ -114,6 +127,7 @@ class Calibration:
             dataset.wavelengths[usable],
             concentration_std=concentration_std,
             unit=dataset.units["concentration"],
+            preprocessing=preprocessing,
         )
         units = dataset.units
         made.signal = f"{dataset.signal} / {units['signal']}" if units["signal"] else dataset.signal or "signal"
@@ -164,6 +178,11 @@ class Calibration:
                 f"no blank among the standards (the lowest is {self.levels[0]:g}{unit}): no detection limit can be "
                 "claimed, and results below it are outside the calibrated range"
             )
+        if self.preprocessing is not None:
+            remarks.append(
+                f"spectra are preprocessed ({self.preprocessing}): signals, sensitivities and residuals are those of "
+                "preprocessed spectra"
+            )
         if not self.curve_check.is_curve:
             remarks.append(self.curve_check.sentence(self.unit))
         if len(self.levels) < 4:
@@ -203,7 +222,8 @@ class Calibration:
         """The concentration of one unknown.
 
         Args:
-            spectra: ``[V]``, or ``[k, V]`` for k replicate spectra of the same unknown, which are combined.
+            spectra: ``[V]``, or ``[k, V]`` for k replicate spectra of the same unknown, which are combined. As
+                measured: they are preprocessed here as the standards were.
             wavelengths: ``[V]``, None where they are those of the standards.
             level: nominal coverage of the set, 0 < level < 1.
             dilution: factor by which the unknown was diluted before measuring (≥ 1 for a diluted sample).
@@ -218,27 +238,20 @@ class Calibration:
                 uncertainty out of range.
         """
         _check_options(level, dilution, dilution_std)
-        unknown = prepare_unknown(
-            spectra,
-            self.wavelengths,
-            self.gp.level_means,
-            wavelengths=wavelengths,
-            mask=mask,
-            saturation=saturation,
-            name=name,
-        )
+        unknown = self.measured.aligned(spectra, wavelengths=wavelengths, mask=mask, saturation=saturation, name=name)
         effective = float(len(unknown.spectra))
         if blank is not None:
             grid = wavelengths if blank_wavelengths is None else blank_wavelengths
             unknown, effective = self._without_matrix(unknown, blank, grid)
-        return self._answer(unknown, effective, level, dilution, dilution_std)
+        return self._answer(self.measured.preprocessed(unknown, name), effective, level, dilution, dilution_std)
 
     def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:
-        """One answer per row of ``spectra [U, W]`` on the standards' wavelengths, computed together."""
+        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together."""
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
+        names = [f"unknown {i + 1}" for i in range(len(rows))]
         unknowns = [
-            prepare_unknown(row, self.wavelengths, self.gp.level_means, name=f"unknown {i + 1}")
-            for i, row in enumerate(rows)
+            self.measured.preprocessed(self.measured.aligned(row, name=name), name)
+            for row, name in zip(rows, names, strict=True)
         ]
         if any(not u.usable.all() for u in unknowns):
             return [self._answer(u, 1.0, level, 1.0, 0.0) for u in unknowns]
@@ -249,15 +262,9 @@ class Calibration:
         ]
 
     def _without_matrix(self, unknown: Unknown, blank: Any, wavelengths: Any) -> tuple[Unknown, float]:
-        matrix = prepare_unknown(
-            blank,
-            self.wavelengths,
-            self.gp.level_means,
-            wavelengths=wavelengths,
-            check_units=False,
-            name="the matrix blank",
-        )
-        at_zero = self.gp.predict_mean([0.0])[0]
+        # A matrix adds to what is measured, so it is taken off before any preprocessing.
+        matrix = self.measured.aligned(blank, wavelengths=wavelengths, check_units=False, name="the matrix blank")
+        at_zero = self.measured.gp.predict_mean([0.0])[0]
         spectra = unknown.spectra - matrix.spectra.mean(axis=0) + at_zero
         note = "the matrix blank was taken off and the standards' own zero put in its place"
         if not self.has_blank:
@@ -349,17 +356,26 @@ class Calibration:
         arrays = {"concentrations": self.concentrations, "spectra": self.spectra, "wavelengths": self.wavelengths}
         if self.concentration_std is not None:
             arrays["concentration_std"] = self.concentration_std
-        return arrays, {"unit": self.unit}
+        meta: dict[str, Any] = {"unit": self.unit}
+        if self.preprocessing is not None:
+            meta["preprocessing"], learned = self.preprocessing.state()
+            arrays |= {f"preprocessing/{name}": value for name, value in learned.items()}
+        return arrays, meta
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Calibration:
         """Restore from :meth:`state`."""
+        chain = None
+        if "preprocessing" in meta:
+            learned = {name: arrays[f"preprocessing/{name}"] for name in ("spectra", "wavelengths")}
+            chain = Preprocessing.from_state(meta["preprocessing"], learned)
         return cls(
             arrays["concentrations"],
             arrays["spectra"],
             arrays["wavelengths"],
             concentration_std=arrays.get("concentration_std"),
             unit=meta["unit"],
+            preprocessing=chain,
             minimum_levels=2,
         )
 

@@ -14,7 +14,7 @@ import torch
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from geonode.bundle import read_bundle, write_bundle
+from geonode.bundle import PLAIN, read_bundle, write_bundle
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.quantify import Quantification
 from geonode.calibration.sets import concentration_sets
@@ -106,7 +106,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         """Write the fitted calibrator: tensors in safetensors with a JSON header, versioned, whole or not at all."""
         arrays, meta = self.state()
         tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
-        write_bundle(Path(path), tensors, {_KIND: meta})
+        write_bundle(Path(path), tensors, {_KIND: meta}, PLAIN)
 
     @classmethod
     def load(cls, path: str | Path) -> GeodesicCalibrator:

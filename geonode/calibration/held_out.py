@@ -19,7 +19,7 @@ Three things are learned from it, none of which the fitted curve could say of it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -133,6 +133,7 @@ def hold_out(
     level_index: np.ndarray,
     concentration_std: np.ndarray | None = None,
     fold_gps: Sequence[GeodesicGP] | None = None,
+    spectra_without: Callable[[int], np.ndarray] | None = None,
 ) -> HeldOut:
     """Leave levels out one at a time.
 
@@ -141,22 +142,32 @@ def hold_out(
         spectra: ``[N, W]`` single spectra of the standards; level_index: ``[N]`` their positions in ``gp.levels``.
         concentration_std: ``[n]`` standard uncertainty of the standards' concentrations, or None.
         fold_gps: one process per level left out, where they are at hand.
+        spectra_without: gives all ``[N, W]`` as a preprocessing fitted without a level (its position) makes them;
+            None where ``spectra`` do not depend on what is left out.
     """
     n = len(gp.levels)
     if n < 3:
         return _nothing_held_out(spectra.shape[1])
     left_out = levels_to_leave_out(n)
-    deviations = spectra - gp.level_means[level_index]
-    if fold_gps is None:
-        folds = [np.delete(np.arange(n), i) for i in left_out]
-        fold_gps = gp.fit_folds(gp.levels, gp.level_means, folds, deviations, level_index)
+    folds = [np.delete(np.arange(n), i) for i in left_out]
+    if spectra_without is None:
+        seen, means = [spectra] * len(left_out), [gp.level_means] * len(left_out)
+    else:
+        seen = [spectra_without(int(i)) for i in left_out]
+        means = [_level_means(one, level_index, n) for one in seen]
+    deviations = [one - mean[level_index] for one, mean in zip(seen, means, strict=True)]
+    if fold_gps is None and spectra_without is None:
+        fold_gps = gp.fit_folds(gp.levels, gp.level_means, folds, deviations[0], level_index)
+    elif fold_gps is None:
+        jobs = zip(means, folds, deviations, strict=True)
+        fold_gps = [gp.fit_folds(gp.levels, mean, [fold], own, level_index)[0] for mean, fold, own in jobs]
     low, high = searched_range(gp.levels)
     models = []
-    for i, fold in zip(left_out, fold_gps, strict=True):
+    for i, fold, own in zip(left_out, fold_gps, deviations, strict=True):
         keep = level_index != i
         std = None if concentration_std is None else np.delete(concentration_std, i)
-        models.append(InverseModel(fold, deviations[keep], std, low, high, points=_POINTS))
-    unknown = [spectra[level_index == i] for i in left_out]
+        models.append(InverseModel(fold, own[keep], std, low, high, points=_POINTS))
+    unknown = [one[level_index == i] for one, i in zip(seen, left_out, strict=True)]
     scale = _best_scale(gp, models, left_out, unknown)
     rows = [
         _quantify(model, scale, group, float(gp.levels[i]))
@@ -165,11 +176,11 @@ def hold_out(
     columns = [np.concatenate(parts) for parts in zip(*rows, strict=True)]
     which = np.concatenate([np.full(len(group), i) for group, i in zip(unknown, left_out, strict=True)])
     inside, residual = [], []
-    for i, fold in zip(left_out, fold_gps, strict=True):
+    for i, fold, mean in zip(left_out, fold_gps, means, strict=True):
         predicted = fold.predict([gp.levels[i]])
         lower, upper = predicted.interval(0.8)
-        inside.append((lower[0] <= gp.level_means[i]) & (gp.level_means[i] <= upper[0]))
-        residual.append(gp.level_means[i] - predicted.mean[0])
+        inside.append((lower[0] <= mean[i]) & (mean[i] <= upper[0]))
+        residual.append(mean[i] - predicted.mean[0])
     return HeldOut(
         level=which,
         concentration=gp.levels[which],
@@ -186,6 +197,10 @@ def hold_out(
         band_inside=np.stack(inside),
         residual=np.stack(residual),
     )
+
+
+def _level_means(spectra: np.ndarray, level_index: np.ndarray, n: int) -> np.ndarray:
+    return np.stack([spectra[level_index == i].mean(axis=0) for i in range(n)])
 
 
 def _nothing_held_out(width: int) -> HeldOut:

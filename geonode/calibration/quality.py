@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.unknowns import Unknown, prepare_unknown
+from geonode.calibration.unknowns import Unknown
 from geonode.errors import InputError
 
 
@@ -97,11 +97,11 @@ def quality_check(
     inside = any(part.low - slack <= nominal <= part.high + slack for part in result.components)
     matches = result.verdict != "does not match"
     part = min(result.components, key=lambda c: max(c.low - nominal, nominal - c.high, 0.0))
-    unknown = prepare_unknown(
-        spectra, calibration.wavelengths, calibration.gp.level_means, wavelengths=wavelengths, mask=mask, name=name
-    )
+    # Sensitivity is of what is measured (no preprocessing such as SNV leaves a change of it to see).
+    measured = calibration.measured.aligned(spectra, wavelengths=wavelengths, mask=mask, name=name)
+    unknown = calibration.measured.preprocessed(measured, name)
     found = _downhill(calibration, unknown, float(np.clip(nominal, part.low, part.high)))
-    gain, gain_std = _gain(calibration, unknown.usable, unknown.spectra.mean(axis=0), nominal)
+    gain, gain_std = _gain(calibration, measured.usable, measured.spectra.mean(axis=0), nominal)
     reason = ""
     if not matches:
         reason = "the spectrum is none that the calibration predicts"
@@ -154,7 +154,7 @@ def _downhill(calibration: Calibration, unknown: Unknown, start: float) -> float
 
 def _gain(calibration: Calibration, usable: np.ndarray, measured: np.ndarray, nominal: float) -> tuple[float, float]:
     """Weighted least-squares factor between the measured and the predicted spectrum, and its standard deviation."""
-    expected = calibration.gp.predict([nominal])
+    expected = calibration.measured.gp.predict([nominal])
     weight = usable / np.maximum(expected.scale[0] ** 2, np.finfo(float).tiny)
     predicted = expected.mean[0]
     power = float((weight * predicted**2).sum())

@@ -30,6 +30,14 @@ Column = Annotated[
     list[str] | None, typer.Option("--column", help="Column of that table; once more for each further analyte.")
 ]
 Unit = Annotated[str | None, typer.Option("--unit", help="Unit of concentration, where the file does not say it.")]
+Preprocess = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--preprocess",
+        metavar="STEP",
+        help="snv, savgol:15,2,1, range:400-700, baseline:asls,1e6, …; repeatable, applied in this order.",
+    ),
+]
 Files = Annotated[list[Path], typer.Argument(help="File(s) of standards, as the instrument wrote them or a tidy CSV.")]
 
 
@@ -86,8 +94,10 @@ def write_text(path: Path, text: str) -> None:
 
 
 def prediction_csv(mean: xr.DataArray, std: xr.DataArray) -> str:
-    """Wavelength, then mean and std of each concentration: what `predict_spectra` gave, as CSV text."""
-    heads = (f"{kind}_{c:g}" for c in mean.concentration.values for kind in ("mean", "std"))
+    """Wavelength, then mean and std of each concentration: what `predict_spectra` gave, as CSV text; headings say where
+    they are those of preprocessed spectra."""
+    kinds = ("mean", "std") if "preprocessing" not in mean.attrs else ("preprocessed_mean", "preprocessed_std")
+    heads = (f"{kind}_{c:g}" for c in mean.concentration.values for kind in kinds)
     columns = [column for pair in zip(mean.values, std.values, strict=True) for column in pair]
     return columns_csv(["wavelength", *heads], [mean.wavelength.values, *columns])
 

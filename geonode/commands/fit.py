@@ -13,6 +13,7 @@ from geonode.commands.common import (
     Concentrations,
     Device,
     Files,
+    Preprocess,
     Quiet,
     Seed,
     Select,
@@ -36,6 +37,7 @@ def register(app: typer.Typer) -> None:
         unit: Unit = None,
         concentrations: Concentrations = None,
         column: Column = None,
+        preprocess: Preprocess = None,
         predictor: Annotated[
             str, typer.Option(help="node (neural flow) or gp (the Gaussian process alone: seconds).")
         ] = "node",
@@ -81,10 +83,12 @@ def register(app: typer.Typer) -> None:
 
             torchrun --nproc-per-node 2 -m geonode fit standards.csv --out assay.bundle
 
+            geonode fit cary.csv --preprocess range:400-700 --preprocess savgol:15,2,1 --preprocess snv --out d.bundle
+
             geonode fit plate.csv --concentrations note.csv --column Cl --select "pH=7.4" --out chloride.bundle
         """
         from geonode.config import GeodesicConfig
-        from geonode.data import load_standards
+        from geonode.data import Preprocessing, load_standards
         from geonode.model import fit as fit_model
         from geonode.training.distributed import is_main_process
         from geonode.training.monitor import Monitor
@@ -93,6 +97,7 @@ def register(app: typer.Typer) -> None:
         check_output(out)
         if resume and checkpoint is None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
+        chain = Preprocessing.of(preprocess)
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
         changes = {name: value for name, value in changes.items() if value is not None}
         config = GeodesicConfig.blueprint(**changes) if blueprint else GeodesicConfig(**changes)  # type: ignore[arg-type]
@@ -110,6 +115,7 @@ def register(app: typer.Typer) -> None:
                     progress=progress,
                     log_dir=log,
                     concentration_std=std,
+                    preprocessing=chain,
                     checkpoint=checkpoint,
                     resume=resume,
                     strategy=strategy,
@@ -127,7 +133,7 @@ def register(app: typer.Typer) -> None:
             f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels} {concentration_unit}".rstrip(),
             quiet,
         )
-        for note in dataset.notes:
+        for note in model.dataset.notes:
             say(f"note: {note}", quiet)
         say(f"calibrated range {low:g} … {high:g} {concentration_unit}; bundle written to {out}", quiet)
 

@@ -37,6 +37,10 @@ def register(app: typer.Typer) -> None:
         model = load(bundle)
         mean, std = model.predict_spectra(at, predictor=predictor)
         write_text(out, prediction_csv(mean, std))
+        if model.preprocessing is not None:
+            unit = model.dataset.units["signal"]
+            what = model.dataset.signal + (f" in units of {unit}" if unit not in ("", "1") else "")
+            say(f"note: these are preprocessed spectra ({model.preprocessing}), not measured ones: {what}", quiet)
         low, high = model.calibrated_range
         for c, extrapolated in zip(at, mean.extrapolated.values, strict=True):
             if extrapolated:

@@ -68,7 +68,7 @@ def register(app: typer.Typer) -> None:
         model = load(bundle)
         if qc is not None:
             check_nominal(model.calibration, qc, "a control (--qc)")
-        found = read_unknowns(unknowns, model.dataset, select=select, each=each)
+        found = read_unknowns(unknowns, model.standards, select=select, each=each)
         options: dict[str, Any] = {
             "level": level,
             "dilution": dilution,
@@ -104,7 +104,7 @@ def _blank(paths: list[Path] | None, model: GeodesicModel) -> dict[str, Any]:
 
     if not paths:
         return {}
-    (found,) = read_unknowns(paths, model.dataset)
+    (found,) = read_unknowns(paths, model.standards)
     return {"blank": found.spectra, "blank_wavelengths": found.wavelengths}
 
 

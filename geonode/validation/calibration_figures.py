@@ -125,7 +125,8 @@ def _spectra(calibration: Calibration, spectra: Spectra | None) -> Sheet:
             x, low = _split(calibration.wavelengths, m - s)
             axis.fill_between(x, low, _split(calibration.wavelengths, m + s)[1], color=colour, alpha=0.15, linewidth=0)
         axis.set_xlabel(calibration.wavelength_label)
-        axis.set_ylabel(calibration.signal)
+        plain = calibration.preprocessing is None
+        axis.set_ylabel(calibration.signal if plain else f"preprocessed {calibration.signal}")
         title = f"{axis_label(calibration)}\n(solid: standard,\ndashed: predicted)"
         _legend_beside(axis, title, 2 * len(levels) - 1)
 

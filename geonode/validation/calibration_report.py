@@ -96,7 +96,7 @@ def coverage_sentence(found: dict[str, float | None], levels: int) -> str:
 
 def _collect(calibration: Calibration) -> dict[str, Any]:
     held = calibration.held_out
-    own = np.array([r.estimate for r in calibration.quantify_many(calibration.spectra)])
+    own = np.array([r.estimate for r in calibration.quantify_many(calibration.measured.spectra)])
     inner = ~held.edge
     checks = check_standards(calibration)
     limits = detection_limits(calibration)
