@@ -12,6 +12,7 @@ from geonode.commands.common import (
     Concentrations,
     Device,
     Files,
+    Preprocess,
     Quiet,
     Seed,
     Select,
@@ -35,6 +36,7 @@ def register(app: typer.Typer) -> None:
         unit: Unit = None,
         concentrations: Concentrations = None,
         column: Column = None,
+        preprocess: Preprocess = None,
         method: Annotated[list[str] | None, typer.Option("--method", help="Only this method; repeatable.")] = None,
         inverse: Annotated[
             bool, typer.Option("--inverse", help="Also concentration from spectrum, against PLS and others.")
@@ -53,8 +55,10 @@ def register(app: typer.Typer) -> None:
             geonode evaluate standards.csv --json scores.json --plot scores.png
 
             geonode evaluate cary.csv --select DMSA --method gp --method pchip
+
+            geonode evaluate standards.csv --preprocess savgol:15,2,1 --preprocess snv --inverse
         """
-        from geonode.data import load_standards
+        from geonode.data import Preprocessing, load_standards
         from geonode.training import resolve_device
         from geonode.validation import evaluate as evaluate_standards
         from geonode.validation.figures import figure_path
@@ -64,6 +68,7 @@ def register(app: typer.Typer) -> None:
         for path in (json_path, plot):
             if path is not None:
                 check_output(path)
+        chain = Preprocessing.of(preprocess)
         dataset = load_standards(
             list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
         )
@@ -75,6 +80,7 @@ def register(app: typer.Typer) -> None:
                 device=resolve_device(device),
                 progress=progress,
                 inverse=inverse,
+                preprocessing=chain,
             )
         if json_path is not None:
             write_text(json_path, report.to_json())

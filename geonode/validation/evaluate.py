@@ -10,8 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from geonode.calibration.geodesic_gp import GeodesicGP
+from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode.validation.baselines import baseline, baseline_names
+from geonode.validation.fold_spectra import FoldSpectra, as_measured, preprocessed
 from geonode.validation.inverse import evaluate_inverse
 from geonode.validation.metrics import all_metrics, rmse
 from geonode.validation.report import EvaluationReport, MethodResult
@@ -55,6 +57,7 @@ def evaluate(
     inverse: bool = False,
     seed: int = 0,
     device: Any = "cpu",
+    preprocessing: Preprocessing | str | Sequence[str] | None = None,
     node_trainer: NodeTrainer | None = None,
     progress: Progress | None = None,
 ) -> EvaluationReport:
@@ -72,22 +75,27 @@ def evaluate(
         inverse: also compare how concentrations are found from spectra (four levels or more), against PLS and others.
         seed: seed of the neural flows.
         device: where they are trained.
+        preprocessing: steps applied to the spectra before anything else, fitted inside each fold (`geonode.fit` says
+            how they are written); errors are then those of preprocessed spectra. None: none.
         node_trainer: what trains the neural flows, None for geonode's own.
         progress: called as ``progress(what, done, total)``.
 
     Raises:
-        InputError: several analytes, fewer than three levels, an unknown method.
+        InputError: several analytes, fewer than three levels, an unknown method, preprocessing that cannot be done.
     """
-    levels, means = _levels_of(dataset)
+    chain = Preprocessing.of(preprocessing)
     names = _method_names(methods)
     notes: list[str] = []
-    usable = _usable_wavelengths(means, notes)
-    means, wavelengths = means[:, usable], np.asarray(dataset.wavelengths, dtype=np.float64)[usable]
+    if chain is not None:
+        dataset = _without_masked(dataset, chain, notes)
+    levels, level_means = _levels_of(dataset)
     if inner and len(levels) < 4:
         inner = False
         notes.append("Three levels leave none for inner validation, so no winner is named.")
     splits = nested_leave_one_level_out(len(levels), inner)
-    gps = _fit_gps(dataset, levels, means, usable, splits, progress) if {"gp", "node"} & set(names) else []
+    seen = _fold_spectra(dataset, level_means, chain, splits, notes)
+    means, wavelengths = seen.whole, seen.wavelengths
+    gps = _fit_gps(levels, seen, splits, progress) if {"gp", "node"} & set(names) else []
     ranked = _inner_columns(len(wavelengths), splits, names, notes)
     results: dict[str, MethodResult] = {}
     for name in names:
@@ -97,14 +105,14 @@ def evaluate(
             train = partial(node_trainer or _default_node_trainer(), config=_config(config), seed=seed, device=device)
             predicted = _node_predictions(train, gps, levels, wavelengths, splits, ranked, progress)
         else:
-            predicted = _baseline_predictions(name, levels, means, splits)
+            predicted = _baseline_predictions(name, levels, seen.means, splits)
             if progress is not None:
                 progress(name, len(splits.training), len(splits.training))
-        results[name] = _score(name, predicted, levels, means, splits, wavelengths, ranked)
+        results[name] = _score(name, predicted, levels, seen, splits, ranked)
         reason = None if name in ("gp", "node") else _reason(name, levels, splits.training[0])
         if reason:
             notes.append(f"{name}: not applicable ({reason}).")
-    _add_coverage(results, gps, levels, means)
+    _add_coverage(results, gps, levels, seen)
     report = EvaluationReport.build(
         levels=levels,
         level_means=means,
@@ -115,8 +123,33 @@ def evaluate(
     )
     report.signal, report.units = dataset.signal, dataset.units
     if inverse:
-        report.inverse = evaluate_inverse(dataset, progress=progress)
+        report.inverse = evaluate_inverse(dataset, progress=progress, preprocessing=chain)
     return report
+
+
+def _without_masked(dataset: Any, chain: Preprocessing, notes: list[str]) -> Any:
+    """Steps transform whole spectra, so wavelengths that are masked in any of them are left out first."""
+    learned = "fitted inside each fold" if chain.learns else "each spectrum by itself"
+    notes.append(f"Spectra were preprocessed ({chain}; {learned}): all errors are those of preprocessed spectra.")
+    masked = int((~np.isfinite(np.asarray(dataset.spectra)).all(axis=0)).sum())
+    if not masked:
+        return dataset
+    notes.append(f"{masked} of {len(dataset.wavelengths)} wavelengths are masked in some spectrum and were left out.")
+    return dataset.without_masked()
+
+
+def _fold_spectra(
+    dataset: Any, level_means: np.ndarray, chain: Preprocessing | None, splits: NestedSplits, notes: list[str]
+) -> FoldSpectra:
+    raw = np.asarray(dataset.levels, dtype=np.float64)
+    # The dataset's own level numbers, renumbered to ascending order.
+    index = np.argsort(np.argsort(raw))[np.asarray(dataset.level_index)]
+    if chain is not None:
+        return preprocessed(dataset, index, chain, splits)
+    usable = _usable_wavelengths(level_means, notes)
+    deviations = np.asarray(dataset.replicate_deviations())[:, usable]
+    wavelengths = np.asarray(dataset.wavelengths, dtype=np.float64)[usable]
+    return as_measured(level_means[:, usable], deviations, index, wavelengths, splits)
 
 
 def _levels_of(dataset: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -171,20 +204,14 @@ def _default_node_trainer() -> NodeTrainer:
 
 
 def _fit_gps(
-    dataset: Any,
-    levels: np.ndarray,
-    means: np.ndarray,
-    usable: np.ndarray,
-    splits: NestedSplits,
-    progress: Progress | None,
+    levels: np.ndarray, seen: FoldSpectra, splits: NestedSplits, progress: Progress | None
 ) -> list[GeodesicGP]:
     if progress is not None:
         progress("gp", 0, len(splits.training))
-    raw = np.asarray(dataset.levels, dtype=np.float64)
-    # The dataset's own level numbers, renumbered to ascending order.
-    rank = np.argsort(np.argsort(raw))
-    index = rank[np.asarray(dataset.level_index)]
-    return GeodesicGP().fit_folds(levels, means, splits.training, dataset.replicate_deviations()[:, usable], index)
+    if seen.shared:
+        return GeodesicGP().fit_folds(levels, seen.whole, splits.training, seen.deviations[0], seen.index)
+    jobs = zip(seen.means, splits.training, seen.deviations, strict=True)
+    return [GeodesicGP().fit_folds(levels, means, [fold], own, seen.index)[0] for means, fold, own in jobs]
 
 
 def _gp_predictions(
@@ -236,10 +263,12 @@ def _node_predictions(
     return predicted
 
 
-def _baseline_predictions(name: str, levels: np.ndarray, means: np.ndarray, splits: NestedSplits) -> list[np.ndarray]:
+def _baseline_predictions(
+    name: str, levels: np.ndarray, seen: list[np.ndarray], splits: NestedSplits
+) -> list[np.ndarray]:
     """NaN where the method is not determined by the levels of a training set."""
     predicted = []
-    for training, target in zip(splits.training, splits.targets, strict=True):
+    for means, training, target in zip(seen, splits.training, splits.targets, strict=True):
         method = baseline(name)
         if method.unusable(levels[training]):
             predicted.append(np.full((len(target), means.shape[1]), np.nan))
@@ -256,18 +285,17 @@ def _score(
     name: str,
     predicted: list[np.ndarray],
     levels: np.ndarray,
-    means: np.ndarray,
+    seen: FoldSpectra,
     splits: NestedSplits,
-    wavelengths: np.ndarray,
     ranked: np.ndarray,
 ) -> MethodResult:
-    n = len(levels)
-    scale = float(means.std())
+    n, means = len(levels), seen.means
+    scale = float(seen.whole.std())
     outer = np.stack([np.asarray(predicted[i], dtype=np.float64)[0] for i in range(n)])
     per_level = []
     for i in range(n):
         entry: dict[str, Any] = {"level": float(levels[i]), "edge": i in (0, n - 1)}
-        entry.update(all_metrics(outer[i], means[i], wavelengths, scale))
+        entry.update(all_metrics(outer[i], means[i][i], seen.wavelengths, scale))
         per_level.append(entry)
     inner = planned = None
     if splits.has_inner:
@@ -275,21 +303,22 @@ def _score(
         planned = (splits.pairs >= 0) & ~np.eye(n, dtype=bool)
         for i in range(n):
             for j, number, position in splits.inner(i):
-                inner[i, j] = rmse(predicted[number][position][ranked], means[j, ranked])
+                inner[i, j] = rmse(predicted[number][position][ranked], means[number][j, ranked])
     return MethodResult(name, outer, per_level, inner, planned)
 
 
 def _add_coverage(
-    results: dict[str, MethodResult], gps: list[GeodesicGP], levels: np.ndarray, means: np.ndarray
+    results: dict[str, MethodResult], gps: list[GeodesicGP], levels: np.ndarray, seen: FoldSpectra
 ) -> None:
     """Coverage of the GP's 80 % bands on the held-out level means, apart for responding and silent wavelengths."""
     if "gp" not in results:
         return
-    responding = responding_wavelengths(means)
+    responding = responding_wavelengths(seen.whole)
     inside = []
     for i in range(len(levels)):
         low, high = gps[i].predict([levels[i]]).interval(0.8)
-        inside.append((low[0] <= means[i]) & (means[i] <= high[0]))
+        held_out = seen.means[i][i]
+        inside.append((low[0] <= held_out) & (held_out <= high[0]))
     covered = np.stack(inside)
     results["gp"].coverage = {
         "nominal": 0.8,

@@ -14,6 +14,7 @@ import numpy as np
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.quantify import Quantification
 from geonode.calibration.rivals import RIVALS, rival
+from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 
 LEVEL = 0.8
@@ -25,6 +26,7 @@ def evaluate_inverse(
     methods: Sequence[str] | None = None,
     concentration_std: Any = None,
     progress: Callable[[str, int, int], None] | None = None,
+    preprocessing: Preprocessing | None = None,
 ) -> dict[str, Any]:
     """Leave every level out once and quantify its spectra with each method.
 
@@ -33,6 +35,7 @@ def evaluate_inverse(
         methods: "geonode" and names of ``geonode.calibration.rivals.RIVALS``; None for all.
         concentration_std: standard uncertainty of the standards' concentrations (one number or one per level).
         progress: called as ``progress(what, done, total)``.
+        preprocessing: a chain (fitted or not) that is fitted in every fold on the standards that are left.
 
     Returns:
         Per method ``per_level`` (level, edge, errors in percent of range, covered), ``rmsep_percent_interior``,
@@ -59,6 +62,7 @@ def evaluate_inverse(
     if not usable.any():
         raise InputError("every wavelength is masked in some standard, so there is nothing to compare.")
     spectra, wavelengths = np.asarray(dataset.spectra)[:, usable], np.asarray(dataset.wavelengths)[usable]
+    seen = _seen_by_folds(spectra, wavelengths, index, preprocessing)
     std = None if concentration_std is None else np.broadcast_to(concentration_std, levels.shape)
     result: dict[str, Any] = {}
     for name in names:
@@ -66,7 +70,8 @@ def evaluate_inverse(
         for i in range(len(levels)):
             train = index != i
             fold_std = None if std is None else np.delete(std, i)
-            fold = (spectra[train], c[train], wavelengths, fold_std)
+            spectra, left = seen[i]
+            fold = (spectra[train], c[train], left, fold_std)
             rows.append(
                 _geonode(spectra[~train], levels, i, *fold)
                 if name == "geonode"
@@ -76,6 +81,18 @@ def evaluate_inverse(
                 progress(f"inverse: {name}", i + 1, len(levels))
         result[name] = _summary(rows, levels)
     return result
+
+
+def _seen_by_folds(
+    spectra: np.ndarray, wavelengths: np.ndarray, index: np.ndarray, preprocessing: Preprocessing | None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Per level left out all spectra ``[N, W']``, by steps fitted without it, and the wavelengths they leave."""
+    n = int(index.max()) + 1
+    if preprocessing is None:
+        return [(spectra, wavelengths)] * n
+    chain = preprocessing.fresh()
+    _, left = chain.fit_arrays(spectra, wavelengths)
+    return [(chain.fitted_without(index == i), left) for i in range(n)]
 
 
 def _geonode(
