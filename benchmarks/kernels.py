@@ -2,7 +2,7 @@
 
     python benchmarks/kernels.py --commit $(git rev-parse HEAD) --out benchmarks/results
 
-Writes kernels-<card>.json; every row is the median of repeated runs in this one session. A row whose kernel disagrees
+Writes kernels-<card>.json; every row is the median of repeated runs in this one run. A row whose kernel disagrees
 with the float64 reference reports no time. Peers run in processes of their own (kernels_peers.py).
 """
 

@@ -80,15 +80,13 @@ def save(data: SpectralDataset, path: str | os.PathLike[str]) -> None:
     """Write NetCDF-4 to a temporary name in the same folder, then rename.
 
     Raises:
-        InputError: the folder does not exist or cannot be written.
+        InputError: the folder does not exist.
+        OutputError: it cannot be written.
     """
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(f"{target}: the folder {target.parent} does not exist; create it first.")
-    try:
-        write_atomically(target, lambda name: to_xarray(data).to_netcdf(name, engine="h5netcdf", format="NETCDF4"))
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written ({error.strerror or error}).") from None
+    write_atomically(target, lambda name: to_xarray(data).to_netcdf(name, engine="h5netcdf", format="NETCDF4"))
 
 
 def load(path: str | os.PathLike[str]) -> SpectralDataset:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import geonode
 from geonode.data import SpectralDataset
-from geonode.errors import InputError, ReaderError
+from geonode.errors import InputError, OutputError, ReaderError
 
 
 def make(n=4, w=12, dim=1, seed=0, **kwargs) -> SpectralDataset:
@@ -59,7 +59,7 @@ def test_written_whole_or_not_at_all(tmp_path, monkeypatch):
     make().save(target)
     before = target.read_bytes()
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    with pytest.raises(InputError, match=r"d\.nc: cannot be written \(No space left on device\)"):
+    with pytest.raises(OutputError, match=r"d\.nc could not be written \(No space left on device\)"):
         make(seed=1).save(target)
     assert target.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["d.nc"]
