@@ -53,7 +53,7 @@ $(VENV)/.core-installed: pyproject.toml constraints.txt | $(PY)
 
 $(VENV)/.test-installed: pyproject.toml constraints.txt | $(PY)
 	$(PY) -m pip install --quiet --upgrade "pip>=24"
-	$(PY) -m pip install --quiet $(PIP_FLAGS) --constraint constraints.txt $(TORCH) --editable '.[test,readers,simulate]'
+	$(PY) -m pip install --quiet $(PIP_FLAGS) --constraint constraints.txt $(TORCH) --editable '.[test,readers,simulate,export,cluster,accelerate,docs]'
 	@touch $@ $(VENV)/.core-installed
 
 clean:
