@@ -24,6 +24,7 @@ from geonode.geodesic.ivp import (
     check_problem,
     choose,
     default_tolerance,
+    halving_change,
     norm,
     relative_drift,
     sound,
@@ -75,8 +76,8 @@ def shoot(
         stages: targets on the chord from start to end, the last being the end itself; 8–16 for far targets.
         tolerance: largest residual, relative to |end − start|, that counts as converged; None for 1e-9 in float64
             and 1e-4 in float32. A few rounding errors of the end points are always allowed.
-        drift_tolerance: largest relative change of g(ċ, ċ) that counts as converged: a root of too coarse a
-            discretisation is no geodesic.
+        drift_tolerance: largest relative change of g(ċ, ċ), and of the end point under halving of the steps, that
+            counts as converged: a root of too coarse a discretisation is no geodesic.
         method: a key of STEPPERS.
         christoffel: a rule or its name, see ``geonode.christoffel``.
         throw: raise SolverError instead of returning a failure.
@@ -103,11 +104,12 @@ def shoot(
     finite = finite & _metric_is_finite(metric, *first)
     found = _solve(flow, *first, newton_steps, stages, tolerance)
     allowed = allowed_residual(metric, start, end, tolerance)
+    change = halving_change(flow, first[0], found.velocity, first[2], first[1])
     status = status_of(
         finite,
         valid & found.inside,
         torch.isfinite(found.residual),
-        (found.residual <= allowed) & (found.drift <= drift_tolerance),
+        (found.residual <= allowed) & (found.drift <= drift_tolerance) & (change <= drift_tolerance),
     )
     good = status == Status.CONVERGED
 

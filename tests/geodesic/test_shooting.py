@@ -218,6 +218,19 @@ def test_too_coarse_a_discretisation_is_not_called_converged() -> None:
     assert shoot(metric, start, far, ode_steps=40, stages=8).status.item() == Status.CONVERGED
 
 
+def test_a_vertical_geodesic_conserves_energy_at_any_step_and_is_judged_by_its_end() -> None:
+    metric = PoincareHalfPlane()
+    start, end = torch.tensor([[0.5, 1.0]]).double(), torch.tensor([[0.5, 60.0]]).double()
+    coarse = shoot(metric, start, end, ode_steps=3, stages=8)
+    assert coarse.energy_drift.item() < 1e-9 and coarse.status.item() == Status.MAX_ITERATIONS
+    fine = shoot(metric, start, end, ode_steps=40, stages=8)
+    assert fine.status.item() == Status.CONVERGED
+    torch.testing.assert_close(fine.initial_velocity, metric.log(start, end), rtol=1e-4, atol=1e-9)
+    velocity = metric.log(start, end)
+    assert exponential_map(metric, start, velocity, steps=3).status.item() == Status.MAX_ITERATIONS
+    assert exponential_map(metric, start, velocity, steps=40).status.item() == Status.CONVERGED
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
