@@ -7,7 +7,7 @@ changes from step to step (drawn wavelengths and pairs, loss weights, learning r
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,6 +17,9 @@ from geonode.errors import DeviceError
 from geonode.flow import CoupledSpectralODE
 from geonode.training.batches import BatchSource
 from geonode.training.step import PairsBatch, PointsBatch, learning_rate, losses, parameter_groups
+
+if TYPE_CHECKING:
+    from geonode_kernels import FlatAdamW
 
 BACKENDS = ("auto", "triton", "torch")
 
@@ -65,6 +68,24 @@ def train_captured(
     progress: Callable[[int, int], None] | None = None,
 ) -> CoupledSpectralODE:
     """`geonode.training.train` by captured steps, in place; on a CPU the same step is called, not captured."""
+    take, optimizer = captured_step(ode, source, config)
+    for epoch in range(config.epochs):
+        for number in range(source.steps_per_epoch):
+            take(epoch, number)
+        if progress is not None:
+            progress(epoch + 1, config.epochs)
+    for parameter in optimizer.parameters:  # out of the flat buffer, each into memory of its own
+        parameter.data = parameter.detach().clone()
+    return ode.eval()
+
+
+def captured_step(
+    ode: CoupledSpectralODE, source: BatchSource, config: GeodesicConfig
+) -> tuple[Callable[[int, int], Tensor], FlatAdamW]:
+    """``take(epoch, number)``, which draws that batch and replays one whole step on it, and the optimiser it updates.
+
+    ``take`` returns the gradient norms [M, 2] before clipping. The model's parameters lie in the optimiser's buffer.
+    """
     from geonode_kernels import CapturedStep, FlatAdamW
 
     groups = [{**g, "clip": getattr(config, f"{g['name']}_clip")} for g in parameter_groups(ode)]
@@ -86,16 +107,14 @@ def train_captured(
 
     inputs = [weights[0], *(getattr(first, name) for name in changing)]
     captured = CapturedStep(step, inputs, optimizer.state_tensors())
-    for epoch in range(config.epochs):
-        optimizer.rates.copy_(rates[epoch])
-        for number in range(source.steps_per_epoch):
-            batch = source.batch(epoch, number)
-            captured(weights[epoch], *(getattr(batch, name) for name in changing))
-        if progress is not None:
-            progress(epoch + 1, config.epochs)
-    for parameter in optimizer.parameters:  # out of the flat buffer, each into memory of its own
-        parameter.data = parameter.detach().clone()
-    return ode.eval()
+
+    def take(epoch: int, number: int) -> Tensor:
+        if number == 0:
+            optimizer.rates.copy_(rates[epoch])
+        batch = source.batch(epoch, number)
+        return captured(weights[epoch], *(getattr(batch, name) for name in changing))
+
+    return take, optimizer
 
 
 def _changing(first: PointsBatch | PairsBatch, second: PointsBatch | PairsBatch) -> list[str]:
