@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from geonode import _bootstrap
 
-_bootstrap.ensure_kernels_importable()
+_bootstrap.ensure_siblings_importable()
 
 # Public name → the module that defines it.
 _PUBLIC = {

@@ -16,15 +16,16 @@ DISTRIBUTION = "geodesic-node"
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
-def ensure_kernels_importable() -> None:
-    """Make ``geonode_kernels`` importable from a bare checkout, where it lies in the sibling folder ``kernels/``.
+def ensure_siblings_importable() -> None:
+    """Make ``geonode_kernels`` and ``geonode_runtime`` importable from a bare checkout, where they lie in the sibling
+    folders ``kernels/`` and ``runtime/``.
 
-    An installed ``geonode_kernels`` is left alone, and the folder goes to the end of the path, so that it shadows
-    nothing.
+    Installed ones are left alone, and a folder goes to the end of the path, so that it shadows nothing.
     """
-    source_root = _CHECKOUT / "kernels"
-    if importlib.util.find_spec("geonode_kernels") is None and (source_root / "geonode_kernels").is_dir():
-        sys.path.append(str(source_root))
+    for folder, package in (("kernels", "geonode_kernels"), ("runtime", "geonode_runtime")):
+        source_root = _CHECKOUT / folder
+        if importlib.util.find_spec(package) is None and (source_root / package).is_dir():
+            sys.path.append(str(source_root))
 
 
 def version() -> str:

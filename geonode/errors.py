@@ -6,13 +6,19 @@ line prints that sentence and exits with code 2; it never shows a traceback for 
 
 from __future__ import annotations
 
+from geonode_runtime.errors import GeonodeError, InputError, OutputError
 
-class GeonodeError(Exception):
-    """Base of all errors raised on purpose by geonode."""
-
-
-class InputError(GeonodeError, ValueError):
-    """A value or argument that cannot be used; the text names it and says what to do."""
+__all__ = [
+    "BundleError",
+    "DeviceError",
+    "GeonodeError",
+    "InputError",
+    "Interrupted",
+    "OutputError",
+    "ReaderError",
+    "SolverError",
+    "TrainingError",
+]
 
 
 class ReaderError(InputError):
@@ -21,10 +27,6 @@ class ReaderError(InputError):
 
 class BundleError(InputError):
     """A saved model that is truncated, foreign, or of a version this release cannot read."""
-
-
-class OutputError(GeonodeError, OSError):
-    """A file that cannot be written; the text names it, and nothing was left half-written."""
 
 
 class DeviceError(GeonodeError, RuntimeError):
