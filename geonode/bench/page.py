@@ -7,13 +7,10 @@ from typing import Any
 
 from geonode.bench import plots
 from geonode.bench.terminal import number, percent, rate
+from geonode.report.shell import document, table
 
 _STYLE = """
-body{font:14px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem;color:#1c2733;background:#fff}
-h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;font-size:12.5px;width:100%}
-th,td{padding:.25rem .5rem;border-bottom:1px solid #dde3e8;text-align:left;vertical-align:top}th{background:#f2f5f7}
 .green,.pass{color:#1a7f37}.red,.failed,.fail{color:#b42318;font-weight:600}.skipped,.not{color:#8a6100}
-figure{margin:1.5rem 0}figure svg{max-width:100%;height:auto}.scroll{overflow-x:auto}
 """
 
 
@@ -34,19 +31,13 @@ def html(result: dict[str, Any]) -> str:
         f"<figure><figcaption><h2>{escape(title)}</h2></figcaption>{svg}</figure>"
         for _, title, svg in plots.all_plots(result)
     )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>geonode.bench</title>'
-        f'<link rel="icon" href="data:,"><style>{_STYLE}</style></head><body><h1>geonode.bench: {escape(where)}</h1>'
-        + _table(("", ""), [tuple(escape(str(x)) for x in fact) for fact in facts])
+    body = (
+        f"<h1>geonode.bench: {escape(where)}</h1>"
+        + table(("", ""), [tuple(escape(str(x)) for x in fact) for fact in facts])
         + f"<h2>Targets</h2>{_targets(result)}<h2>Cases</h2>{_cases(result)}{_peers(result)}"
-        + f"<h2>Recommendations</h2><ul>{advice}</ul>{_ceilings(result)}{figures}</body></html>"
+        + f"<h2>Recommendations</h2><ul>{advice}</ul>{_ceilings(result)}{figures}"
     )
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    top = "".join(f"<th>{escape(h)}</th>" for h in head)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    return document("geonode.bench", body, style=_STYLE)
 
 
 def _mark(kind: str) -> str:
@@ -60,7 +51,7 @@ def _targets(result: dict[str, Any]) -> str:
         ))
         for r in result["targets"]
     ]  # fmt: skip
-    return _table(("target", "measured", "verdict", "how", "an A100, scaled on paper by ceilings"), rows)
+    return table(("target", "measured", "verdict", "how", "an A100, scaled on paper by ceilings"), rows)
 
 
 def _cases(result: dict[str, Any]) -> str:
@@ -108,7 +99,7 @@ def _cases(result: dict[str, Any]) -> str:
         "peak GB",
         "notes",
     )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _peers(result: dict[str, Any]) -> str:
@@ -127,11 +118,11 @@ def _peers(result: dict[str, Any]) -> str:
                     escape(r["note"]),
                 )
             )
-    return f"<h2>Peers</h2>{_table(('library', 'size', 'ms', 'error', 'evaluations', 'note'), rows)}" if rows else ""
+    return f"<h2>Peers</h2>{table(('library', 'size', 'ms', 'error', 'evaluations', 'note'), rows)}" if rows else ""
 
 
 def _ceilings(result: dict[str, Any]) -> str:
     values = {k: v for k, v in result["ceilings"].items() if k != "how"}
     rows = [(k, f"{v / 1e9:,.4g} G{'B' if k == 'copy' else ' operations'}/s") for k, v in values.items()]
     rows += [(escape(k), escape(v)) for k, v in result["ceilings"].get("how", {}).items()]
-    return f"<h2>Ceilings of this run</h2>{_table(('ceiling', 'rate, and how it was got'), rows)}"
+    return f"<h2>Ceilings of this run</h2>{table(('ceiling', 'rate, and how it was got'), rows)}"
