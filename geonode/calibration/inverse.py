@@ -27,7 +27,6 @@ noise and are dropped.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +34,7 @@ from scipy.special import chdtri, fdtri
 
 from geonode.calibration.geodesic_gp import GeodesicGP, GPWeights
 from geonode.calibration.noise import whitening_variance
+from geonode_runtime.sets import Distances
 
 GRID_POINTS = 512
 """Points of the curve on which distances are tabulated (between them the distance is quadratic)."""
@@ -119,43 +119,6 @@ class Projection:
         return cls(gp.column_mean, scale, basis, levels, factors[keep], replicates, dof, per_level)
 
 
-@dataclass(frozen=True)
-class Distances:
-    """Squared distances of U unknowns to the K points of the curve.
-
-    Attributes:
-        squared: ``[U, K]`` d².
-        steps: ``[U, K − 1]`` squared distance between neighbouring points of the curve in the same metric.
-        phi: ``[U]`` noise factor φ.
-    """
-
-    squared: np.ndarray
-    steps: np.ndarray
-    phi: np.ndarray
-
-    @cached_property
-    def fractions(self) -> np.ndarray:
-        """``[U, K − 1]`` where each segment comes closest, 0 … 1."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            t = 0.5 + (self.squared[:, :-1] - self.squared[:, 1:]) / (2.0 * self.steps)
-        return np.clip(np.where(np.isfinite(t), t, 0.5), 0.0, 1.0)
-
-    @cached_property
-    def nearest(self) -> np.ndarray:
-        """``[U, K − 1]`` the smallest d² on each segment."""
-        return self.at(self.fractions)
-
-    def at(self, t: np.ndarray) -> np.ndarray:
-        """d² at fractions ``t [U, K − 1]`` of the segments: exact along a straight line under one metric."""
-        left, right = self.squared[:, :-1], self.squared[:, 1:]
-        return np.maximum((1.0 - t) * left + t * right - t * (1.0 - t) * self.steps, 0.0)
-
-    @property
-    def minimum(self) -> np.ndarray:
-        """``[U]`` d²_min over the curve."""
-        return self.nearest.min(1)
-
-
 class CurveParts(NamedTuple):
     """The curve at C concentrations.
 
@@ -213,6 +176,11 @@ class InverseModel:
     def rank(self) -> int:
         """r."""
         return self.projection.rank
+
+    @property
+    def ends_at_zero(self) -> bool:
+        """Whether the searched range begins at zero, below which there is no concentration."""
+        return bool(self.grid[0] == 0.0 and self.gp.levels[0] >= 0.0)
 
     # ------------------------------------------------------------------ the curve
 

@@ -1,0 +1,216 @@
+"""Unknown spectra made fit for a calibration: same wavelengths, same unit, saturated values masked; all of it said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geonode_runtime.errors import InputError
+
+# A detector at its limit repeats one value; so many equal neighbours at the top of a spectrum, above what any standard
+# reaches there, are taken for that.
+_PLATEAU = 3
+_ABOVE_STANDARDS = 1.1
+# Values this many times larger than any standard's, or smaller than the smallest standard's, are another unit.
+_UNIT_FACTOR = 20.0
+# Steps of the unknown's wavelengths, in steps of the standards': from here on said to be coarse, and refused.
+_COARSE, _COARSEST = 2.0, 10.0
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Replicate spectra of one unknown on the calibration's wavelengths.
+
+    Attributes:
+        spectra: ``[k, W]``, finite (masked values hold 0).
+        usable: ``[W]`` where every replicate has a value.
+        notes: what was done to them.
+    """
+
+    spectra: np.ndarray
+    usable: np.ndarray
+    notes: tuple[str, ...]
+
+
+def prepare_unknown(
+    spectra: Any,
+    calibration_wavelengths: np.ndarray,
+    standards: np.ndarray,
+    *,
+    wavelengths: Any = None,
+    mask: Any = None,
+    saturation: float | None = None,
+    check_units: bool = True,
+    name: str = "the unknown",
+) -> Unknown:
+    """Check and align the replicate spectra of one unknown.
+
+    Args:
+        spectra: ``[V]`` or ``[k, V]``.
+        calibration_wavelengths: ``[W]``; standards: ``[n, W]`` their level means.
+        wavelengths: ``[V]`` of the unknown, None where V = W and the grids are the same.
+        mask: ``[k, V]`` or ``[V]``, True where a value is unusable.
+        saturation: values at or above it are masked; None looks for a plateau above the standards.
+        check_units: refuse values that must be in another unit.
+        name: of the unknown, for messages.
+
+    Raises:
+        InputError: NaN or infinite values that are not masked, another grid that does not cover the calibration's,
+            much coarser than it, an all-zero or constant spectrum, another unit, everything masked, a saturation that
+            is no positive number.
+    """
+    if saturation is not None and not (np.isfinite(saturation) and saturation > 0.0):
+        raise InputError(f"the value from which {name} is saturated must be a positive number, not {saturation:g}.")
+    values = np.atleast_2d(np.asarray(spectra, dtype=np.float64)).copy()
+    if values.ndim != 2 or values.shape[0] == 0 or values.shape[1] == 0:
+        raise InputError(f"{name} must be one spectrum or a list of replicate spectra, but has shape {values.shape}.")
+    bad = np.zeros(values.shape, dtype=bool) | (False if mask is None else np.asarray(mask, dtype=bool))
+    grid = _grid_of(values, wavelengths, calibration_wavelengths, name)
+    _check_finite(values, bad, grid, name)
+    _check_spectrum(values, bad, name)
+    notes: list[str] = []
+    values[bad] = 0.0
+    values, bad = _interpolate(values, bad, grid, calibration_wavelengths, notes)
+    bad |= _saturated(values, standards, saturation, calibration_wavelengths, notes)
+    usable = np.asarray(~bad.any(axis=0))
+    if not usable.any():
+        raise InputError(f"every wavelength of {name} is masked or saturated; measure it again, diluted.")
+    if check_units:
+        _check_units(values[:, usable], standards[:, usable], name)
+    values[bad] = 0.0
+    return Unknown(values, usable, tuple(notes))
+
+
+def _grid_of(values: np.ndarray, wavelengths: Any, target: np.ndarray, name: str) -> np.ndarray:
+    if wavelengths is None:
+        if values.shape[1] != len(target):
+            raise InputError(
+                f"{name} has {values.shape[1]} wavelengths and the standards have {len(target)}; give its wavelengths, "
+                "so that it can be brought to their grid."
+            )
+        return target
+    grid = np.asarray(wavelengths, dtype=np.float64)
+    if grid.shape != (values.shape[1],) or not np.isfinite(grid).all() or (np.diff(np.sort(grid)) <= 0.0).any():
+        raise InputError(f"the wavelengths of {name} must be {values.shape[1]} distinct finite numbers.")
+    return grid
+
+
+def _check_finite(values: np.ndarray, bad: np.ndarray, grid: np.ndarray, name: str) -> None:
+    wrong = np.argwhere(~np.isfinite(values) & ~bad)
+    if len(wrong):
+        row, column = wrong[0]
+        which = f"replicate {row + 1} of {name}" if len(values) > 1 else name
+        raise InputError(
+            f"{which} is {values[row, column]} at wavelength {grid[column]:g} ({len(wrong)} such values); repair it, "
+            "or mask those wavelengths."
+        )
+
+
+def _check_spectrum(values: np.ndarray, bad: np.ndarray, name: str) -> None:
+    if bad.all():
+        raise InputError(f"every wavelength of {name} is masked, so nothing is left to compare.")
+    for row, skip in zip(values, bad, strict=True):
+        rest = row[~skip]
+        if not rest.size:
+            continue
+        if not rest.any():
+            raise InputError(
+                f"{name} is zero at every wavelength: that is no spectrum; check the file and the instrument."
+            )
+        if rest.size > 2 and np.ptp(rest) == 0.0:
+            raise InputError(
+                f"{name} is {rest[0]:g} at every wavelength: a constant is no spectrum; check the file and the "
+                "instrument (a blocked beam, a detector at its limit)."
+            )
+
+
+def _interpolate(
+    values: np.ndarray, bad: np.ndarray, grid: np.ndarray, target: np.ndarray, notes: list[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Linear interpolation to the calibration's wavelengths, only where the unknown covers all of them."""
+    spacing = float(np.diff(target).mean()) if len(target) > 1 else 1.0
+    if len(grid) == len(target) and np.abs(np.sort(grid) - target).max() <= 1e-6 * spacing:
+        order = np.argsort(grid)
+        return values[:, order], bad[:, order]
+    order = np.argsort(grid)
+    grid, values, bad = grid[order], values[:, order], bad[:, order]
+    step = float(np.median(np.diff(target))) if len(target) > 1 else 1.0
+    # Up to half a step beyond the unknown's ends nothing is made up: those wavelengths are left out.
+    missing = []
+    if grid[0] > target[0] + 0.5 * step:
+        missing.append(f"{target[0]:g} to {min(grid[0], target[-1]):g}")
+    if grid[-1] < target[-1] - 0.5 * step:
+        missing.append(f"{max(grid[-1], target[0]):g} to {target[-1]:g}")
+    if missing:
+        raise InputError(
+            f"the unknown covers wavelengths {grid[0]:g} to {grid[-1]:g} and misses {' and '.join(missing)} of the "
+            f"standards' range {target[0]:g} to {target[-1]:g}; measure that range too, or fit without it."
+        )
+    beyond = (target < grid[0] - 1e-6 * spacing) | (target > grid[-1] + 1e-6 * spacing)
+    if beyond.any():
+        apart = max(grid[0] - target[0], target[-1] - grid[-1])
+        notes.append(
+            f"{int(beyond.sum())} of the standards' {len(target)} wavelengths lie up to {apart:.3g} beyond its ends "
+            f"({grid[0]:g} to {grid[-1]:g}) and were left out"
+        )
+    at = np.searchsorted(grid, target - 0.5 * spacing * 1e-3).clip(0, len(grid) - 1)
+    if np.abs(grid[at] - target)[~beyond].max(initial=0.0) <= 1e-6 * spacing:
+        notes.append(f"the {len(target)} wavelengths of the standards were taken from its own {len(grid)}")
+        return values[:, at], bad[:, at] | beyond
+    _check_step(grid, target, step, notes)
+    result = np.stack([np.interp(target, grid, row) for row in values])
+    # A point between a good and a bad neighbour is bad: its value is made of both.
+    reach = np.stack([np.interp(target, grid, row.astype(float)) for row in bad])
+    return result, (reach > 0.0) | beyond
+
+
+def _check_step(grid: np.ndarray, target: np.ndarray, step: float, notes: list[str]) -> None:
+    """Say that values are interpolated; refuse where they would be made up over many steps of the standards."""
+    after = np.searchsorted(grid, target).clip(1, len(grid) - 1)
+    gap = float((grid[after] - grid[after - 1]).max()) if len(grid) > 1 else float("inf")
+    if gap > _COARSEST * step:
+        raise InputError(
+            f"the unknown has {len(grid)} wavelengths, up to {gap:.4g} apart, and the standards one every {step:.4g}: "
+            "too coarse to be interpolated; measure it with a finer step, or fit the standards on its wavelengths."
+        )
+    said = f"interpolated linearly from its own {len(grid)} wavelengths to the {len(target)} of the standards"
+    if gap > _COARSE * step:
+        said += f"; its wavelengths are up to {gap:.4g} apart and theirs {step:.4g}, so narrow bands are blunted"
+    notes.append(said)
+
+
+def _saturated(
+    values: np.ndarray, standards: np.ndarray, saturation: float | None, wavelengths: np.ndarray, notes: list[str]
+) -> np.ndarray:
+    found = np.zeros(values.shape, dtype=bool)
+    for row, spectrum in enumerate(values):
+        if saturation is not None:
+            found[row] = spectrum >= saturation
+        else:
+            at_top = spectrum == spectrum.max()
+            runs = np.convolve(at_top, np.ones(_PLATEAU), mode="same") >= _PLATEAU
+            ceiling = _ABOVE_STANDARDS * np.maximum(standards.max(axis=0), 0.0)
+            if (runs & (spectrum > ceiling)).any():
+                found[row] = at_top
+    columns = np.flatnonzero(found.any(axis=0))
+    if columns.size:
+        notes.append(
+            f"{columns.size} saturated wavelengths were masked (between {wavelengths[columns[0]]:g} and "
+            f"{wavelengths[columns[-1]]:g})"
+        )
+    return found
+
+
+def _check_units(values: np.ndarray, standards: np.ndarray, name: str) -> None:
+    """Another unit moves every wavelength by a factor: so the median must be off as well as the largest value."""
+    size, middle = np.abs(values).max(), np.median(np.abs(values))
+    tops, middles = np.abs(standards).max(axis=1), np.median(np.abs(standards), axis=1)
+    large = size > _UNIT_FACTOR * tops.max() and middle > _UNIT_FACTOR * middles.max()
+    small = size * _UNIT_FACTOR < tops.min() and middle * _UNIT_FACTOR < middles.min()
+    if large or small:
+        raise InputError(
+            f"{name} reaches {size:.4g} where the standards reach {tops.min():.4g} to {tops.max():.4g}: it must be in "
+            "another unit (percent transmission, mAU, raw counts); convert it to the unit of the standards."
+        )
