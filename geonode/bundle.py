@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
+import os
+import platform
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +95,26 @@ def checksum(tensors: dict[str, torch.Tensor], words: dict[str, Any] | None = No
         digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
         digest.update(value.reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b"")
     return digest.hexdigest()
+
+
+def environment() -> dict[str, str]:
+    """Versions of Python and of the libraries that a fit depends on, for the record beside it."""
+    versions = {"python": platform.python_version()}
+    for name in ("torch", "numpy", "scipy", "scikit-learn", "chemotools", "lightning"):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def checksums(source: str) -> dict[str, str]:
+    """SHA-256 of each file that ``source`` names (one name, or several with a comma and a blank between them); names
+    that are no files are left out."""
+    names = [source] if os.path.isfile(source) else source.split(", ")
+    found = {}
+    for name in names:
+        if os.path.isfile(name):
+            with open(name, "rb") as file:
+                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found

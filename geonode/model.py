@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from geonode.bundle import PLAIN, VERSION, read_bundle, write_bundle
+from geonode.bundle import PLAIN, VERSION, checksums, environment, read_bundle, write_bundle
 from geonode.calibration import Calibration, GeodesicGP
 from geonode.calibration.calibration import level_std
 from geonode.calibration.quantify import Quantification
@@ -35,7 +35,8 @@ class GeodesicModel:
     ``config.members`` stacked models, or None), ``problem`` (what it was trained on), ``history`` (losses by epoch),
     ``concentration_std`` ([n] standard uncertainty of the standards' concentrations, or None), ``preprocessing`` (the
     fitted steps, or None) and ``standards`` (as measured). ``dataset`` is what was modelled: the standards behind the
-    preprocessing.
+    preprocessing. ``made`` says with what: ``environment`` (versions), ``files`` (SHA-256 of the standards' files as
+    they were), and for a bundle that was loaded ``bundle`` (its version, its geonode, its checksum).
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class GeodesicModel:
         self.dataset, self.config, self.gp = dataset, config, gp
         self.concentration_std = concentration_std
         self.problem, self.ode, self.history = problem, ode, list(history)
+        self.made: dict[str, Any] = {}
 
     @property
     def calibrated_range(self) -> tuple[float, float]:
@@ -171,6 +173,7 @@ class GeodesicModel:
             "config": self.config.to_json(),
             "gp": gp_meta,
             "history": self.history,
+            "made": {name: value for name, value in self.made.items() if name != "bundle"},
         }
         if self.preprocessing is not None:
             # What it learned follows from the standards above, on which it is fitted again.
@@ -229,10 +232,12 @@ def fit(
     standards = prepared(dataset)
     dataset = standards if chain is None else chain.fit_transform(standards)
     std = level_std(concentration_std, len(dataset.levels))
+    made = {"environment": environment(), "files": checksums(dataset.source)}
     if config.predictor == "gp":
-        return GeodesicModel(
-            dataset, config, fit_gp(dataset), concentration_std=std, preprocessing=chain, standards=standards
-        )
+        gp = fit_gp(dataset)
+        model = GeodesicModel(dataset, config, gp, concentration_std=std, preprocessing=chain, standards=standards)
+        model.made = made
+        return model
     from geonode.training.datamodule import SpectralDataModule
 
     data = SpectralDataModule(dataset, config)
@@ -249,7 +254,9 @@ def fit(
         callbacks=list(callbacks),
     )
     problem = data.problem.to("cpu", module.problem.target.dtype)
-    return GeodesicModel(dataset, config, data.gp, problem, module.ode, module.history, std, chain, standards)
+    model = GeodesicModel(dataset, config, data.gp, problem, module.ode, module.history, std, chain, standards)
+    model.made = made
+    return model
 
 
 def prepared(dataset: SpectralDataset) -> SpectralDataset:
@@ -274,6 +281,13 @@ def load(path: str | Path) -> GeodesicModel:
     """
     path = Path(path)
     tensors, metadata = read_bundle(path)
+    model = _from_bundle(path, tensors, metadata)
+    bundle = {name: metadata[name] for name in ("version", "geonode", "checksum") if name in metadata}
+    model.made = {**metadata.get("made", {}), "bundle": bundle}  # bundles of geonode 0.1.0 and before do not say more
+    return model
+
+
+def _from_bundle(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> GeodesicModel:
     try:
         config = GeodesicConfig.from_json(metadata["config"])
         arrays = {k[8:]: v.numpy() for k, v in tensors.items() if k.startswith("dataset/")}
