@@ -43,11 +43,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], name: str = "") ->
     """A table that scrolls sideways where the page is narrow.
 
     Args:
-        head: plain text of the headings. rows: HTML of the cells.
+        head: plain text of the headings; all empty for none. rows: HTML of the cells.
         name: what a screen reader calls it, plain text.
     """
     top = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     # A box that scrolls must be reachable by keyboard, and then needs a name.
     reach = f' tabindex="0" role="region" aria-label="{escape(name)}"' if name else ""
-    return f'<div class="scroll"{reach}><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+    heading = f"<thead><tr>{top}</tr></thead>" if any(head) else ""
+    return f'<div class="scroll"{reach}><table>{heading}<tbody>{body}</tbody></table></div>'

@@ -48,15 +48,24 @@ class Sheet:
         path = save_figure(figure, folder / f"{self.name}.png")
         return [path, write_csv(folder / f"{self.name}.csv", self.columns)]
 
+    def csv(self) -> str:
+        """The numbers as the text of the CSV."""
+        return csv_text(self.columns)
+
 
 def write_csv(path: Path, columns: dict[str, Any]) -> Path:
     """Columns of equal length with their headings; to a temporary name first."""
+    return write_text(path, csv_text(columns))
+
+
+def csv_text(columns: dict[str, Any]) -> str:
+    """Columns of equal length with their headings, ten significant digits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in zip(*columns.values(), strict=True):
         writer.writerow([value if isinstance(value, str) else f"{value:.10g}" for value in row])
-    return write_text(path, text.getvalue())
+    return text.getvalue()
 
 
 def sheets(calibration: Calibration, spectra: Spectra | None = None, full_arc: np.ndarray | None = None) -> list[Sheet]:
@@ -184,9 +193,11 @@ def _residuals(calibration: Calibration) -> Sheet:
     columns |= {f"residual_{calibration.levels[i]:g}": r for i, r in zip(held.left_out, held.residual, strict=True)}
 
     def draw(axis: Axes) -> None:
-        for i, row, colour in zip(held.left_out, held.residual, level_colours(len(held.left_out)), strict=True):
+        colours = level_colours(len(held.left_out))
+        for k, (i, row) in enumerate(zip(held.left_out, held.residual, strict=True)):
             x, y = _split(calibration.wavelengths, row)
-            axis.plot(x, y, color=colour, linewidth=0.9, label=f"{calibration.levels[i]:g}")
+            dashes = ("-", "--", "-.", ":")[k % 4]  # not by colour alone
+            axis.plot(x, y, dashes, color=colours[k], linewidth=0.9, label=f"{calibration.levels[i]:g}")
         axis.axhline(0.0, color="0.6", linewidth=0.8)
         axis.set_xlabel(calibration.wavelength_label)
         axis.set_ylabel(f"{calibration.signal}, measured − predicted")
@@ -207,7 +218,9 @@ def _resolution(calibration: Calibration) -> Sheet:
 
     def draw(axis: Axes) -> None:
         axis.plot(found.concentrations, found.resolvable, label=f"resolvable difference, {found.factor:g} √2 / √G")
-        axis.plot(found.concentrations, found.standard_deviation, label="1/√G, one standard deviation of a result")
+        axis.plot(
+            found.concentrations, found.standard_deviation, "--", label="1/√G, one standard deviation of a result"
+        )
         axis.plot(calibration.levels, np.zeros(len(calibration.levels)), "|", color="0.4", label="standards")
         axis.set_yscale("symlog", linthresh=max(float(np.nanmin(found.standard_deviation)), 1e-12))
         axis.set_xlabel(axis_label(calibration))

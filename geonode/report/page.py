@@ -1,0 +1,172 @@
+"""The report of a model as one HTML page: figures, numbers, warnings, and what it was made with."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from geonode.bundle import environment
+from geonode.metric.warp import WARPS
+from geonode.report import tables
+from geonode.report.figures import describe, figure_html, training_sheet
+from geonode.report.shell import document, table
+from geonode.report.slider import slider_data, slider_section
+from geonode.validation.calibration_report import _limit_lines, coverage_sentence
+
+if TYPE_CHECKING:
+    from geonode.model import GeodesicModel
+    from geonode.validation.calibration_figures import Sheet
+    from geonode.validation.calibration_report import CalibrationReport
+
+SECTIONS = (
+    ("spectra", "Spectra at any concentration"),
+    ("predicted", "Predicted against measured"),
+    ("resolution", "What can be told apart"),
+    ("metric", "The learned metric"),
+    ("training", "Training"),
+    ("uncertainty", "Uncertainty budget"),
+    ("verdicts", "Verdicts on the standards"),
+    ("provenance", "Environment and provenance"),
+)
+
+
+def html_report(
+    model: GeodesicModel, report: CalibrationReport, pages: Sequence[Sheet], bundle: Path | None = None
+) -> str:
+    """The page.
+
+    Args:
+        model: fitted. report: of its calibration. pages: the report's sheets, and the training's where there is one.
+        bundle: the file it was loaded from, whose SHA-256 is then given.
+    """
+    unit = f" {model.calibration.unit}" if model.calibration.unit else ""
+    found = {page.name: figure_html(page, describe(page, model.calibration.unit)) for page in pages}
+    parts = {
+        "spectra": _spectra(model, report)
+        + f"<details><summary>All in one figure</summary>{found['spectra']}</details>",
+        "predicted": f'<div class="figures">{found["predicted"]}{found["residuals"]}</div>'
+        + tables.merit_table(report.data, unit),
+        "resolution": f'<div class="figures">{found["resolution"]}{found["ambiguity"]}</div>' + _apart(report, unit),
+        "metric": f'<div class="beside">{found["metric"]}{_metric(report)}</div>',
+        "training": found.get("training") or f"<p>{_untrained(model)}</p>",
+        "uncertainty": _budget(report, unit),
+        "verdicts": tables.verdict_table(model.calibration, tuple(model.standards.names), report.data),
+        "provenance": table(("", ""), _provenance(model, bundle), "Environment and provenance"),
+    }
+    links = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title in SECTIONS)
+    sections = "".join(
+        f'<section id="{key}" aria-labelledby="head-{key}"><h2 id="head-{key}">{title}</h2>{parts[key]}</section>'
+        for key, title in SECTIONS
+    )
+    source = ", ".join(Path(name).name for name in model.standards.source.split(", ")) or "standards"
+    title = f"Calibration report: {source}"
+    own = files("geonode.report")
+    return document(
+        title,
+        f'<main><h1>{escape(title)}</h1>{_head(model, report, unit)}<nav aria-label="Sections"><ul>{links}</ul></nav>'
+        f"{sections}</main>",
+        style=own.joinpath("page.css").read_text(encoding="utf-8"),
+        script=own.joinpath("slider.js").read_text(encoding="utf-8"),
+    )
+
+
+def training_page(model: GeodesicModel) -> list[Sheet]:
+    """The sheet of the training, where there was one."""
+    sheet = training_sheet(model.history)
+    return [] if sheet is None else [sheet]
+
+
+def _head(model: GeodesicModel, report: CalibrationReport, unit: str) -> str:
+    data, (low, high) = report.data, model.calibrated_range
+    said = (
+        f"{data['spectra']} spectra of {len(data['levels'])} levels, {low:g} to {high:g}{unit}, {data['wavelengths']} "
+        "wavelengths."
+    )
+    notes = "".join(f"<li>{escape(note[0].upper() + note[1:])}.</li>" for note in data["notes"])
+    return f"<p>{escape(said)}</p>" + (f'<div class="note"><ul>{notes}</ul></div>' if notes else "")
+
+
+def _spectra(model: GeodesicModel, report: CalibrationReport) -> str:
+    measured = coverage_sentence(report.data["coverage"], len(report.data["levels"]))
+    if model.ode is not None:
+        measured += (
+            " The coverage is that of the bands of the Gaussian process; the neural flow's are those around its own "
+            "mean, wider by the spread of its members."
+        )
+    return slider_section(slider_data(model), measured)
+
+
+def _metric(report: CalibrationReport) -> str:
+    """What the figure means, and what it does not."""
+    weights = zip(WARPS, report.data["warp_weights"], strict=True)
+    largest = sorted(weights, key=lambda item: -item[1])[:3]
+    mixed = ", ".join(f"{warp.name} {100 * share:.0f} %" for warp, share in largest)
+    return (
+        "<div><p>Arc length is concentration on the scale on which the spectrum changes evenly: where the curve is "
+        "steep the assay responds, where it is flat it hardly does. It mixes thirteen candidate scales, each weighted "
+        "by how well it explains the standards, and is no physical quantity. The dashed line counts standard "
+        "deviations of a measured spectrum instead.</p>"
+        f"<p>Largest weights: {escape(mixed)} (u: concentration as a share of the highest standard).</p></div>"
+    )
+
+
+def _apart(report: CalibrationReport, unit: str) -> str:
+    lines = [f"<h3>Limits</h3>{tables.limits_list(_limit_lines(report.data, unit))}"]
+    pairs = report.data["ambiguous_pairs"][:10]
+    if pairs:
+        rows = [[tables.number(p["first"]), tables.number(p["second"]), f"{p['distance']:.2g}"] for p in pairs]
+        head = (f"concentration{unit}", f"looks like{unit}", "standard deviations apart")
+        lines.append("<h3>Concentrations that look alike</h3>" + table(head, rows, "Concentrations that look alike"))
+    advice = report.data["next_standard"]["sentence"]
+    lines.append(f"<h3>Next standard</h3><p>{escape(advice[0].upper() + advice[1:])}.</p>")
+    return "".join(lines)
+
+
+def _budget(report: CalibrationReport, unit: str) -> str:
+    return (
+        "<p>No prior is in these figures (GUM, linearised at the concentration), unlike that of the next standard. "
+        f"Standard uncertainties{escape(' in' + unit if unit else '')}; u is not given where it would exceed that of a "
+        "uniform distribution over the range.</p>" + tables.budget_table(report.data["budgets"], unit)
+    )
+
+
+def _untrained(model: GeodesicModel) -> str:
+    if model.config.predictor == "gp":
+        return "No training curves: this model is the Gaussian process alone, which is not trained by epochs."
+    return "No training curves: the bundle has none."
+
+
+def _provenance(model: GeodesicModel, bundle: Path | None) -> list[list[str]]:
+    from geonode import __version__
+
+    made, kept = model.made, model.made.get("bundle", {})
+    then, now = made.get("environment", {}), {"geonode": __version__, **environment()}
+    rows: list[tuple[str, Any]] = [
+        ("seed", model.config.seed),
+        ("predictor", model.config.predictor + (f", {model.config.members} members" if model.ode is not None else "")),
+        ("preprocessing", model.preprocessing or "none"),
+        ("standards", model.standards.source or "given as arrays"),
+    ]
+    rows += [(f"SHA-256 of {name}, when fitted", digest) for name, digest in made.get("files", {}).items()]
+    if not made.get("files"):
+        rows.append(("SHA-256 of the data file", "not in the bundle: no file was at hand when it was fitted"))
+    rows += [
+        ("bundle version", kept.get("version", "not saved yet")),
+        ("bundle written by", f"geonode {kept['geonode']}" if "geonode" in kept else "–"),
+        ("checksum of its content", kept.get("checksum", "–")),
+    ]
+    if bundle is not None:
+        rows.append((f"SHA-256 of {bundle.name}", hashlib.sha256(bundle.read_bytes()).hexdigest()))
+    rows += [
+        ("fitted with", ", ".join(f"{k} {v}" for k, v in then.items()) or "not in the bundle"),
+        ("this page made with", ", ".join(f"{k} {v}" for k, v in now.items())),
+        ("on", f"{platform.system()} {platform.machine()}"),
+    ]
+    cells = [[escape(name), f"<code>{escape(str(value))}</code>"] for name, value in rows]
+    settings = f"<details><summary>all settings</summary><pre>{escape(model.config.to_json())}</pre></details>"
+    return [*cells, ["configuration", settings]]

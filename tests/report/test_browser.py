@@ -1,0 +1,156 @@
+"""The page in a browser: the slider works by keyboard and mouse, nothing is asked of the network, a phone shows it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+CHROMIUM = os.environ.get("GEONODE_CHROMIUM", "/usr/bin/chromium")
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 800}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not os.path.exists(CHROMIUM):
+        pytest.skip(f"no Chromium at {CHROMIUM} (GEONODE_CHROMIUM names another)")
+    with playwright.sync_playwright() as started:
+        one = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield one
+        one.close()
+
+
+@pytest.fixture
+def opened(browser, reported) -> Iterator:
+    """Opens the page; afterwards no error may be on the console and nothing may have been asked of the network."""
+    contexts, said, asked = [], [], []
+    address = (reported.folder / "report.html").as_uri()
+
+    def decide(route) -> None:
+        if route.request.url == address or route.request.url.startswith("data:"):
+            return route.continue_()
+        asked.append(route.request.url)
+        return route.abort()
+
+    def open_page(viewport: dict[str, int], **options):
+        context = browser.new_context(viewport=viewport, offline=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        context.route("**/*", decide)
+        page.goto(address)
+        return page
+
+    yield open_page
+    assert said == [] and asked == []
+    for context in contexts:
+        context.close()
+
+
+def state(page) -> SimpleNamespace:
+    return SimpleNamespace(
+        path=page.get_attribute("#prediction", "d"),
+        band=page.get_attribute("#band", "d"),
+        shown=page.inner_text("#shown-concentration"),
+        said=page.inner_text("#shown-state"),
+        spoken=page.get_attribute("#concentration", "aria-valuetext"),
+    )
+
+
+def all_differ(a: SimpleNamespace, b: SimpleNamespace) -> bool:
+    return all(getattr(a, name) != getattr(b, name) for name in vars(a))
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_slider_changes_the_spectrum_by_keyboard(opened, viewport):
+    page = opened(viewport)
+    before = state(page)
+    assert before.shown == "5 ppb" and before.path.startswith("M") and "NaN" not in before.path
+    page.keyboard.press("Tab")
+    page.focus("#concentration")
+    for _ in range(10):
+        page.keyboard.press("ArrowRight")
+    after = state(page)
+    assert all_differ(before, after)
+    assert float(after.shown.split()[0]) > 5.0
+    for _ in range(10):
+        page.keyboard.press("ArrowLeft")
+    assert state(page) == before
+    page.keyboard.press("End")
+    assert "extrapolation" in state(page).said and state(page).shown == "75 ppb"
+
+
+def test_the_slider_changes_the_spectrum_by_mouse(opened):
+    page = opened(DESKTOP)
+    before = state(page)
+    box = page.locator("#concentration").bounding_box()
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.5 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 0.5 * box["height"], steps=5)
+    page.mouse.up()
+    assert all_differ(before, state(page))
+    assert float(state(page).shown.split()[0]) > 20.0
+
+
+def test_the_curve_drawn_is_the_prediction_shown(opened):
+    """The path, read back through the axes, is the row of the data under the slider."""
+    page = opened(DESKTOP)
+    worst = page.evaluate("""() => {
+      const data = JSON.parse(document.getElementById("spectra-data").textContent);
+      const row = data.mean[Number(document.getElementById("concentration").value)];
+      const points = document.getElementById("prediction").getAttribute("d").match(/[ML][^ML]+/g)
+        .map((p) => p.slice(1).split(" ").map(Number));
+      const ticks = [...document.querySelectorAll("#spectrum .grid")].map((l) => Number(l.getAttribute("y1")));
+      const labels = [...document.querySelectorAll("#spectrum .axes text[text-anchor=end]")].map((t) => +t.textContent);
+      const scale = (labels[1] - labels[0]) / (ticks[1] - ticks[0]);
+      const read = points.map((p) => labels[0] + (p[1] - ticks[0]) * scale);
+      return Math.max(...read.map((v, j) => Math.abs(v - row[j]))) / Math.abs(scale);
+    }""")
+    assert worst < 0.1  # of a pixel: coordinates have one decimal
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_nothing_scrolls_sideways_and_letters_can_be_read(opened, viewport):
+    page = opened(viewport)
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+    smallest = page.evaluate("""() => Math.min(...[...document.querySelectorAll("svg text")].map(
+      (t) => t.getBoundingClientRect().height).filter((h) => h > 0))""")
+    assert smallest >= 8.0
+
+
+def test_light_on_purpose_and_printable(opened):
+    page = opened(DESKTOP, color_scheme="dark")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(colour) == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light only"
+    page.emulate_media(media="print")
+    assert not page.is_visible("#concentration") and page.is_visible("#spectrum")
+    assert page.is_visible("#shown-concentration")
+
+
+def test_without_javascript_the_figures_and_tables_are_there(opened):
+    page = opened(DESKTOP, java_script_enabled=False)
+    assert "needs JavaScript" in page.inner_text("noscript")
+    assert page.locator("figure svg[role=img]").count() == 8
+
+
+def test_hostile_names_are_shown_and_do_nothing(opened, reported):
+    page = opened(DESKTOP)
+    page.wait_for_timeout(50)
+    assert page.title().startswith("Calibration report")
+    assert page.locator("img").count() == 0
+    assert reported.model.standards.names[0] in page.inner_text("#verdicts")
+
+
+def test_every_control_and_figure_has_a_name(opened):
+    page = opened(DESKTOP)
+    assert page.get_by_role("slider", name="Concentration").count() == 1
+    names = page.locator("svg[role=img]").evaluate_all("(all) => all.map((s) => s.getAttribute('aria-label'))")
+    assert len(names) == 8 and all(names)
+    assert page.get_by_role("region").count() >= 8
