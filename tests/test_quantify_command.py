@@ -157,7 +157,7 @@ def test_report_and_suggest(bundle: str, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     names = {p.name for p in (tmp_path / "report").iterdir()}
     figures = {"spectra", "predicted", "residuals", "resolution", "ambiguity", "metric"}
-    assert names == {f"{f}.{e}" for f in figures for e in ("png", "csv")} | {"report.md", "report.json"}
+    assert names == {f"{f}.{e}" for f in figures for e in ("png", "csv")} | {"report.html", "report.md", "report.json"}
     suggested = run("suggest", bundle, "--json", tmp_path / "s.json")
     assert suggested.exit_code == 0 and "measure a standard at" in suggested.output
     data = json.loads((tmp_path / "s.json").read_text())

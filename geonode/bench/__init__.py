@@ -6,4 +6,4 @@ in a worker of its own (`worker`), peers in theirs (benchmarks/peers), and the p
 To add a case, call `geonode.bench.case.register` in a module of your own and name it: ``--import my_cases``.
 """
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 1  # also in geonode.schema.SCHEMAS

@@ -68,6 +68,7 @@ def run(cases: Sequence[Case], options: Options, say: Say = lambda text: None) -
         _ask_ncu(rows, options, say)
     result: dict[str, Any] = {
         "schema": SCHEMA_VERSION,
+        "schema_version": SCHEMA_VERSION,
         "suite": setting.suite,
         "setting": {
             "device": setting.device,

@@ -33,9 +33,10 @@ def register(app: typer.Typer) -> None:
             geonode inspect plate.csv --concentrations note.csv --column Cl --select "pH=7.4"
         """
         from geonode.data.readers.inspection import inspect_file
+        from geonode.schema import versioned
 
         found = inspect_file(file, concentrations=concentrations, column=column or None, select=select)
         if as_json:
-            typer.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+            typer.echo(json.dumps(versioned("inspect", found.as_dict()), indent=2, ensure_ascii=False))
         else:
             typer.echo("\n".join(found.lines()))

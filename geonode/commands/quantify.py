@@ -62,6 +62,7 @@ def register(app: typer.Typer) -> None:
         from geonode.calibration.quality import check_nominal
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.model import load
+        from geonode.schema import SCHEMAS
 
         if json_path is not None:
             check_output(json_path)
@@ -93,7 +94,13 @@ def register(app: typer.Typer) -> None:
         standing = _standing(model)
         say(standing["sentence"], quiet)
         if json_path is not None:
-            data = {"bundle": str(bundle), "unit": unit, "standards": standing, "unknowns": entries}
+            data = {
+                "schema_version": SCHEMAS["quantify"],
+                "bundle": str(bundle),
+                "unit": unit,
+                "standards": standing,
+                "unknowns": entries,
+            }
             write_text(json_path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
         if failed:
             raise typer.Exit(1)

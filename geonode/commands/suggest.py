@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
         from geonode.calibration import suggest_standard
         from geonode.calibration.suggest import PRIOR
         from geonode.model import load
+        from geonode.schema import SCHEMAS
 
         if json_path is not None:
             check_output(json_path)
@@ -40,6 +41,7 @@ def register(app: typer.Typer) -> None:
             say(f"note: {note}", quiet)
         if json_path is not None:
             data = {
+                "schema_version": SCHEMAS["suggest"],
                 "unit": calibration.unit,
                 "prior": PRIOR,
                 "concentration": found.concentration,

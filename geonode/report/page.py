@@ -16,7 +16,7 @@ from geonode.report import tables
 from geonode.report.figures import describe, figure_html, training_sheet
 from geonode.report.shell import document, table
 from geonode.report.slider import slider_data, slider_section
-from geonode.validation.calibration_report import _limit_lines, coverage_sentence
+from geonode.validation.calibration_report import coverage_sentence, limit_lines
 
 if TYPE_CHECKING:
     from geonode.model import GeodesicModel
@@ -116,7 +116,7 @@ def _metric(report: CalibrationReport) -> str:
 
 
 def _apart(report: CalibrationReport, unit: str) -> str:
-    lines = [f"<h3>Limits</h3>{tables.limits_list(_limit_lines(report.data, unit))}"]
+    lines = [f"<h3>Limits</h3>{tables.limits_list(limit_lines(report.data, unit))}"]
     pairs = report.data["ambiguous_pairs"][:10]
     if pairs:
         rows = [[tables.number(p["first"]), tables.number(p["second"]), f"{p['distance']:.2g}"] for p in pairs]

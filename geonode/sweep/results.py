@@ -11,12 +11,13 @@ from typing import Any
 
 from geonode.errors import InputError
 from geonode.files import write_text
+from geonode.schema import require_readable, versioned
 
 _BESIDE = {"seconds", "worker"}  # differ between two runs of one job
 
 
 class Results:
-    """``results-WORKER.json`` in ``folder``: a list of rows, rewritten whole after each job."""
+    """``results-WORKER.json`` in ``folder``: ``schema_version`` and the rows, rewritten whole after each job."""
 
     def __init__(self, folder: str | Path, worker: str) -> None:
         if not worker or not all(c.isalnum() or c in "-_." for c in worker):
@@ -29,19 +30,26 @@ class Results:
         """Keep a row, unless its job is there already."""
         if all(row["job"] != other["job"] for other in self.rows):
             self.rows.append(row)
-            write_text(self.path, json.dumps(self.rows, indent=1) + "\n")
+            write_text(self.path, json.dumps(versioned("sweep", {"rows": self.rows}), indent=1) + "\n")
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """Rows of one file.
 
     Raises:
-        InputError: not a file that a worker wrote.
+        InputError: not a file that a worker wrote, or one of a later release.
     """
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            require_readable("sweep", found["schema_version"], str(path))
+            rows = found["rows"]
+        else:  # before there were versions: the rows alone
+            rows = found
         if all(isinstance(row["job"], str) for row in rows):
             return rows
+    except InputError:
+        raise
     except (OSError, ValueError, TypeError, KeyError):
         pass
     raise InputError(f"{path} is not a table of results; delete it, and its jobs run again.")

@@ -19,6 +19,7 @@ from geonode.calibration.suggest import PRIOR, suggest_standard
 from geonode.calibration.univariate import single_wavelength, wavelength_ratio
 from geonode.errors import InputError
 from geonode.files import write_text
+from geonode.schema import versioned
 from geonode.validation.calibration_figures import Spectra, sheets
 from geonode.validation.evaluate import responding_wavelengths
 
@@ -39,7 +40,7 @@ class CalibrationReport:
 
     def to_json(self) -> str:
         """The numbers as strict JSON."""
-        return json.dumps(_plain(self.data), indent=2, ensure_ascii=False, allow_nan=False)
+        return json.dumps(versioned("report", _plain(self.data)), indent=2, ensure_ascii=False, allow_nan=False)
 
     def to_markdown(self) -> str:
         """The report as text."""
@@ -191,7 +192,7 @@ def _markdown(calibration: Calibration, data: dict[str, Any]) -> str:
     lines += [f"- **{note}.**" for note in data["notes"]]
     lines += ["", "## Figures of merit", "", *_merit_table(data, unit), ""]
     lines += [coverage_sentence(data["coverage"], len(calibration.levels)), ""]
-    lines += ["## Limits", "", *_limit_lines(data, unit), ""]
+    lines += ["## Limits", "", *limit_lines(data, unit), ""]
     lines += ["## Uncertainty budget", "", *_budget_lines(data["budgets"], unit), ""]
     if data["ambiguous_pairs"]:
         lines += ["## Concentrations that look alike", ""]
@@ -218,7 +219,7 @@ def _merit_table(data: dict[str, Any], unit: str) -> list[str]:
     return lines
 
 
-def _limit_lines(data: dict[str, Any], unit: str) -> list[str]:
+def limit_lines(data: dict[str, Any], unit: str) -> list[str]:
     limits, top = data["limits"], float(max(data["levels"]))
     lines = []
     for key, name in (("detection", "limit of detection"), ("quantification", "limit of quantification")):

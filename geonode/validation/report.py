@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from geonode.schema import SCHEMAS
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -116,6 +118,7 @@ class EvaluationReport:
         """Plain dictionaries, lists and numbers; missing values are None."""
         chosen = self.selected()
         data: dict[str, Any] = {
+            "schema_version": SCHEMAS["evaluate"],
             "levels": [float(level) for level in self.levels],
             "methods": {name: self._method(result) for name, result in self.results.items()},
             "winner": self.winner,

@@ -74,10 +74,10 @@ def test_shards_without_ray_share_the_jobs_and_merge_into_one_table(spec, tmp_pa
     assert all(0.0 < float(row["rmse"]) < 1.0 for row in rows)
     # resumed: what is there does not run again, what is lost does
     path = one / "results-shard-0-of-2.json"
-    kept = json.loads(path.read_text())
-    path.write_text(json.dumps(kept[:-2]))
+    kept = json.loads(path.read_text())["rows"]
+    path.write_text(json.dumps(kept[:-2]))  # the rows alone, as before there were versions: still read
     assert "12 done" not in _sweep(spec, "--out", one, "--shard", "0/2", "--device", "cpu")
-    again = json.loads(path.read_text())
+    again = json.loads(path.read_text())["rows"]
     assert again[:10] == kept[:10]
     assert {r["job"]: r["rmse"] for r in again} == pytest.approx({r["job"]: r["rmse"] for r in kept}, rel=1e-6)
 
@@ -160,7 +160,7 @@ def test_ray_finishes_every_job_once_though_a_worker_is_killed(spec, tmp_path):
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     table, victim, deadline = out / "results-sweep.json", None, time.monotonic() + 400
     while process.poll() is None and time.monotonic() < deadline:
-        rows = json.loads(table.read_text()) if table.exists() else []
+        rows = json.loads(table.read_text())["rows"] if table.exists() else []
         if victim is None and len(rows) >= 6:
             victim = int(rows[-1]["worker"].split(":")[1])
             os.kill(victim, signal.SIGKILL)
