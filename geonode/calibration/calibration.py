@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,13 @@ from geonode.calibration.geodesic_gp import GeodesicGP
 from geonode.calibration.held_out import HeldOut, hold_out, textbook_limits
 from geonode.calibration.inverse import InverseModel
 from geonode.calibration.measured import MeasuredStandards
-from geonode.calibration.quantify import (
-    VERDICT_LEVEL,
-    Quantification,
-    VerdictRules,
-    scale_component,
-    verdict,
-)
-from geonode.calibration.sets import ConcentrationSet, concentration_sets
-from geonode.calibration.unknowns import Unknown
+from geonode.calibration.quantify import FEWEST_CHECKED, Quantification, VerdictRules
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
+from geonode_runtime.answers import UNCHECKED, Facts, answer, answer_many, check_options, without_matrix
 
 LIMIT_FACTOR = 10.0
 """Learned limits of "does not match" this many times the textbook's are said to be wide."""
-DILUTIONS = (1e-9, 1e9)
 MAX_LEVELS = 48
 """More distinct concentrations than this are merged into so many groups of neighbours."""
 
@@ -164,6 +155,11 @@ class Calibration:
         Lei et al. 2018, J. Am. Stat. Assoc. 113, 1094); six standards end at 85.7 %."""
         return len(self.levels) / (len(self.levels) + 1.0)
 
+    @property
+    def checked(self) -> bool:
+        """Whether there are standards enough to check the curve with, so that intervals can be claimed at all."""
+        return len(self.levels) >= FEWEST_CHECKED
+
     def _limits(self) -> tuple[float, float]:
         rows = self.held_out.rows
         coordinates, q = self.inverse.projection.coordinates(self.spectra[rows])
@@ -185,8 +181,11 @@ class Calibration:
             )
         if not self.curve_check.is_curve:
             remarks.append(self.curve_check.sentence(self.unit))
-        if len(self.levels) < 4:
-            remarks.append("three levels leave nothing to learn limits from: 'does not match' is never said")
+        if not self.checked:
+            remarks.append(
+                f"{UNCHECKED} ({len(self.levels)} standards vouch for {100 * self.attainable:.1f} % at most), and "
+                "'does not match' is never said"
+            )
         else:
             remarks += self._wide_limits()
         return remarks
@@ -237,13 +236,16 @@ class Calibration:
             InputError: see :func:`geonode.calibration.unknowns.prepare_unknown`; also a level, dilution or
                 uncertainty out of range.
         """
-        _check_options(level, dilution, dilution_std)
+        check_options(level, dilution, dilution_std)
         unknown = self.measured.aligned(spectra, wavelengths=wavelengths, mask=mask, saturation=saturation, name=name)
         effective = float(len(unknown.spectra))
         if blank is not None:
             grid = wavelengths if blank_wavelengths is None else blank_wavelengths
-            unknown, effective = self._without_matrix(unknown, blank, grid)
-        return self._answer(self.measured.preprocessed(unknown, name), effective, level, dilution, dilution_std)
+            matrix = self.measured.aligned(blank, wavelengths=grid, check_units=False, name="the matrix blank")
+            at_zero = self.measured.gp.predict_mean([0.0])[0]
+            unknown, effective = without_matrix(unknown, matrix, at_zero, self.has_blank)
+        unknown = self.measured.preprocessed(unknown, name)
+        return answer(self.inverse, self.facts, unknown, effective, level, dilution, dilution_std)
 
     def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:
         """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together."""
@@ -253,101 +255,15 @@ class Calibration:
             self.measured.preprocessed(self.measured.aligned(row, name=name), name)
             for row, name in zip(rows, names, strict=True)
         ]
-        if any(not u.usable.all() for u in unknowns):
-            return [self._answer(u, 1.0, level, 1.0, 0.0) for u in unknowns]
-        sets, at_95, q, t2 = self._sets(np.stack([u.spectra[0] for u in unknowns]), None, 1.0, level)
-        return [
-            self._judge(unknowns[i], sets[i], at_95[i], float(q[i]), float(t2[i]), level, 1.0, 0.0)
-            for i in range(len(unknowns))
-        ]
+        return answer_many(self.inverse, self.facts, unknowns, level)
 
-    def _without_matrix(self, unknown: Unknown, blank: Any, wavelengths: Any) -> tuple[Unknown, float]:
-        # A matrix adds to what is measured, so it is taken off before any preprocessing.
-        matrix = self.measured.aligned(blank, wavelengths=wavelengths, check_units=False, name="the matrix blank")
-        at_zero = self.measured.gp.predict_mean([0.0])[0]
-        spectra = unknown.spectra - matrix.spectra.mean(axis=0) + at_zero
-        note = "the matrix blank was taken off and the standards' own zero put in its place"
-        if not self.has_blank:
-            note += " (extrapolated: no blank among the standards)"
-        usable = unknown.usable & matrix.usable
-        # The noise of the blank adds to that of the unknown: 1/k + 1/b.
-        effective = 1.0 / (1.0 / len(unknown.spectra) + 1.0 / len(matrix.spectra))
-        return Unknown(np.where(usable, spectra, 0.0), usable, (*unknown.notes, note)), effective
-
-    def _answer(
-        self, unknown: Unknown, effective: float, level: float, dilution: float, dilution_std: float
-    ) -> Quantification:
-        mean = unknown.spectra.mean(axis=0, keepdims=True)
-        usable = None if unknown.usable.all() else unknown.usable
-        excess = self.inverse.replicate_excess(unknown.spectra, usable)
-        if excess > 1.0:
-            # What scatters more than the noise of the standards says is worth fewer replicates.
-            effective /= excess
-            said = f"the replicates scatter {excess:.1f} times as much (variance) as the standards' noise explains"
-            unknown = replace(unknown, notes=(*unknown.notes, f"{said}: the set was widened accordingly"))
-        sets, at_95, q, t2 = self._sets(mean, usable, effective, level)
-        return self._judge(unknown, sets[0], at_95[0], float(q[0]), float(t2[0]), level, dilution, dilution_std)
-
-    def _sets(
-        self, spectra: np.ndarray, usable: np.ndarray | None, replicates: float, level: float
-    ) -> tuple[list[ConcentrationSet], list[ConcentrationSet], np.ndarray, np.ndarray]:
-        coordinates, residual = self.inverse.projection.coordinates(spectra, usable)
-        q = residual * replicates
-        phi = np.maximum(q, 1.0)
-        if usable is not None:
-            # Fewer wavelengths pin the coordinates down less well.
-            basis = self.inverse.projection.basis[usable]
-            phi = phi * max(1.0, float(np.trace(np.linalg.pinv(basis.T @ basis))) / self.inverse.rank)
-        distances = self.inverse.distances(coordinates, phi, replicates)
-        sets = concentration_sets(self.inverse, distances, level)
-        at_95 = sets if level == VERDICT_LEVEL else concentration_sets(self.inverse, distances, VERDICT_LEVEL)
-        return sets, at_95, q, distances.minimum
-
-    def _judge(
-        self,
-        unknown: Unknown,
-        found: ConcentrationSet,
-        at_95: ConcentrationSet,
-        q: float,
-        t2: float,
-        level: float,
-        dilution: float,
-        dilution_std: float,
-    ) -> Quantification:
+    @property
+    def facts(self) -> Facts:
+        """What answers need to know of the standards besides the curve."""
         rules = VerdictRules(
             *self.range, self.has_blank, self.q_limit, self.t2_limit, not self.curve_check.pls_is_better
         )
-        said, reasons = verdict(rules, found, at_95, q, t2)
-        relative = dilution_std / dilution
-        dof = self.inverse.dof
-        best = scale_component(found.best, dilution, relative, level, dof)
-        notes = [*unknown.notes, *reasons]
-        if level > self.attainable:
-            notes.append(
-                f"{len(self.levels)} standards alone vouch for at most {100 * self.attainable:.1f} % (n/(n + 1)); the "
-                f"{100 * level:g} % set rests on the model's Student distribution"
-            )
-        return Quantification(
-            verdict=said,
-            estimate=best.estimate,
-            low=None if best.open_low else best.low,
-            high=None if best.open_high else best.high,
-            std=best.std,
-            level=level,
-            components=tuple(scale_component(c, dilution, relative, level, dof) for c in found.components),
-            verdict_components=tuple(
-                scale_component(c, dilution, relative, VERDICT_LEVEL, dof) for c in at_95.components
-            ),
-            q=q,
-            q_limit=self.q_limit,
-            t2=t2,
-            t2_limit=self.t2_limit,
-            replicates=len(unknown.spectra),
-            masked=int((~unknown.usable).sum()),
-            dilution=dilution,
-            attainable=self.attainable,
-            notes=tuple(notes),
-        )
+        return Facts(len(self.levels), rules)
 
     # ------------------------------------------------------------------ state
 
@@ -407,18 +323,3 @@ def level_std(value: Any, count: int) -> np.ndarray | None:
             f"concentration_std must be one number or {count} numbers (one per level), finite and not negative."
         )
     return std if (std > 0.0).any() else None
-
-
-def _check_options(level: float, dilution: float, dilution_std: float) -> None:
-    if not 0.0 < level < 1.0:
-        raise InputError(f"the level of the set must lie between 0 and 1, but {level} was given.")
-    if not DILUTIONS[0] <= dilution <= DILUTIONS[1]:
-        raise InputError(
-            f"the dilution factor must be a number between {DILUTIONS[0]:g} and {DILUTIONS[1]:g}, but {dilution:g} was "
-            "given."
-        )
-    if not (np.isfinite(dilution_std) and 0.0 <= dilution_std < dilution):
-        raise InputError(
-            f"the uncertainty of the dilution factor must lie between 0 and the factor itself, but {dilution_std} was "
-            "given."
-        )

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtri, fdtri
+from scipy.special import fdtri
 
 from geonode.calibration.geodesic_gp import GeodesicGP, GPWeights
 from geonode.calibration.noise import whitening_variance
@@ -262,20 +262,28 @@ class InverseModel:
         steps = 0.5 * (np.einsum("kr,ukr->uk", left, inverse[:, :-1]) + np.einsum("kr,ukr->uk", right, inverse[:, 1:]))
         return Distances(squared, steps, phi)
 
-    def replicate_excess(self, spectra: np.ndarray, usable: np.ndarray | None = None) -> float:
-        """Scatter of replicates ``[k, W]`` ÷ what φ I + P explains, 1 unless χ² finds it larger (5 % level).
+    def project(self, spectra: np.ndarray, usable: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """See :meth:`Projection.coordinates`."""
+        return self.projection.coordinates(spectra, usable)
 
-        Σ (a_i − ā)ᵀ (φ I + P)⁻¹ (a_i − ā) / ((k − 1) r), φ from their own out-of-span residuals.
-        """
-        k = len(spectra)
-        if k < 2:
-            return 1.0
+    @property
+    def scatter(self) -> np.ndarray:
+        """P ``[r, r]``, the scatter of the standards' replicates within the span."""
+        return self.projection.replicates
+
+    def compare(
+        self, spectra: np.ndarray, usable: np.ndarray | None, replicates: float
+    ) -> tuple[Distances, np.ndarray]:
+        """Distances of ``spectra [U, W]``, each the mean of so many replicates, and Q ``[U]``: the residual outside the
+        span per degree of freedom times the replicates."""
         coordinates, residual = self.projection.coordinates(spectra, usable)
-        noise = max(float(residual.mean()), 1.0) * np.eye(self.rank) + self.projection.replicates
-        step = coordinates - coordinates.mean(axis=0)
-        dof = (k - 1) * self.rank
-        square = float(np.einsum("kr,rs,ks->", step, np.linalg.inv(noise), step))
-        return square / dof if square > chdtri(dof, 0.05) else 1.0
+        q = residual * replicates
+        phi = np.maximum(q, 1.0)
+        if usable is not None:
+            # Fewer wavelengths pin the coordinates down less well.
+            basis = self.projection.basis[usable]
+            phi = phi * max(1.0, float(np.trace(np.linalg.pinv(basis.T @ basis))) / self.rank)
+        return self.distances(coordinates, phi, replicates), q
 
     def threshold(self, level: float, minimum: np.ndarray) -> np.ndarray:
         """``F_{1,ν}(level) · max(1, d²_min/(r − 1))``: how far above the smallest distance a set reaches."""

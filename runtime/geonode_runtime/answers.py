@@ -1,0 +1,202 @@
+"""From spectra that were made fit to an answer: what the full library and an exported model do alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from geonode_runtime.distributions import chi2_upper_quantile
+from geonode_runtime.errors import InputError
+from geonode_runtime.sets import ConcentrationSet, Curve, Distances, concentration_sets
+from geonode_runtime.unknowns import Unknown
+from geonode_runtime.verdicts import (
+    FEWEST_CHECKED,
+    VERDICT_LEVEL,
+    Quantification,
+    VerdictRules,
+    scale_component,
+    verdict,
+)
+
+DILUTIONS = (1e-9, 1e9)
+UNCHECKED = (
+    f"fewer than {FEWEST_CHECKED} standards leave nothing to check the curve between them with: no interval can be "
+    "claimed"
+)
+_EXCESS_TAIL = 0.05
+
+
+class Measurer(Curve, Protocol):
+    """A predicted curve to which spectra can be compared."""
+
+    def project(self, spectra: np.ndarray, usable: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Spectra ``[U, W]`` → coordinates ``[U, r]`` and residual outside the standards' span per degree of freedom
+        ``[U]``; ``usable [W]``, None where all are."""
+        ...
+
+    def compare(
+        self, spectra: np.ndarray, usable: np.ndarray | None, replicates: float
+    ) -> tuple[Distances, np.ndarray]:
+        """Distances of ``spectra [U, W]``, each the mean of so many replicates, and Q ``[U]``."""
+        ...
+
+    @property
+    def scatter(self) -> np.ndarray:
+        """P ``[r, r]``, the scatter of the standards' replicates within the span."""
+        ...
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What answers need to know of the standards besides the curve: how many there are, and the rules of verdicts."""
+
+    levels: int
+    rules: VerdictRules
+
+    @property
+    def attainable(self) -> float:
+        """n/(n + 1), the highest coverage that n standards can vouch for."""
+        return self.levels / (self.levels + 1.0)
+
+
+def check_options(level: float, dilution: float, dilution_std: float) -> None:
+    """Refuse a level, a dilution factor or its uncertainty that is out of range.
+
+    Raises:
+        InputError: naming it.
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"the level of the set must lie between 0 and 1, but {level} was given.")
+    if not DILUTIONS[0] <= dilution <= DILUTIONS[1]:
+        raise InputError(
+            f"the dilution factor must be a number between {DILUTIONS[0]:g} and {DILUTIONS[1]:g}, but {dilution:g} was "
+            "given."
+        )
+    if not (np.isfinite(dilution_std) and 0.0 <= dilution_std < dilution):
+        raise InputError(
+            f"the uncertainty of the dilution factor must lie between 0 and the factor itself, but {dilution_std} was "
+            "given."
+        )
+
+
+def without_matrix(unknown: Unknown, matrix: Unknown, at_zero: np.ndarray, has_blank: bool) -> tuple[Unknown, float]:
+    """Take the matrix blank off and put the standards' own zero ``[V]`` in its place; also the effective replicates.
+
+    A matrix adds to what is measured, so this comes before any preprocessing.
+    """
+    spectra = unknown.spectra - matrix.spectra.mean(axis=0) + at_zero
+    note = "the matrix blank was taken off and the standards' own zero put in its place"
+    if not has_blank:
+        note += " (extrapolated: no blank among the standards)"
+    usable = unknown.usable & matrix.usable
+    # The noise of the blank adds to that of the unknown: 1/k + 1/b.
+    effective = 1.0 / (1.0 / len(unknown.spectra) + 1.0 / len(matrix.spectra))
+    return Unknown(np.where(usable, spectra, 0.0), usable, (*unknown.notes, note)), effective
+
+
+def answer(
+    curve: Measurer,
+    facts: Facts,
+    unknown: Unknown,
+    effective: float,
+    level: float,
+    dilution: float = 1.0,
+    dilution_std: float = 0.0,
+) -> Quantification:
+    """The answer for one unknown, preprocessed as the standards were; ``effective``: replicates its mean is worth."""
+    mean = unknown.spectra.mean(axis=0, keepdims=True)
+    usable = None if unknown.usable.all() else unknown.usable
+    excess = replicate_excess(curve, unknown.spectra, usable)
+    if excess > 1.0:
+        # What scatters more than the noise of the standards says is worth fewer replicates.
+        effective /= excess
+        said = f"the replicates scatter {excess:.1f} times as much (variance) as the standards' noise explains"
+        unknown = replace(unknown, notes=(*unknown.notes, f"{said}: the set was widened accordingly"))
+    sets, at_95, q, t2 = _sets(curve, mean, usable, effective, level)
+    return _judge(curve, facts, unknown, (sets[0], at_95[0]), float(q[0]), float(t2[0]), level, dilution, dilution_std)
+
+
+def answer_many(curve: Measurer, facts: Facts, unknowns: Sequence[Unknown], level: float) -> list[Quantification]:
+    """One answer for each unknown of one spectrum, computed together where none has masked values."""
+    if not unknowns:
+        return []
+    if any(not u.usable.all() for u in unknowns):
+        return [answer(curve, facts, u, 1.0, level) for u in unknowns]
+    sets, at_95, q, t2 = _sets(curve, np.stack([u.spectra[0] for u in unknowns]), None, 1.0, level)
+    return [
+        _judge(curve, facts, u, (sets[i], at_95[i]), float(q[i]), float(t2[i]), level, 1.0, 0.0)
+        for i, u in enumerate(unknowns)
+    ]
+
+
+def replicate_excess(curve: Measurer, spectra: np.ndarray, usable: np.ndarray | None = None) -> float:
+    """Scatter of replicates ``[k, W]`` ÷ what φ I + P explains, 1 unless χ² finds it larger (5 % level).
+
+    Σ (a_i − ā)ᵀ (φ I + P)⁻¹ (a_i − ā) / ((k − 1) r), φ from their own out-of-span residuals.
+    """
+    k = len(spectra)
+    if k < 2:
+        return 1.0
+    coordinates, residual = curve.project(spectra, usable)
+    rank = coordinates.shape[1]
+    noise = max(float(residual.mean()), 1.0) * np.eye(rank) + curve.scatter
+    step = coordinates - coordinates.mean(axis=0)
+    dof = (k - 1) * rank
+    square = float(np.einsum("kr,rs,ks->", step, np.linalg.inv(noise), step))
+    return square / dof if square > chi2_upper_quantile(dof, _EXCESS_TAIL) else 1.0
+
+
+def _sets(
+    curve: Measurer, spectra: np.ndarray, usable: np.ndarray | None, replicates: float, level: float
+) -> tuple[list[ConcentrationSet], list[ConcentrationSet], np.ndarray, np.ndarray]:
+    distances, q = curve.compare(spectra, usable, replicates)
+    sets = concentration_sets(curve, distances, level)
+    at_95 = sets if level == VERDICT_LEVEL else concentration_sets(curve, distances, VERDICT_LEVEL)
+    return sets, at_95, q, distances.minimum
+
+
+def _judge(
+    curve: Measurer,
+    facts: Facts,
+    unknown: Unknown,
+    sets: tuple[ConcentrationSet, ConcentrationSet],
+    q: float,
+    t2: float,
+    level: float,
+    dilution: float,
+    dilution_std: float,
+) -> Quantification:
+    found, at_95 = sets
+    said, reasons = verdict(facts.rules, found, at_95, q, t2)
+    relative, dof = dilution_std / dilution, curve.dof
+    best = scale_component(found.best, dilution, relative, level, dof)
+    notes = [*unknown.notes, *reasons]
+    if facts.levels < FEWEST_CHECKED:
+        notes.append(UNCHECKED)
+    elif level > facts.attainable:
+        notes.append(
+            f"{facts.levels} standards alone vouch for at most {100 * facts.attainable:.1f} % (n/(n + 1)); the "
+            f"{100 * level:g} % set rests on the model's Student distribution"
+        )
+    return Quantification(
+        verdict=said,
+        estimate=best.estimate,
+        low=None if best.open_low else best.low,
+        high=None if best.open_high else best.high,
+        std=best.std,
+        level=level,
+        components=tuple(scale_component(c, dilution, relative, level, dof) for c in found.components),
+        verdict_components=tuple(scale_component(c, dilution, relative, VERDICT_LEVEL, dof) for c in at_95.components),
+        q=q,
+        q_limit=facts.rules.q_limit,
+        t2=t2,
+        t2_limit=facts.rules.t2_limit,
+        replicates=len(unknown.spectra),
+        masked=int((~unknown.usable).sum()),
+        dilution=dilution,
+        attainable=facts.attainable,
+        notes=tuple(notes),
+    )

@@ -1,0 +1,254 @@
+"""The answer for one unknown: concentration, set, components, verdict and the reasons for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from geonode_runtime.distributions import student_quantile
+from geonode_runtime.sets import PRIOR, Component, ConcentrationSet
+
+VERDICTS = ("quantified", "ambiguous", "below detection limit", "outside calibrated range", "does not match")
+AMBIGUOUS_SHARE = 0.1
+"""A component with less posterior probability than this does not make a result ambiguous."""
+UNDETERMINED = 0.8
+"""A set wider than this fraction of the calibrated range says nothing about the concentration."""
+VERDICT_LEVEL = 0.95
+FEWEST_CHECKED = 4
+"""Fewer standards than this leave at most one interior one to check the curve with, and sets then cover anything
+between 26 and 100 % at nominal 80 % (docs/calibration.md): no interval is claimed."""
+
+
+@dataclass(frozen=True)
+class Quantification:
+    """What is known of one unknown's concentration, in user units, dilution undone.
+
+    Attributes:
+        verdict: one of ``VERDICTS``.
+        estimate: where the predicted spectrum lies nearest within the most probable component of the set; for
+            ``ambiguous`` only the best of several.
+        low, high: ends of the component that holds the estimate, at ``level``; None where the data set no limit.
+        std: posterior standard deviation of that component.
+        level: nominal coverage of the set.
+        components: all components of the set by descending probability.
+        verdict_components: those of the 95 % set, on which the verdict rests.
+        q, q_limit: residual outside the span of the standards per degree of freedom, and its limit.
+        t2, t2_limit: squared distance from the curve within that span, and its limit.
+        replicates: spectra that were averaged. masked: wavelengths left out. dilution: the factor applied.
+        attainable: the highest confidence that the standards alone can vouch for without a model, n/(n + 1).
+        notes: sentences the reader must see beside the number.
+    """
+
+    verdict: str
+    estimate: float
+    low: float | None
+    high: float | None
+    std: float
+    level: float
+    components: tuple[Component, ...]
+    verdict_components: tuple[Component, ...]
+    q: float
+    q_limit: float
+    t2: float
+    t2_limit: float
+    replicates: int
+    masked: int
+    dilution: float
+    attainable: float
+    notes: tuple[str, ...]
+
+    @property
+    def standards(self) -> int:
+        """n, the levels of the calibration."""
+        return round(self.attainable / (1.0 - self.attainable))
+
+    def rests_on(self, level: float) -> str | None:
+        """What an interval at ``level`` rests on: ``"standards"`` up to n/(n + 1); above it only on the ``"model"``'s
+        Student distribution; None with fewer than four standards, where nothing checks the model."""
+        if self.standards < FEWEST_CHECKED:
+            return None
+        return "standards" if level <= self.attainable + 1e-12 else "model"
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """Ends of the whole set where the standards vouch for its level; None for an end that cannot be claimed."""
+        return self.enclosing if self._claimed("standards") else (None, None)
+
+    @property
+    def model_interval(self) -> tuple[float | None, float | None]:
+        """The same at levels that no number of standards as small as this vouches for; it rests on the model alone."""
+        return self.enclosing if self._claimed("model") else (None, None)
+
+    def _claimed(self, by: str) -> bool:
+        return self.verdict != "does not match" and self.rests_on(self.level) == by
+
+    @property
+    def enclosing(self) -> tuple[float | None, float | None]:
+        """Lower and upper end of the whole set, None where the data set no limit."""
+        low = None if any(c.open_low for c in self.components) else min(c.low for c in self.components)
+        high = None if any(c.open_high for c in self.components) else max(c.high for c in self.components)
+        return low, high
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries, lists and numbers; a limit that does not exist is None.
+
+        Where the spectrum does not match, there is no estimate and no interval, only the ``nearest`` concentration;
+        where it is ambiguous, ``interval`` encloses all components. An interval above the level that the standards
+        vouch for is ``model_interval``; with fewer than four standards there is neither (see `rests_on`).
+        """
+        matches = self.verdict != "does not match"
+        checked = self.rests_on(self.level) is not None
+        return {
+            "verdict": self.verdict,
+            "estimate": self.estimate if matches else None,
+            "nearest": self.estimate,
+            "interval": list(self.interval),
+            "model_interval": list(self.model_interval),
+            "interval_rests_on": self.rests_on(self.level) if matches else None,
+            "std": self.std if matches and checked else None,
+            "level": self.level,
+            "components": [_component(c, checked) for c in self.components] if matches else [],
+            "components_95": [_component(c, checked) for c in self.verdict_components] if matches else [],
+            "components_95_rest_on": self.rests_on(VERDICT_LEVEL) if matches else None,
+            "q": self.q,
+            "q_limit": _finite(self.q_limit),
+            "t2": self.t2,
+            "t2_limit": _finite(self.t2_limit),
+            "replicates": self.replicates,
+            "masked_wavelengths": self.masked,
+            "dilution": self.dilution,
+            "prior": PRIOR,
+            "attainable_confidence": self.attainable,
+            "notes": list(self.notes),
+        }
+
+    def sentence(self, unit: str = "") -> str:
+        """The result in one line."""
+        unit = f" {unit}" if unit else ""
+        if self.verdict == "does not match":
+            return "does not match: the spectrum is none that these standards predict at any concentration"
+        by = self.rests_on(self.level)
+        if by is None:
+            near = " or ".join(f"{c.estimate:.4g}{unit}" for c in self.components)
+            near = near if self.verdict == "ambiguous" else f"{self.estimate:.4g}{unit}"
+            return f"{self.verdict}: {near}, no interval can be claimed from {self.standards} standards"
+        percent, at_most = f"{100 * self.level:g} %", f"{100 * self.attainable:.1f} %"
+        own = f"no {percent} interval that {self.standards} standards alone vouch for (at most {at_most}); the model's own"
+        if self.verdict == "ambiguous":
+            parts = [
+                f"{_span(c.low, c.high, c.open_low, c.open_high, unit)} (probability {c.probability:.2f})"
+                for c in self.components
+            ]
+            return f"ambiguous, {f'{percent} set' if by == 'standards' else own}: {' or '.join(parts)}"
+        low, high = self.low, self.high
+        interval = _span(low or 0.0, high or 0.0, low is None, high is None, unit)
+        said = f"{percent} interval" if by == "standards" else own
+        return f"{self.verdict}: {self.estimate:.4g}{unit}, {said} {interval}"
+
+
+@dataclass(frozen=True)
+class VerdictRules:
+    """What the verdict depends on besides the sets: the calibrated range, the limits, and whether a curve is the right
+    model of the standards at all."""
+
+    lowest: float
+    highest: float
+    has_blank: bool
+    q_limit: float
+    t2_limit: float
+    is_curve: bool = True
+
+
+def verdict(
+    rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet, q: float, t2: float
+) -> tuple[str, tuple[str, ...]]:
+    """The verdict and the notes that explain it; ``found`` is the set that is reported, ``at_95`` that of 95 %.
+
+    In this order: a spectrum that matches nowhere; several components, or a set as wide as the range; a set that
+    reaches down to a measured blank; an estimate beyond the calibrated range, or a set with no end within reach.
+    """
+    if not rules.is_curve:
+        return "does not match", ("a one-dimensional curve does not describe the standards themselves: use PLS",)
+    if q > rules.q_limit or t2 > rules.t2_limit:
+        reasons = []
+        if q > rules.q_limit:
+            reasons.append(f"the residual outside the standards' span is {q:.3g} (limit {rules.q_limit:.3g})")
+        if t2 > rules.t2_limit:
+            reasons.append(f"the distance from the curve is {t2:.3g} (limit {rules.t2_limit:.3g})")
+        return "does not match", ("does not match: " + " and ".join(reasons),)
+    best, percent = found.best, f"{100 * found.level:g} %"
+    likely = [c for c in at_95.components if c.probability >= AMBIGUOUS_SHARE]
+    if len(likely) > 1:
+        return "ambiguous", (_several(found, at_95),)
+    span = rules.highest - rules.lowest
+    if best.width > UNDETERMINED * span:
+        said = f"the {percent} set is about as wide as the calibrated range: the spectrum does not determine it"
+        return "ambiguous", (said,)
+    main = likely[0] if likely else best
+    if rules.has_blank and main.low <= 0.0:
+        return "below detection limit", ("the 95 % set includes zero: it cannot be told from a blank",)
+    if best.estimate > rules.highest or best.estimate < rules.lowest:
+        return "outside calibrated range", (
+            f"the estimate lies outside the standards' range {rules.lowest:g} to {rules.highest:g}",
+        )
+    if best.open_high or best.open_low:
+        side = "upper" if best.open_high else "lower"
+        return "outside calibrated range", (f"the data set no {side} limit within the range that was searched",)
+    return "quantified", ()
+
+
+def _several(found: ConcentrationSet, at_95: ConcentrationSet) -> str:
+    """How many ranges there are, of the set that is reported; of the 95 % set only where the two differ in kind."""
+    count, percent = len(found.components), f"{100 * found.level:g} %"
+    if count > 1:
+        return f"{count} separate ranges of concentration explain the spectrum (the {percent} set)"
+    return (
+        f"the {percent} set is one range, but the 95 % set, on which the verdict rests, has {len(at_95.components)} "
+        "separate ones"
+    )
+
+
+def scale_component(component: Component, factor: float, relative_std: float, level: float, dof: float) -> Component:
+    """Undo a dilution: multiply by ``factor`` and widen by its relative standard uncertainty (GUM 5.1.2, independent
+    factors; half-widths add in quadrature, at the t quantile of the set's level)."""
+    if factor == 1.0 and relative_std == 0.0:
+        return component
+    extra = abs(component.estimate) * relative_std * student_quantile(dof, 0.5 + 0.5 * level)
+    low = component.estimate - math.hypot(component.estimate - component.low, extra)
+    high = component.estimate + math.hypot(component.high - component.estimate, extra)
+    if component.low >= 0.0:
+        low = max(low, 0.0)
+    return replace(
+        component,
+        low=low * factor,
+        high=high * factor,
+        estimate=component.estimate * factor,
+        mean=component.mean * factor,
+        std=factor * math.hypot(component.std, component.mean * relative_std),
+    )
+
+
+def _component(c: Component, checked: bool) -> dict[str, Any]:
+    low, high = None if c.open_low else c.low, None if c.open_high else c.high
+    return {
+        "interval": [low, high] if checked else [None, None],
+        "estimate": c.estimate,
+        "probability": c.probability,
+        "mean": c.mean,
+        "std": c.std if checked else None,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _span(low: float, high: float, open_low: bool, open_high: bool, unit: str = "") -> str:
+    if open_low and open_high:
+        return "without limits"
+    if open_high:
+        return f"from {low:.4g}{unit} up, no upper limit"
+    if open_low:
+        return f"up to {high:.4g}{unit}, no lower limit"
+    return f"{low:.4g} to {high:.4g}{unit}"
