@@ -28,6 +28,6 @@ def require_readable(output: str, version: Any, name: str) -> None:
     known = SCHEMAS[output]
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= known:
         raise InputError(
-            f"{name} has schema_version {version} of {output}, and this geonode reads up to {known}; upgrade geonode, or "
-            "write the file again with this one."
+            f"{name} has schema_version {version} of {output}, and this geonode reads up to {known}; upgrade geonode, "
+            "or write the file again with this one."
         )
