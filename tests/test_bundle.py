@@ -24,6 +24,7 @@ def written(tmp_path):
     return path
 
 
+@pytest.mark.smoke
 def test_there_and_back(written):
     tensors, metadata = read_bundle(written)
     assert set(tensors) == set(TENSORS)

@@ -21,6 +21,7 @@ def draw(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.rand(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+@pytest.mark.smoke
 def test_known_symbols() -> None:
     theta = draw(4) + 0.5
     gamma = christoffel(Sphere(), torch.stack([theta, draw(4, seed=1)], -1))

@@ -62,6 +62,7 @@ def test_every_command_shows_an_example(command):
     assert f"geonode {command}" in run(command, "--help").output
 
 
+@pytest.mark.smoke
 def test_version_and_doctor():
     assert run("--version").output.startswith("geonode ")
     output = run("doctor").output
@@ -69,6 +70,7 @@ def test_version_and_doctor():
         assert word in output
 
 
+@pytest.mark.smoke
 def test_fit_and_predict(standards, tmp_path):
     fitted = run("fit", standards, "--epochs", 3, "--unit", "ppb", "--out", tmp_path / "m")
     assert "4 spectra × 30 wavelengths, levels 0 10 20 30 ppb" in fitted.output
@@ -96,6 +98,7 @@ def test_one_seed_gives_the_same_file(standards, tmp_path, one_thread):
     assert a != c
 
 
+@pytest.mark.smoke
 def test_evaluate_writes_the_promised_json(standards, tmp_path):
     output = run(
         "evaluate", standards, "--method", "linear", "--method", "gp", "--json", tmp_path / "e.json", "--plot",
@@ -162,6 +165,7 @@ BAD_FILES = {
 }
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("what", BAD_FILES)
 def test_bad_standards_are_one_sentence_that_names_file_and_place(what, tmp_path):
     text, words = BAD_FILES[what]

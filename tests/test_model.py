@@ -29,6 +29,7 @@ def gp_model(assay):
     return fit(assay, GeodesicConfig(predictor="gp"))
 
 
+@pytest.mark.smoke
 def test_spectra_between_the_standards_are_labelled_and_near_the_truth(model, assay):
     mean, std = model.predict_spectra(BETWEEN)
     assert mean.dims == std.dims == ("concentration", "wavelength")
@@ -83,6 +84,7 @@ def test_unknown_predictor_is_refused(model):
         model.predict_spectra([5.0], predictor="oracle")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("which", ["model", "gp_model"])
 def test_saved_and_loaded_predicts_to_the_bit(which, request, tmp_path):
     model = request.getfixturevalue(which)
@@ -153,6 +155,7 @@ def test_progress_is_told_to_its_end(assay):
     assert told[-1] == ("training the flow", 2, 2)
 
 
+@pytest.mark.smoke
 def test_velocity_and_blueprint_flows_fit_and_predict(assay, tmp_path):
     coarse = simulate_assay(wavelengths=np.linspace(300.0, 700.0, 7).tolist())
     small = {"epochs": 1, "members": 1, "batch_size": 8, "metric_hidden": (8, 8)}
@@ -168,6 +171,7 @@ def test_velocity_and_blueprint_flows_fit_and_predict(assay, tmp_path):
         assert np.isfinite(mean).all()
 
 
+@pytest.mark.smoke
 def test_public_names():
     names = (
         "load_standards SpectralDataset simulate_assay MetricNetwork WarpMetric christoffel exponential_map shoot "

@@ -48,6 +48,7 @@ def bundle(tmp_path_factory) -> str:
     return str(folder / "a.bundle")
 
 
+@pytest.mark.smoke
 def test_one_unknown(bundle: str, tmp_path: Path) -> None:
     unknown = write(tmp_path / "u.csv", spectrum(27.0))
     done = run("quantify", bundle, unknown, "--json", tmp_path / "r.json")
@@ -152,6 +153,7 @@ def test_bad_options_and_bundles(bundle: str, tmp_path: Path) -> None:
     assert run("report", bundle, "--out", unknown).exit_code == 2
 
 
+@pytest.mark.smoke
 def test_report_and_suggest(bundle: str, tmp_path: Path) -> None:
     done = run("report", bundle, "--out", tmp_path / "report")
     assert done.exit_code == 0, done.output

@@ -43,6 +43,7 @@ def random_embedding(dim: int = 2) -> EnsembleEmbedding:
     return EnsembleEmbedding(0.2 * draw(3, dim), draw(3, dim), draw(3, 5, dim), draw(3, 5), 2.0 * draw(3, dim + 1, 5))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("dim", [2, 3])
 def test_metric_of_embedding_equals_its_pullback(dim: int) -> None:
     embedding = random_embedding(dim)

@@ -85,6 +85,7 @@ def test_folds_see_the_noise_of_their_own_levels_only() -> None:
     assert without.noise_variance.max() < 10.0 < with_it.noise_variance.max()
 
 
+@pytest.mark.smoke
 def test_evidence_and_prediction_by_hand() -> None:
     """One candidate (identity warp dominates nothing here): the formulas of the module, written out."""
     levels, means = np.array([0.0, 1.0, 2.0]), np.array([[0.0, 1.0], [1.0, 1.5], [2.5, 1.0]])

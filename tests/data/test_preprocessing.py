@@ -18,6 +18,7 @@ def standards(seed=0) -> SpectralDataset:
     return simulate_assay(seed=seed, replicates=2)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", sorted(STEPS))
 def test_every_step_is_kept_and_restored(name):
     train, other = standards(), standards(1)
@@ -129,6 +130,7 @@ def test_no_step_is_no_change():
     assert Preprocessing([]).fit_transform(train) is train and len(Preprocessing.parse("")) == 0
 
 
+@pytest.mark.smoke
 def test_snv_is_what_it_says():
     result = Preprocessing.parse("snv").fit_transform(standards())
     np.testing.assert_allclose(result.spectra.mean(axis=1), 0, atol=1e-12)

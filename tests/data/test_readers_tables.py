@@ -104,6 +104,7 @@ def test_a_table_that_is_absent_or_no_number(tmp_path):
         geonode.load_standards(files, concentrations={"sample_1": 1.0}, column="conc")
 
 
+@pytest.mark.smoke
 def test_small_forms():
     assert [normalise(key) for key in ("A01", "a1", " B  x ", "sample_01")] == ["a1", "a1", "b x", "sample_01"]
     assert [split_unit(c) for c in ("Cl (mM)", "Cl [mM]", "Cl / mM", "Cl")] == [("Cl", "mM")] * 3 + [("Cl", "")]

@@ -23,6 +23,7 @@ def make(n=4, w=12, dim=1, seed=0, **kwargs) -> SpectralDataset:
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
 
 
+@pytest.mark.smoke
 @settings(max_examples=8)
 @given(
     n=st.integers(3, 6),

@@ -83,6 +83,7 @@ def test_it_does_so_from_its_zero_start(pairs) -> None:
 # ------------------------------------------------------------------ solvers
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("flow", FLOWS)
 def test_all_solvers_agree(make, pairs, flow: str) -> None:
     ode = make(flow=flow)
@@ -96,6 +97,7 @@ def test_all_solvers_agree(make, pairs, flow: str) -> None:
         assert (quadrature - source).abs().max().item() > 0.1, "a flow that does nothing would agree with anything"
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("flow", FLOWS)
 def test_all_gradients_agree(make, pairs, flow: str) -> None:
     source, start, end = pairs

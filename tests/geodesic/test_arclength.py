@@ -64,6 +64,7 @@ def ends(count: int, low: float, high: float, seed: int = 0) -> tuple[Tensor, Te
 # ------------------------------------------------------------------ agreement
 
 
+@pytest.mark.smoke
 def test_agrees_with_shooting() -> None:
     metric = learned()
     a, b = ends(8, 0.0, 1.0)
@@ -379,6 +380,7 @@ class _Call(torch.nn.Module):
         return solution.initial_velocity, solution.at(0.4)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("kind", ["network", "chart"])
 def test_gradcheck(kind: str) -> None:
     function, inputs = derivative_case(kind)

@@ -32,6 +32,7 @@ CASES = {
 # ------------------------------------------------------------------ exact answers and laws
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", CASES)
 def test_finds_the_analytic_logarithm(name: str) -> None:
     metric, start, end = CASES[name]

@@ -51,6 +51,7 @@ def test_a_path_of_no_length_changes_nothing(device):
         assert bool((gk.flow_quadrature(start, start, *rest, backend=backend) == 0).all())
 
 
+@pytest.mark.smoke
 def test_the_integral_is_that_of_tanh(device):
     start, end, omega, beta, a, a0 = flow_inputs(device, 2, 9, 4, 6, 16)
     omega = omega.abs() + 0.5
@@ -72,6 +73,7 @@ def test_saturated_units_neither_overflow_nor_leave_nan(device):
     assert all(bool(torch.isfinite(g).all()) for g in gradients)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("models", "points", "nodes", "width"), [(1, 1, 2, 1), (2, 63, 6, 37), (1, 61, 64, 601)])
 def test_arc_length(device, poisoned, models, points, nodes, width):
     draw = draws(5, device)

@@ -25,6 +25,7 @@ def spectra() -> torch.Tensor:
     return torch.exp(-0.5 * ((x - centres) / 0.03).square()).sum(2) + noise
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("edges", ["interp", "mirror", "nearest"])
 @pytest.mark.parametrize("derivative", [0, 1, 2])
@@ -65,6 +66,7 @@ def test_a_flat_spectrum_between_others_has_no_peak(spectra):
     assert not bool((find_peaks(stack).row == 1).any())
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("derivative", [0, 1, 2, 3])
 def test_pchip_is_scipys(device, derivative):

@@ -37,6 +37,7 @@ def test_formula_inside_and_strictly_monotone_everywhere(warp: Warp) -> None:
     assert bool((warp.value(wide).diff() > 0).all()) and bool((warp.derivative(wide) > 0).all())
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("warp", WARPS, ids=lambda warp: warp.name)
 def test_derivatives_are_derivatives(warp: Warp) -> None:
     x = torch.tensor([-2.0, -0.3, -1e-4, 0.0, 1e-3, 0.2, 0.9, 3.0], dtype=torch.float64, requires_grad=True)

@@ -85,6 +85,7 @@ def test_the_slider_changes_the_spectrum_by_keyboard(opened, viewport):
     assert "extrapolation" in state(page).said and state(page).shown == "75 ppb"
 
 
+@pytest.mark.smoke
 def test_the_slider_changes_the_spectrum_by_mouse(opened):
     page = opened(DESKTOP)
     before = state(page)

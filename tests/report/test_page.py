@@ -69,6 +69,7 @@ def rows_of(path) -> tuple[list[str], np.ndarray]:
     return rows[0], np.array(rows[1:], dtype=float)
 
 
+@pytest.mark.smoke
 def test_every_sheet_is_in_the_page_with_the_bytes_of_its_csv(reported, found):
     links = {a["download"]: a["href"] for a in found.all("a") if "download" in a}
     assert set(links) == {f"{name}.csv" for name in SHEETS}
@@ -149,6 +150,7 @@ def test_nothing_is_fetched(found):
             assert value is None or value.startswith(("#", "data:")), (key, value)
 
 
+@pytest.mark.smoke
 def test_every_figure_has_words(found):
     figures = [a for a in found.all("svg") if a.get("aria-hidden") != "true"]
     assert len(figures) == 1 + len(SHEETS)

@@ -23,6 +23,7 @@ def _row(problem: Problem, m: int) -> Problem:
     return dataclasses.replace(problem, warp=one, **rows)
 
 
+@pytest.mark.smoke
 def test_training_together_equals_training_alone(folds, assay, small):
     """With all wavelengths in every step nothing is drawn, and every model equals itself alone from the same start."""
     together = build_problem(folds, assay.wavelengths, small).to("cpu", torch.float64)

@@ -21,6 +21,7 @@ def _weights(module: GeodesicSpectralModule) -> dict[str, torch.Tensor]:
     return {name: p.detach().clone() for name, p in module.ode.named_parameters()}
 
 
+@pytest.mark.smoke
 def test_lightning_and_the_plain_loop_give_the_same_weights(assay, small, one_thread):
     config = small.replace(wavelengths_per_step=7)
     data = SpectralDataModule(assay, config)
@@ -78,6 +79,7 @@ def test_fp16_on_a_cpu_is_refused_in_one_sentence(assay, small):
         train_module(SpectralDataModule(assay, config), config, device="cpu")
 
 
+@pytest.mark.smoke
 def test_logs_and_history(assay, small, tmp_path):
     config = small.replace(epochs=3)
     module = train_module(SpectralDataModule(assay, config), config, device="cpu", log_dir=tmp_path)
