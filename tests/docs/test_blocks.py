@@ -1,0 +1,116 @@
+"""Every code block of README.md and docs/ runs, or says why not and is checked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs import blocks
+from tests.docs.blocks import ROOT, Block
+
+PAGES = blocks.pages()
+SAMPLES = ROOT / "docs" / "howto" / "sample_data.md"
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory) -> Path:
+    """The files that docs/howto/sample_data.md makes for practising, once per worker."""
+    folder = tmp_path_factory.mktemp("samples")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        for block in blocks.blocks(SAMPLES):
+            if block.runs:
+                blocks.run(block, {"__name__": "__page__"})
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture
+def folder(samples, tmp_path, monkeypatch) -> Path:
+    """A folder of its own with those files, where a page's blocks run; the programs of this environment come first."""
+    shutil.copytree(samples, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_blocks_are_marked(page):
+    wrong = [f"{b.place}: {problem}" for b in blocks.blocks(page) if (problem := blocks.complaint(b))]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b.runs for b in blocks.blocks(p))], ids=lambda p: p.stem)
+def test_blocks_run(page, folder):
+    namespace: dict[str, Any] = {"__name__": "__page__"}
+    for block in blocks.blocks(page):
+        if block.runs:
+            _named(blocks.run, block, namespace)
+        else:
+            blocks.write_file(block)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b.reason for b in blocks.blocks(p))], ids=lambda p: p.stem)
+def test_blocks_that_do_not_run_are_right_in_form(page):
+    for block in blocks.blocks(page):
+        if block.reason and block.language in ("python", "bash"):
+            _named(blocks.check, block)
+
+
+def _named(function, block: Block, *rest) -> None:
+    """Call, and let a failure name the page and the line."""
+    try:
+        function(block, *rest)
+    except Exception as error:
+        raise AssertionError(f"{block.place}: {type(error).__name__}: {error}") from error
+
+
+# --- the checker itself ---------------------------------------------------------------------------------------------
+
+
+def _block(language: str, code: str, title: str = "") -> Block:
+    return Block(ROOT / "README.md", 1, language, title, code)
+
+
+def test_an_unfenced_command_and_an_unknown_language_are_seen():
+    assert "fence it" in blocks.complaint(_block("", "geonode fit a.csv\n"))
+    assert "none of" in blocks.complaint(_block("fortran", "x = 1\n"))
+    assert "reason" in blocks.complaint(_block("bash", "true\n", "not run:"))
+    assert not blocks.complaint(_block("", "c(t) = s⁻¹(…)\n"))
+
+
+@pytest.mark.parametrize("words", [["fit", "a.csv", "--ouf", "m"], ["foretell", "m"], ["simulate", "methane", "--m"]])
+def test_an_option_or_command_that_does_not_exist_is_seen(words):
+    with pytest.raises(ValueError, match="has no"):
+        blocks.check_options(words)
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("python", "from geonode.data import nothing_like_it\n"),
+        ("python", "for x in\n"),
+        ("bash", "if true; then\n"),
+        ("bash", "torchrun --nproc-per-node 2 -m geonode fit a.csv --outt b\n"),
+        ("bash", "ssh host 'geonode fut a.csv'\n"),
+        ("bash", "make nothing-like-it\n"),
+    ],
+)
+def test_a_block_that_is_wrong_in_form_is_seen(language, code):
+    with pytest.raises(Exception):  # noqa: B017 - whatever kind of error: the point is that it is one
+        blocks.check(_block(language, code, "not run: needs a cluster"))
+
+
+@pytest.mark.parametrize("code", ["geonode fit there-is-no-such-file.csv --out m\n", "false\n", "true | false\n"])
+def test_a_command_that_fails_fails_the_page(code, folder):
+    with pytest.raises(AssertionError, match=r"README\.md:1"):
+        _named(blocks.run, _block("bash", code), {})
