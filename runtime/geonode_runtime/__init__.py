@@ -11,3 +11,20 @@ that both give the same answers.
 """
 
 from __future__ import annotations
+
+from geonode_runtime.errors import GeonodeError, InputError, OutputError
+
+__all__ = ["GeonodeError", "InputError", "Model", "OutputError", "Quantification", "load"]
+
+
+def __getattr__(name: str):
+    """`Model`, `load` and `Quantification` load on first use: geonode takes parts of this package without onnxruntime."""
+    if name in ("Model", "load"):
+        from geonode_runtime import model
+
+        return getattr(model, name)
+    if name == "Quantification":
+        from geonode_runtime.verdicts import Quantification
+
+        return Quantification
+    raise AttributeError(f"module 'geonode_runtime' has no attribute {name!r}")

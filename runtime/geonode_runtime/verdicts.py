@@ -134,7 +134,10 @@ class Quantification:
             near = near if self.verdict == "ambiguous" else f"{self.estimate:.4g}{unit}"
             return f"{self.verdict}: {near}, no interval can be claimed from {self.standards} standards"
         percent, at_most = f"{100 * self.level:g} %", f"{100 * self.attainable:.1f} %"
-        own = f"no {percent} interval that {self.standards} standards alone vouch for (at most {at_most}); the model's own"
+        own = (
+            f"no {percent} interval that {self.standards} standards alone vouch for (at most {at_most}); "
+            "the model's own"
+        )
         if self.verdict == "ambiguous":
             parts = [
                 f"{_span(c.low, c.high, c.open_low, c.open_high, unit)} (probability {c.probability:.2f})"

@@ -1,0 +1,207 @@
+"""Write a fitted model as one ONNX file: both halves, and in its metadata all that the runtime needs besides."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import io
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from geonode.calibration import check_standards
+from geonode.errors import InputError
+from geonode.export.closed_form import INPUTS, OUTPUTS, Exported, Quantifier
+from geonode.export.preprocessing import exported_steps
+from geonode.files import require_replaceable, write_atomically
+from geonode.model import GeodesicModel
+from geonode_runtime.model import CHECKSUM, FORMAT, KEY, NO_CHECKSUM
+
+if TYPE_CHECKING:
+    import onnx
+
+OPSET = 20
+
+
+def require_packages() -> None:
+    """Refuse where the extra ``export`` is not installed.
+
+    Raises:
+        InputError: naming the package and the command that installs it.
+    """
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        try:
+            __import__(name)
+        except ImportError:
+            raise InputError(
+                f"Exporting needs the package {name}, which is not installed: pip install 'geodesic-node[export]'."
+            ) from None
+
+
+def example_inputs(width: int) -> tuple[torch.Tensor, ...]:
+    """A batch of two concentrations and one of three spectra: sizes that no dimension of a model shares by rule."""
+    exact = {"dtype": torch.float64}
+    return torch.linspace(0.25, 0.75, 2), torch.ones(3, width, **exact), torch.ones(3, width, **exact), torch.ones(3)
+
+
+def traced(module: nn.Module, width: int) -> torch.export.ExportedProgram:
+    """`torch.export` of both halves, the two batches dynamic."""
+    count, rows = torch.export.Dim("count"), torch.export.Dim("rows")
+    shapes = ({0: count}, {0: rows}, {0: rows}, {0: rows})
+    concentrations, *rest = example_inputs(width)
+    inputs = (concentrations, rest[0], rest[1], rest[2].double())
+    with torch.no_grad():
+        return torch.export.export(module.eval(), inputs, dynamic_shapes=shapes, strict=False)
+
+
+def onnx_model(module: nn.Module, width: int) -> onnx.ModelProto:
+    """The graph, checked by ``onnx.checker`` with full shape inference."""
+    import onnx
+
+    concentrations, *rest = example_inputs(width)
+    inputs = (concentrations, rest[0], rest[1], rest[2].double())
+    count, rows = torch.export.Dim("count"), torch.export.Dim("rows")
+    with _quiet():
+        program = torch.onnx.export(
+            module.eval(),
+            inputs,
+            dynamo=True,
+            opset_version=OPSET,
+            input_names=list(INPUTS),
+            output_names=list(OUTPUTS),
+            dynamic_shapes=({0: count}, {0: rows}, {0: rows}, {0: rows}),
+            external_data=False,
+            verbose=False,
+        )
+    if program is None:
+        raise RuntimeError("torch.onnx.export gave no program")
+    model = program.model_proto
+    model = onnx.ModelProto.FromString(model.SerializeToString())
+    _forget_places(model)
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def write_onnx(model: onnx.ModelProto, facts: dict[str, Any], arrays: dict[str, np.ndarray], path: Path) -> str:
+    """Put ``facts`` and ``arrays`` into the metadata, then the checksum of the whole; returns it.
+
+    The checksum is the SHA-256 of the file with 64 zeros in the checksum's own place.
+    """
+    from onnx.helper import set_model_props
+
+    text = {"format": FORMAT, **facts, "arrays": {name: _packed(value) for name, value in arrays.items()}}
+    set_model_props(model, {KEY: json.dumps(text, allow_nan=False), CHECKSUM: NO_CHECKSUM})
+    data = model.SerializeToString()
+    if data.count(NO_CHECKSUM.encode()) != 1:
+        raise RuntimeError("the place of the checksum is not unique")
+    checksum = hashlib.sha256(data).hexdigest()
+    data = data.replace(NO_CHECKSUM.encode(), checksum.encode())
+    require_replaceable(path)
+    write_atomically(path, lambda temporary: Path(temporary).write_bytes(data))
+    return checksum
+
+
+def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Exported, dict[str, Any], dict]:
+    """The module of both halves, the facts and the arrays of a fitted model.
+
+    Raises:
+        InputError: a preprocessing step that cannot be exported.
+    """
+    from geonode import __version__
+
+    calibration = model.calibration
+    inverse, rules = calibration.inverse, calibration.facts.rules
+    steps, arrays = exported_steps(model.preprocessing)
+    units = model.dataset.units
+    low, high = model.served_range
+    facts = {
+        "geonode": __version__,
+        "opset": OPSET,
+        "predictor": predictor,
+        "analyte": model.dataset.analytes[0],
+        "concentration_unit": units["concentration"],
+        "wavelength_unit": units["wavelength"],
+        "signal": model.dataset.signal,
+        "signal_unit": units["signal"],
+        "calibrated_range": list(model.calibrated_range),
+        "served_range": [low, high] if predictor == "node" else None,
+        "levels": len(calibration.levels),
+        "rules": {
+            "lowest": rules.lowest,
+            "highest": rules.highest,
+            "has_blank": rules.has_blank,
+            "q_limit": _finite(rules.q_limit),
+            "t2_limit": _finite(rules.t2_limit),
+            "is_curve": rules.is_curve,
+        },
+        "dof": inverse.dof,
+        "rank": inverse.rank,
+        "ends_at_zero": inverse.ends_at_zero,
+        "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
+        "steps": steps,
+        "standing": _standing(calibration),
+    }
+    measured = calibration.measured
+    arrays |= {
+        "wavelengths": calibration.wavelengths,
+        "measured_wavelengths": measured.wavelengths,
+        "whole_wavelengths": measured.wavelengths if model.preprocessing is None else model.preprocessing.wavelengths,
+        "standards": measured.gp.level_means,
+        "at_zero": measured.gp.predict_mean([0.0])[0],
+        "grid": inverse.grid,
+        "scatter": inverse.scatter,
+        "noise": inverse.projection.scale,
+    }
+    return Exported(spectra, Quantifier(inverse)), facts, arrays
+
+
+def _standing(calibration: Any) -> dict[str, Any]:
+    """What stands beside every interval, as `geonode quantify` says it."""
+    from geonode.calibration.coverage import coverage, coverage_sentence
+
+    flagged = [check.sentence(calibration.unit) for check in check_standards(calibration) if check.flagged]
+    notes = [*calibration.notes, *flagged]
+    found = coverage(calibration)
+    said = [*(f"standards: {note}" for note in notes), coverage_sentence(found, len(calibration.levels))]
+    return {"range": list(calibration.range), "notes": notes, **found, "sentence": "\n".join(said)}
+
+
+def _packed(value: np.ndarray) -> dict[str, Any]:
+    value = np.ascontiguousarray(value, dtype="<f8")
+    return {"shape": list(value.shape), "data": base64.b64encode(value.tobytes()).decode("ascii")}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _forget_places(model: onnx.ModelProto) -> None:
+    """Drop what the exporter notes of source files: names of this machine's folders, and half of the size."""
+    model.doc_string = ""
+    for part in (*model.graph.node, *model.graph.value_info, *model.graph.input, *model.graph.output, model.graph):
+        part.doc_string = ""
+        del part.metadata_props[:]
+    for function in model.functions:
+        for node in function.node:
+            del node.metadata_props[:]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporter's progress and its remarks on registries."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

@@ -1,0 +1,229 @@
+"""An exported model: reading its file, predicting and quantifying with it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geonode_runtime.answers import Facts, answer, answer_many, check_options, without_matrix
+from geonode_runtime.distributions import f1_quantile
+from geonode_runtime.errors import InputError
+from geonode_runtime.preprocessing import Steps
+from geonode_runtime.sets import Distances
+from geonode_runtime.unknowns import Unknown, prepare_unknown
+from geonode_runtime.verdicts import Quantification, VerdictRules
+
+KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 1
+NO_CHECKSUM = "0" * 64
+_CONCENTRATIONS, _SPECTRA = 64, 32  # rows at a time: working memory stays below 100 MB
+
+
+class OnnxCurve:
+    """The predicted curve inside an exported graph, as :mod:`geonode_runtime.answers` compares spectra to it."""
+
+    def __init__(self, session: Any, facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self._session = session
+        self.grid, self.scatter = arrays["grid"], arrays["scatter"]
+        self.dof, self.rank = float(facts["dof"]), int(facts["rank"])
+        self.ends_at_zero = bool(facts["ends_at_zero"])
+
+    def inflation(self, minimum: np.ndarray) -> np.ndarray:
+        """max(1, d²_min/(r − 1))."""
+        return np.maximum(1.0, minimum / max(self.rank - 1, 1))
+
+    def threshold(self, level: float, minimum: np.ndarray) -> np.ndarray:
+        """``F_{1,ν}(level) · max(1, d²_min/(r − 1))``."""
+        return f1_quantile(self.dof, level) * self.inflation(minimum)
+
+    def project(self, spectra: np.ndarray, usable: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates ``[U, r]`` and residual ``[U]`` of spectra ``[U, W]``."""
+        coordinates, residual = self._run(["coordinates", "residual"], spectra, usable, 1.0)
+        return coordinates, residual
+
+    def compare(
+        self, spectra: np.ndarray, usable: np.ndarray | None, replicates: float
+    ) -> tuple[Distances, np.ndarray]:
+        """Distances of spectra ``[U, W]``, each the mean of so many replicates, and Q ``[U]``."""
+        squared, steps, q = self._run(["squared", "steps", "q"], spectra, usable, replicates)
+        # Rounding may leave a square of nothing slightly below zero.
+        return Distances(np.maximum(squared, 0.0), np.maximum(steps, 0.0), np.maximum(q, 1.0)), q
+
+    def _run(
+        self, names: list[str], spectra: np.ndarray, usable: np.ndarray | None, replicates: float
+    ) -> list[np.ndarray]:
+        mask = np.ones(spectra.shape[1]) if usable is None else usable.astype(np.float64)
+        parts = []
+        for start in range(0, len(spectra), _SPECTRA):
+            rows = spectra[start : start + _SPECTRA]
+            feed = {
+                "concentrations": np.zeros(0, dtype=np.float32),
+                "spectra": np.ascontiguousarray(rows, dtype=np.float64),
+                "usable": np.broadcast_to(mask, rows.shape).copy(),
+                "replicates": np.full(len(rows), float(replicates)),
+            }
+            parts.append(self._session.run(names, feed))
+        results = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        if not all(np.isfinite(result).all() for result in results):
+            raise InputError(
+                "too few wavelengths of the unknown can be used to tell concentrations apart; measure it again, with "
+                "fewer of them masked or saturated."
+            )
+        return results
+
+
+class Model:
+    """A model exported by `geonode export`.
+
+    Attributes: ``facts`` (what its metadata says), ``wavelengths`` ``[W]`` of predicted spectra, ``unit`` of
+    concentrations, ``calibrated_range``, ``served_range`` (None: any concentration), ``checksum``.
+    """
+
+    def __init__(self, path: Path, session: Any, facts: dict[str, Any], checksum: str) -> None:
+        self.path, self.facts, self.checksum = path, facts, checksum
+        arrays = {name: _unpacked(value) for name, value in facts.pop("arrays").items()}
+        self._session, self._arrays = session, arrays
+        self.wavelengths, self.unit = arrays["wavelengths"], str(facts["concentration_unit"])
+        self.calibrated_range: tuple[float, float] = tuple(facts["calibrated_range"])
+        served = facts["served_range"]
+        self.served_range: tuple[float, float] | None = None if served is None else tuple(served)
+        self._curve = OnnxCurve(session, facts, arrays)
+        rules = {name: np.inf if value is None else value for name, value in facts["rules"].items()}
+        self._facts = Facts(int(facts["levels"]), VerdictRules(**rules))
+        self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
+
+    def predict(self, concentrations: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation ``[C, W]`` of the spectrum at each concentration, float32; ``std`` is that of one
+        further measured spectrum.
+
+        Raises:
+            InputError: not finite, or beyond what the model serves.
+        """
+        c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
+        if c.ndim != 1 or len(c) == 0 or not np.isfinite(c).all():
+            raise InputError("concentrations must be a number or a list of finite numbers.")
+        if self.served_range is not None:
+            low, high = self.served_range
+            outside = c[(c < low) | (c > high)]
+            if len(outside):
+                raise InputError(
+                    f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {self.unit}, the range this model "
+                    "answers for; ask within it, or fit again with a larger margin and export anew."
+                )
+        width = self._arrays["noise"].shape[0]
+        nothing = np.zeros((0, width))
+        parts = []
+        for start in range(0, len(c), _CONCENTRATIONS):
+            feed = {
+                "concentrations": c[start : start + _CONCENTRATIONS].astype(np.float32),
+                "spectra": nothing,
+                "usable": nothing,
+                "replicates": np.zeros(0),
+            }
+            parts.append(self._session.run(["mean", "std"], feed))
+        mean, std = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return mean, std
+
+    def extrapolated(self, concentrations: float | Sequence[float] | np.ndarray) -> np.ndarray:
+        """``[C]``, True outside the calibrated range."""
+        c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
+        return (c < self.calibrated_range[0]) | (c > self.calibrated_range[1])
+
+    def quantify(
+        self,
+        spectra: Any,
+        wavelengths: Any = None,
+        *,
+        level: float = 0.8,
+        dilution: float = 1.0,
+        dilution_std: float = 0.0,
+        blank: Any = None,
+        blank_wavelengths: Any = None,
+        mask: Any = None,
+        saturation: float | None = None,
+        name: str = "the unknown",
+    ) -> Quantification:
+        """The concentration of one unknown, as ``geonode.Calibration.quantify`` finds it.
+
+        Args:
+            spectra: ``[V]``, or ``[k, V]`` for k replicate spectra of the same unknown. As measured.
+            wavelengths: ``[V]``, None where they are those of the standards.
+            level: nominal coverage of the set, 0 < level < 1.
+            dilution: factor by which the unknown was diluted before measuring; dilution_std: its standard uncertainty.
+            blank: ``[V]`` or ``[b, V]`` spectra of the unknown's matrix without analyte. blank_wavelengths: None for
+                those of the unknown.
+            mask: True where a value is unusable. saturation: values at or above it are masked.
+            name: of the unknown, for messages.
+
+        Raises:
+            InputError: a spectrum that cannot be compared (see :mod:`geonode_runtime.unknowns`), or an option out of
+                range.
+        """
+        check_options(level, dilution, dilution_std)
+        unknown = self._aligned(spectra, wavelengths=wavelengths, mask=mask, saturation=saturation, name=name)
+        effective = float(len(unknown.spectra))
+        if blank is not None:
+            grid = wavelengths if blank_wavelengths is None else blank_wavelengths
+            matrix = self._aligned(blank, wavelengths=grid, check_units=False, name="the matrix blank")
+            unknown, effective = without_matrix(unknown, matrix, self._arrays["at_zero"], self._facts.rules.has_blank)
+        unknown = self._steps.applied(unknown, name)
+        return answer(self._curve, self._facts, unknown, effective, level, dilution, dilution_std)
+
+    def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:
+        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths."""
+        rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
+        names = [f"unknown {i + 1}" for i in range(len(rows))]
+        unknowns = [
+            self._steps.applied(self._aligned(row, name=name), name) for row, name in zip(rows, names, strict=True)
+        ]
+        return answer_many(self._curve, self._facts, unknowns, level)
+
+    def _aligned(self, spectra: Any, *, wavelengths: Any = None, **options: Any) -> Unknown:
+        grid, whole = self._arrays["measured_wavelengths"], self._arrays["whole_wavelengths"]
+        if wavelengths is None and np.shape(spectra)[-1:] == whole.shape:
+            wavelengths = whole  # leading ranges are the model's business, not the caller's
+        return prepare_unknown(spectra, grid, self._arrays["standards"], wavelengths=wavelengths, **options)
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read a model exported by `geonode export`.
+
+    Raises:
+        InputError: missing, truncated, altered, foreign, or of a later version.
+    """
+    import onnxruntime
+
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path} does not exist or is not a file; give the model that `geonode export --onnx` wrote.")
+    data = path.read_bytes()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors share no base of their own
+        reason = " ".join(str(error).split())[:120]
+        raise InputError(f"{path} is no ONNX model or is truncated ({reason}); export or copy it anew.") from None
+    words = session.get_modelmeta().custom_metadata_map
+    if KEY not in words or CHECKSUM not in words:
+        raise InputError(f"{path} is an ONNX model but none of geonode's; give what `geonode export --onnx` wrote.")
+    facts = json.loads(words[KEY])
+    if facts["format"] > FORMAT:
+        raise InputError(
+            f"{path} has format {facts['format']}, and this geonode_runtime reads up to {FORMAT}; upgrade it."
+        )
+    said = words[CHECKSUM]
+    if hashlib.sha256(data.replace(said.encode(), NO_CHECKSUM.encode())).hexdigest() != said:
+        raise InputError(f"{path} was altered after it was written (its checksum differs); export or copy it anew.")
+    return Model(path, session, facts, said)
+
+
+def _unpacked(value: dict[str, Any]) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(value["data"]), dtype="<f8").reshape(value["shape"])
