@@ -22,6 +22,7 @@ from geonode.flow.solvers import integrate
 from geonode.geodesic import shoot
 from geonode.metric import WARPS, LogMetricNetwork, Metric, MetricNetwork, WarpMetric
 from geonode_kernels._gauss import gauss_legendre
+from geonode_kernels.velocity_flow import TableMatrices, path_points
 
 
 class MetricOnTable(NamedTuple):
@@ -158,23 +159,34 @@ class CoupledSpectralODE(nn.Module):
     def _quadrature_in_time(self, s_start: Tensor, s_end: Tensor, table: MetricOnTable, index: Tensor | None) -> Tensor:
         """∫ F dt with Gauss nodes in t, which is proportional to arc length: nothing divides by zero at a = b."""
         half_range = 0.5 * self.table.length(table.density)
-        coefficients = self.table.coefficients(table.density)
-        slope = self.table.density_coefficients(table.density).detach()
+        points = self._path_points(s_start, s_end, table, half_range)
         total = torch.zeros_like(s_start)
-        for x, weight in zip(*gauss_legendre(self.config.nodes), strict=True):
+        for q, (x, weight) in enumerate(zip(*gauss_legendre(self.config.nodes), strict=True)):
             s_hat = s_start + 0.5 * (1.0 + x) * (s_end - s_start)
-            target = (s_hat + 1.0) * half_range
-            u = self.table.invert(coefficients, table.density, target)
-            # An attached Newton step gives u its derivative; the speed there is taken at the attached point.
-            u = u - (self.table.evaluate(coefficients, u) - target) / self.table.evaluate(slope, u)
-            density = torch.exp(0.5 * self.log_metric(u, index))
+            density = torch.exp(0.5 * self.log_metric(points[:, q], index))
             velocity = half_range * (s_end - s_start) / density
             if isinstance(self.flow, SpectralFlow):
                 rate = (s_end - s_start) * self.flow(s_hat, index, velocity)
             else:
-                rate = self.flow(u, velocity, index)
+                rate = self.flow(points[:, q], velocity, index)
             total = total + 0.5 * weight * rate
         return total
+
+    def _path_points(self, s_start: Tensor, s_end: Tensor, table: MetricOnTable, half_range: Tensor) -> Tensor:
+        """u [M, Q, B, W] at the Gauss nodes, with its derivative by the ends and the metric: one launch on a GPU."""
+        fixed = table.density.detach()
+        grid = self.table.nodes.to(fixed)[:, :, None].expand_as(fixed)
+        # points need the grid and the range alone; the matrices before them are for the fused loss
+        matrices = TableMatrices(fixed, fixed, fixed, self.table.nodes, self.table.low, self.table.high)
+        return path_points(
+            torch.stack([s_start, s_end], 1),
+            half_range[:, 0],
+            self.table.coefficients(table.density),
+            self.table.density_coefficients(fixed),
+            self.table.evaluate(self.table.coefficients(fixed), grid),
+            matrices,
+            self.config.nodes,
+        )
 
     def _integrate(
         self, source: Tensor, start: Tensor, end: Tensor, table: MetricOnTable, index: Tensor | None, solver: str

@@ -1,13 +1,14 @@
-"""The ensemble's training step without launch overhead: recorded once as a CUDA graph, the optimiser in one launch.
+"""The loop over a stack: the training step of `geonode.training.step`, its gradients, and one optimiser for M models.
 
-The step is that of `geonode.training.ensemble.train`: the same losses, clipping and AdamW, equal within rounding. What
-changes from step to step (drawn wavelengths and pairs, loss weights, learning rates) is copied into the graph's inputs.
+On a CUDA device the step is recorded once as a CUDA graph and replayed: what changes from step to step (drawn
+wavelengths and pairs, loss weights, learning rates) is copied into the graph's inputs. Elsewhere it is simply called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,12 +17,13 @@ from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
 from geonode.flow import CoupledSpectralODE
 from geonode.training.batches import BatchSource
-from geonode.training.step import PairsBatch, PointsBatch, learning_rate, losses, parameter_groups
-
-if TYPE_CHECKING:
-    from geonode_kernels import FlatAdamW
+from geonode.training.stack import Outcome, StackControl
+from geonode.training.step import Losses, PairsBatch, PointsBatch, learning_rate, losses, parameter_groups
+from geonode_kernels import CapturedStep, FlatAdamW, triton_available
 
 BACKENDS = ("auto", "triton", "torch")
+_DATA = "reconstruction"
+MIXED = {"16-mixed": torch.float16, "bf16-mixed": torch.bfloat16}
 
 
 def use_captured(backend: str, source: BatchSource, config: GeodesicConfig) -> bool:
@@ -34,15 +36,14 @@ def use_captured(backend: str, source: BatchSource, config: GeodesicConfig) -> b
         raise DeviceError(f"backend={backend!r} is unknown; choose one of {', '.join(BACKENDS)}.")
     if backend == "torch":
         return False
-    reason = _obstacle(source, config)
+    reason = obstacle(source, config)
     if backend == "triton" and reason:
         raise DeviceError(f"Training steps cannot be captured: {reason}; use backend='auto' or 'torch'.")
     return reason is None
 
 
-def _obstacle(source: BatchSource, config: GeodesicConfig) -> str | None:
-    from geonode_kernels import triton_available
-
+def obstacle(source: BatchSource, config: GeodesicConfig) -> str | None:
+    """Why steps of this training cannot be captured; None where they can."""
     if source.device.type != "cuda":
         return f"the problem is on {source.device.type}, and a CUDA graph needs a CUDA device"
     if not triton_available():
@@ -51,32 +52,96 @@ def _obstacle(source: BatchSource, config: GeodesicConfig) -> str | None:
         return f"the problem is {source.problem.target.dtype}, and kernels work in float32"
     if config.solver != "quadrature" or config.path == "shooting":
         return f"solver={config.solver!r} with path={config.path!r} decides its steps by looking at values"
-    if source.accumulate != 1:
-        return f"gradients are accumulated over {source.accumulate} micro-batches"
-    levels = source.problem.levels.shape[1]
-    if not config.all_pairs and levels * (levels - 1) % source.micro_batch:
-        return (
-            f"an epoch's last batch is smaller than the others ({source.micro_batch} of {levels * (levels - 1)} pairs)"
-        )
     return None
 
 
-def train_captured(
-    ode: CoupledSpectralODE,
-    source: BatchSource,
-    config: GeodesicConfig,
-    progress: Callable[[int, int], None] | None = None,
-) -> CoupledSpectralODE:
-    """`geonode.training.train` by captured steps, in place; on a CPU the same step is called, not captured."""
-    take, optimizer = captured_step(ode, source, config)
-    for epoch in range(config.epochs):
-        for number in range(source.steps_per_epoch):
-            take(epoch, number)
-        if progress is not None:
-            progress(epoch + 1, config.epochs)
-    for parameter in optimizer.parameters:  # out of the flat buffer, each into memory of its own
-        parameter.data = parameter.detach().clone()
-    return ode.eval()
+class LossStep:
+    """Loss terms of a batch of one kind as a function of the tensors that change: what a graph can be made of.
+
+    Args:
+        ode, first: the model and one batch. second: another, to tell which of its tensors change.
+        config: which terms have weight, and the precision.
+        function: `losses`, or a compiled or recomputing form of it.
+    """
+
+    def __init__(
+        self, ode: CoupledSpectralODE, first: Any, second: Any, config: GeodesicConfig, function: Losses = losses
+    ) -> None:
+        self.ode, self.first, self.function = ode, first, function
+        self.names = [name for name, weight in config.loss.at(1.0).items() if weight > 0.0 or name == _DATA]
+        self.changing = changing(first, second)
+        self.dtype = MIXED.get(config.precision)
+        device = first.target.device
+        schedule = [config.loss.at(epoch / config.epochs) for epoch in range(config.epochs)]
+        rows = [[row[name] for name in self.names] for row in schedule]
+        self.weights = torch.tensor(rows, dtype=first.target.dtype).to(device)  # [epochs, terms]
+        self.factors = first.target.new_tensor([learning_rate(epoch / config.epochs) for epoch in range(config.epochs)])
+
+    def inputs(self, epoch: int, batch: PointsBatch | PairsBatch) -> list[Tensor]:
+        """What `__call__` takes for this batch."""
+        return [self.weights[epoch], *(getattr(batch, name) for name in self.changing)]
+
+    def __call__(self, weights: Tensor, *tensors: Tensor) -> Tensor:
+        """Weighted terms [terms, M], in the order of ``names``."""
+        batch = self.first._replace(**dict(zip(self.changing, tensors, strict=True)))
+        kind = batch.target.device.type
+        with torch.autocast(kind, self.dtype, enabled=self.dtype is not None, cache_enabled=False):
+            terms = self.function(self.ode, batch, dict.fromkeys(self.names, 1.0))
+        return torch.stack([terms[name] for name in self.names]) * weights[:, None]
+
+
+class StackSteps:
+    """The steps of a stack's training: the model, its optimiser, and what steers each model.
+
+    Args:
+        capture: record steps as CUDA graphs where the device is one.
+        rates, patience: see `geonode.training.stack.StackControl`.
+        function: `losses`, or a compiled or recomputing form of it.
+    """
+
+    def __init__(
+        self,
+        ode: CoupledSpectralODE,
+        source: BatchSource,
+        config: GeodesicConfig,
+        capture: bool = True,
+        rates: Tensor | None = None,
+        patience: int | None = None,
+        function: Losses = losses,
+    ) -> None:
+        groups = [{**g, "clip": getattr(config, f"{g['name']}_clip")} for g in parameter_groups(ode)]
+        self.optimizer = FlatAdamW(groups, weight_decay=config.weight_decay, backend="auto" if capture else "torch")
+        if rates is not None and len(groups) == 1:
+            rates = rates[:, 1:].expand(-1, 2)  # without a metric network there is the flow's rate alone
+        self.source = source
+        self.control = StackControl(self.optimizer, config, rates, patience)
+        self.loss = LossStep(ode, source.batch(0, 0), source.batch(1, 0), config, function)
+        self._state = [*self.optimizer.state_tensors(), *self.control.state_tensors()]
+        self._capture = capture and source.device.type == "cuda"
+        self._recorded: dict[Any, CapturedStep] = {}
+
+    def take(self, epoch: int, number: int) -> Tensor:
+        """Draw that batch and go by it; at the end of a mega-batch the models move. Norms [M, 2] of the gradients."""
+        if number == 0:
+            self.control.begin_epoch(self.loss.factors[epoch])
+        inputs = self.loss.inputs(epoch, self.source.batch(epoch, number))
+        first = number % self.source.accumulate == 0
+        last = (number + 1) % self.source.accumulate == 0 or number + 1 == self.source.steps_per_epoch
+        if not self._capture:
+            return self._step(first, last, *inputs)
+        key = (first, last, *(tensor.shape for tensor in inputs))
+        if key not in self._recorded:
+            self._recorded[key] = CapturedStep(partial(self._step, first, last), inputs, self._state)
+        return self._recorded[key](*inputs)
+
+    def _step(self, first: bool, last: bool, *inputs: Tensor) -> Tensor:
+        terms = self.loss(*inputs)
+        total = terms.sum(0)
+        scaled = (total * self.optimizer.scale).sum() / self.source.accumulate
+        gradients = torch.autograd.grad(scaled, self.optimizer.parameters, allow_unused=True, materialize_grads=True)
+        self.control.after_loss(total, terms[self.loss.names.index(_DATA)])
+        self.optimizer.gather(gradients, add=not first)
+        return self.control.update() if last else self.optimizer.norms
 
 
 def captured_step(
@@ -86,38 +151,32 @@ def captured_step(
 
     ``take`` returns the gradient norms [M, 2] before clipping. The model's parameters lie in the optimiser's buffer.
     """
-    from geonode_kernels import CapturedStep, FlatAdamW
-
-    groups = [{**g, "clip": getattr(config, f"{g['name']}_clip")} for g in parameter_groups(ode)]
-    optimizer = FlatAdamW(groups, weight_decay=config.weight_decay)
-    first = source.batch(0, 0)
-    changing = _changing(first, source.batch(1, 0))
-    names = [name for name, weight in config.loss.at(1.0).items() if weight > 0.0]
-    schedule = [config.loss.at(epoch / config.epochs) for epoch in range(config.epochs)]
-    weights = first.target.new_tensor([[row[name] for name in names] for row in schedule])
-    factors = [learning_rate(epoch / config.epochs) for epoch in range(config.epochs)]
-    rates = first.target.new_tensor([[groups[0]["lr"] * f, groups[-1]["lr"] * f] for f in factors])
-
-    def step(scales: Tensor, *tensors: Tensor) -> Tensor:
-        batch = first._replace(**dict(zip(changing, tensors, strict=True)))
-        terms = losses(ode, batch, dict.fromkeys(names, 1.0))
-        total = torch.stack([terms[name] for name in names]).mul(scales[:, None]).sum()
-        gradients = torch.autograd.grad(total, optimizer.parameters, allow_unused=True, materialize_grads=True)
-        return optimizer.step(gradients)
-
-    inputs = [weights[0], *(getattr(first, name) for name in changing)]
-    captured = CapturedStep(step, inputs, optimizer.state_tensors())
-
-    def take(epoch: int, number: int) -> Tensor:
-        if number == 0:
-            optimizer.rates.copy_(rates[epoch])
-        batch = source.batch(epoch, number)
-        return captured(weights[epoch], *(getattr(batch, name) for name in changing))
-
-    return take, optimizer
+    steps = StackSteps(ode, source, config)
+    return steps.take, steps.optimizer
 
 
-def _changing(first: PointsBatch | PairsBatch, second: PointsBatch | PairsBatch) -> list[str]:
+def train_stack(
+    ode: CoupledSpectralODE,
+    source: BatchSource,
+    config: GeodesicConfig,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> Outcome:
+    """Train every model of a stack in place; ``options`` as for `StackSteps`."""
+    steps = StackSteps(ode, source, config, **options)
+    for epoch in range(config.epochs):
+        for number in range(source.steps_per_epoch):
+            steps.take(epoch, number)
+        steps.control.end_epoch(epoch, epoch + 1 == config.epochs)
+        if progress is not None:
+            progress(epoch + 1, config.epochs)
+    for parameter in steps.optimizer.parameters:  # out of the flat buffer, each into memory of its own
+        parameter.data = parameter.detach().clone()
+    ode.eval()
+    return steps.control.outcome()
+
+
+def changing(first: PointsBatch | PairsBatch, second: PointsBatch | PairsBatch) -> list[str]:
     """Fields that are another tensor in every step."""
     fields: list[Any] = list(zip(first._fields, first, second, strict=True))
     return [name for name, a, b in fields if a is not b]

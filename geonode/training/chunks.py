@@ -19,7 +19,9 @@ from geonode.config import GeodesicConfig
 from geonode.flow import CoupledSpectralODE
 from geonode.metric import WarpMetric
 from geonode.training.problem import Problem, place
+from geonode.training.stack import Outcome
 
+Progress = Callable[[int, int], None]
 CACHE = 2**21
 """Bytes that one layer's activations of a chunk may take: about one core's second-level cache."""
 
@@ -58,15 +60,14 @@ def select_model(ode: CoupledSpectralODE, problem: Problem, first: int) -> Coupl
 
 
 def train_chunks(
-    train: Callable[..., CoupledSpectralODE],
+    train: Callable[[CoupledSpectralODE, Problem, slice, Progress | None], Outcome],
     problem: Problem,
     config: GeodesicConfig,
-    seed: int,
     ode: CoupledSpectralODE,
     size: int,
-    progress: Callable[[int, int], None] | None = None,
-) -> CoupledSpectralODE:
-    """``train(problem, config, seed, progress, ode)`` on chunks of ``size`` models, in place of ``ode``."""
+    progress: Progress | None = None,
+) -> Outcome:
+    """``train(ode, problem, rows, progress)`` on chunks of ``size`` models, in place of ``ode``; ``rows`` says which."""
     starts = range(0, problem.models, size)
     threads = torch.get_num_threads()
     workers = min(threads, len(starts)) if problem.target.device.type == "cpu" else 1
@@ -79,20 +80,22 @@ def train_chunks(
             if progress is not None and done % len(starts) == 0:
                 progress(done // len(starts), config.epochs)
 
-    def one(first: int) -> None:
+    def one(first: int) -> Outcome:
         if workers > 1:
             torch.set_num_threads(1)  # of this thread
         part = select(problem, first, min(size, problem.models - first))
-        trained = train(part, config, seed, advance, select_model(ode, part, first))
-        _copy(ode, trained, first, part.models, back=True)
+        own = select_model(ode, part, first)
+        outcome = train(own, part, slice(first, first + part.models), advance)
+        _copy(ode, own, first, part.models, back=True)
+        return outcome
 
     try:
         with ThreadPoolExecutor(workers) as pool:
-            for finished in [pool.submit(one, first) for first in starts]:
-                finished.result()
+            outcomes = [finished.result() for finished in [pool.submit(one, first) for first in starts]]
     finally:
         torch.set_num_threads(threads)
-    return ode.eval()
+    ode.eval()
+    return Outcome.join(outcomes)
 
 
 @torch.no_grad()

@@ -15,14 +15,16 @@ from torch import Tensor
 
 from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
+from geonode.errors import DeviceError
 from geonode.flow import CoupledSpectralODE
 from geonode.flow.network import SpectralFlow
 from geonode.training.batches import BatchSource
-from geonode.training.captured import train_captured, use_captured
+from geonode.training.captured import train_stack, use_captured
 from geonode.training.chunks import chunk_size, train_chunks
 from geonode.training.memory import shrinking
 from geonode.training.problem import Problem, build_problem
-from geonode.training.step import build_optimizer, clip_gradients, learning_rate, losses, potential
+from geonode.training.stack import Outcome
+from geonode.training.step import build_losses, potential
 
 Progress = Callable[[int, int], None]
 
@@ -34,63 +36,64 @@ def train(
     progress: Progress | None = None,
     ode: CoupledSpectralODE | None = None,
     backend: str = "auto",
+    *,
+    rates: Tensor | None = None,
+    patience: int | None = None,
+    report: Callable[[Outcome], None] | None = None,
+    compiled: bool = False,
+    recompute: int = 0,
 ) -> CoupledSpectralODE:
     """Train one model per row of ``problem``, all together; returns the stacked model in evaluation mode.
 
-    ``ode`` is a model to go on from (trained in place); None starts a fresh one from ``seed``.
+    Each model has its own learning rates, early stopping, loss scale (``16-mixed``) and way back from a loss that is
+    no number; what happens to one never touches another, and nothing of it waits for the device.
 
-    Full precision only (float32 or float64, the problem's dtype): mixed precision is Lightning's part.
-
-    ``backend``: ``auto`` replays a captured step on a CUDA device where it can, ``triton`` insists on it, ``torch``
-    never does (see `geonode.training.captured`). Where memory runs out, training starts anew with half as many models
-    at a time, and says so; the weights are the same.
+    Args:
+        ode: a model to go on from (trained in place); None starts a fresh one from ``seed``.
+        backend: ``auto`` replays a captured step on a CUDA device where it can, ``triton`` insists on it, ``torch``
+            never does (see `geonode.training.captured`). Where memory runs out, training starts anew with half as many
+            models at a time, and says so; the weights are the same.
+        rates: [M, 2] learning rates of metric and flow; None takes the configured ones for every model.
+        patience: epochs without a better data loss after which a model rests; None: never.
+        report: given the `geonode.training.stack.Outcome` (epochs, roll-backs, skipped steps of each model).
+        compiled: the losses through ``torch.compile`` (half a minute, once; pays where there is no kernel).
+        recompute: parts of the wavelengths whose activations are computed again backwards; 0 keeps all of them.
 
     Raises:
-        DeviceError: ``backend="triton"`` where steps cannot be captured; or not even one model fits into memory.
+        DeviceError: ``backend="triton"`` where steps cannot be captured; ``16-mixed`` without CUDA; or not even one
+            model fits into memory.
+        TrainingError: the loss of some model did not stay finite, three roll-backs included.
     """
+    if config.precision == "16-mixed" and problem.target.device.type != "cuda":
+        raise DeviceError("precision='16-mixed' needs a CUDA device; use precision='32-true' or 'bf16-mixed'.")
     ode = problem.build_model(config, seed) if ode is None else ode
     start = [p.detach().clone() for p in ode.parameters()]
+    function = build_losses(compiled, recompute)
 
-    def attempt(size: int) -> CoupledSpectralODE:
+    def stack(part: CoupledSpectralODE, rows: Problem, which: slice, tell: Progress | None) -> Outcome:
+        source = BatchSource(rows, part.table, config, seed)
+        captured = use_captured(backend, source, config) and not compiled
+        own = None if rates is None else rates[which]
+        return train_stack(
+            part, source, config, tell, capture=captured, rates=own, patience=patience, function=function
+        )
+
+    def attempt(size: int) -> Outcome:
         with torch.no_grad():
             for parameter, value in zip(ode.parameters(), start, strict=True):
                 parameter.copy_(value)
         if size < problem.models:
-            return train_chunks(train, problem, config, seed, ode, size, progress)
-        return _train_stack(ode, problem, config, seed, progress, backend)
+            return train_chunks(stack, problem, config, ode, size, progress)
+        return stack(ode, problem, slice(None), progress)
 
     size = problem.models if backend == "triton" else chunk_size(problem, config)
-    return shrinking(attempt, size, lambda text: warnings.warn(text, stacklevel=3))
-
-
-def _train_stack(
-    ode: CoupledSpectralODE,
-    problem: Problem,
-    config: GeodesicConfig,
-    seed: int,
-    progress: Progress | None,
-    backend: str,
-) -> CoupledSpectralODE:
-    """`train` with all models as one batch."""
-    source = BatchSource(problem, ode.table, config, seed)
-    if use_captured(backend, source, config):
-        return train_captured(ode, source, config, progress)
-    optimizer = build_optimizer(ode)
-    for epoch in range(config.epochs):
-        fraction = epoch / config.epochs
-        for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"] * learning_rate(fraction)
-        for step in range(source.steps_per_epoch):
-            terms = losses(ode, source.batch(epoch, step), config.loss.at(fraction))
-            (terms["total"].sum() / source.accumulate).backward()
-            if (step + 1) % source.accumulate == 0 or step + 1 == source.steps_per_epoch:
-                for group in optimizer.param_groups:
-                    clip_gradients(group["params"], getattr(config, f"{group['name']}_clip"))
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-        if progress is not None:
-            progress(epoch + 1, config.epochs)
-    return ode.eval()
+    outcome = shrinking(attempt, size, lambda text: warnings.warn(text, stacklevel=3))
+    for text in outcome.warnings():
+        warnings.warn(text, stacklevel=2)
+    outcome.require_finite()
+    if report is not None:
+        report(outcome)
+    return ode
 
 
 @torch.no_grad()

@@ -7,11 +7,12 @@ no loss term mixes models: the sum over M of the losses has each model's own gra
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE, SpectralFlow
@@ -47,6 +48,10 @@ class PairsBatch(NamedTuple):
     gamma: Tensor | None = None
 
 
+Losses = Callable[[CoupledSpectralODE, "PointsBatch | PairsBatch", Mapping[str, float]], dict[str, Tensor]]
+"""The signature of `losses`."""
+
+
 def losses(ode: CoupledSpectralODE, batch: PointsBatch | PairsBatch, weights: Mapping[str, float]) -> dict[str, Tensor]:
     """Loss terms [M] by name, weighted, and their sum ``total`` [M]. Terms of weight zero are not computed."""
     table = ode.on_table(batch.index)
@@ -65,6 +70,36 @@ def losses(ode: CoupledSpectralODE, batch: PointsBatch | PairsBatch, weights: Ma
     terms["reconstruction"] = terms["reconstruction"] * weights["reconstruction"]
     terms["total"] = torch.stack(list(terms.values())).sum(0)
     return terms
+
+
+def recomputing(parts: int, function: Losses = losses) -> Losses:
+    """`losses` in ``parts`` of the wavelengths, whose activations are computed again in the backward pass.
+
+    Every term is a mean over wavelengths, so the parts' mean is the whole's. Peak memory falls towards that of one
+    part; time grows by a forward pass (torch.utils.checkpoint, arXiv 1604.06174).
+    """
+
+    def inner(ode: CoupledSpectralODE, batch: PointsBatch | PairsBatch, weights: Mapping[str, float]) -> dict:
+        width = batch.target.shape[-1]
+        index = torch.arange(width, device=batch.target.device) if batch.index is None else batch.index
+        whole: dict[str, Tensor] = {}
+        for first in range(0, width, -(-width // parts)):
+            rows = slice(first, min(first + -(-width // parts), width))
+            part = batch._replace(index=index[rows], target=batch.target[..., rows])
+            if isinstance(part, PairsBatch):
+                part = part._replace(source=part.source[..., rows])
+            terms = checkpoint(function, ode, part, weights, use_reentrant=False, preserve_rng_state=False)
+            share = (rows.stop - rows.start) / width
+            whole = {name: whole.get(name, 0.0) + share * value for name, value in terms.items()}  # type: ignore[union-attr]
+        return whole
+
+    return inner
+
+
+def build_losses(compiled: bool = False, recompute: int = 0) -> Losses:
+    """`losses`, compiled by ``torch.compile`` and in ``recompute`` parts, as asked."""
+    function: Losses = torch.compile(losses, dynamic=False) if compiled else losses
+    return recomputing(recompute, function) if recompute > 1 else function
 
 
 def potential(ode: CoupledSpectralODE, phi: Tensor, table: MetricOnTable, index: Tensor | None, nodes: int) -> Tensor:

@@ -50,6 +50,44 @@ def test_flat_adamw_is_torchs_with_each_models_gradient_clipped_by_group(device,
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("backend", ["triton", "torch"])
+def test_rates_loss_scale_and_mask_are_each_models_own(device, backend):
+    """Model 0 by its own rate and loss scale, model 1 overflows in the second step, model 2 is asleep."""
+    kept, alone = parameters(device), [nn.Parameter(p.detach()[:2].clone()) for p in parameters(device)]
+    start = [p.detach().clone() for p in kept]
+    flat = gk.FlatAdamW([{"params": kept, "lr": 1e-2, "clip": 0.7}], weight_decay=0.1, backend=backend)
+    flat.rates.copy_(torch.tensor([[3e-3], [1e-2], [1e-2]]))
+    flat.scale.copy_(torch.tensor([8.0, 1.0, 1.0]))
+    flat.active.copy_(torch.tensor([1.0, 1.0, 0.0]))
+    exact = [gk.FlatAdamW([{"params": [p[m : m + 1].detach().clone().requires_grad_() for p in alone], "lr": r,
+                            "clip": 0.7}], weight_decay=0.1, backend=backend) for m, r in ((0, 3e-3), (1, 1e-2))]  # fmt: skip
+    for step in range(3):
+        given = gradients(device, step)
+        for m in (0, 1):
+            if (step, m) != (1, 1):
+                exact[m].step([g[m : m + 1] for g in given])
+        scaled = [g * flat.scale.reshape(-1, *[1] * (g.ndim - 1)) for g in given]
+        if step == 1:
+            scaled[1][1, 2] = float("inf") if backend == "torch" else float("nan")
+        norms = flat.step(scaled)
+        assert torch.isfinite(norms).all(1).tolist() == [True, step != 1, True]
+    for k, p in enumerate(kept):
+        for m in (0, 1):
+            torch.testing.assert_close(p[m], exact[m].parameters[k][0], rtol=1e-6, atol=1e-7)
+        assert torch.equal(p[2], start[k][2])
+    assert flat.powers[:, 0].tolist() == pytest.approx([0.9**3, 0.9**2, 1.0])
+
+
+def test_gradients_accumulate_to_one_update(device):
+    once, twice = (gk.FlatAdamW([{"params": parameters(device), "lr": 1e-2}]) for _ in range(2))
+    given = gradients(device, 0)
+    once.step(given)
+    for more in (False, True):
+        twice.gather([0.5 * g for g in given], add=more)
+    twice.update()
+    torch.testing.assert_close(once.flat, twice.flat, rtol=1e-6, atol=1e-7)
+
+
 def test_flat_adamw_refuses_what_it_cannot_lay_out(device):
     with pytest.raises(ValueError, match="two parameter groups"):
         gk.FlatAdamW([{"params": parameters(device), "lr": 1.0}] * 3)

@@ -54,16 +54,16 @@ def test_a_stack_that_runs_out_of_memory_trains_in_smaller_parts_to_the_same_wei
 
     problem = build_problem(folds, assay.wavelengths, small).to("cpu", torch.float64)
     whole = train(problem, small, seed=1)
-    stack = ensemble._train_stack
+    stack = ensemble.train_stack
 
-    def hungry(ode, part, *rest):
-        if part.models > 1:
+    def hungry(ode, *rest, **options):
+        if ode.models > 1:
             with torch.no_grad():  # it fails half way, with the weights already changed
                 next(ode.parameters()).add_(1.0)
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        return stack(ode, part, *rest)
+        return stack(ode, *rest, **options)
 
-    monkeypatch.setattr(ensemble, "_train_stack", hungry)
+    monkeypatch.setattr(ensemble, "train_stack", hungry)
     with pytest.warns(UserWarning, match="Out of memory: going on with 1 at a time"):
         parts = train(problem, small, seed=1)
     for (name, a), (_, b) in zip(whole.named_parameters(), parts.named_parameters(), strict=True):

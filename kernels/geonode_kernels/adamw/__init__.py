@@ -16,7 +16,9 @@ class FlatAdamW:
     """AdamW for parameters with a leading model axis, moved into one flat buffer; capturable in a CUDA graph.
 
     The update is torch.optim.AdamW's; before it, each model's gradient of each group is scaled to a norm of at most
-    ``clip`` (0: not at all). Learning rates live on the device (`set_rates`), so a captured step can follow a schedule.
+    ``clip`` (0: not at all). What a captured step follows lives on the device: learning rates ``rates`` [M, 2] (of each
+    model and group), ``scale`` [M] that gradients are divided by (loss scaling), ``active`` [M] (0: the model stays as
+    it is). A model whose gradient is not finite skips the step alone.
 
     Args:
         groups: one or two dicts with ``params`` (each [M, …], float32), ``lr`` and optionally ``clip``.
@@ -54,7 +56,9 @@ class FlatAdamW:
         new = lambda *shape, dtype=first.dtype: torch.zeros(shape, dtype=dtype, device=first.device)  # noqa: E731
         self.flat, self.gradient, self.mean, self.square = (new(offset) for _ in range(4))
         self.powers = new(self.models, 2, dtype=torch.float64) + 1.0
-        self.rates = torch.tensor([float(g["lr"]) for g in [*groups, *groups][:2]], dtype=first.dtype).to(first.device)
+        self.rates = new(self.models, 2)
+        self.set_rates([g["lr"] for g in groups])
+        self.scale, self.active = new(self.models) + 1.0, new(self.models) + 1.0
         self.norms = new(self.models, 2)
         self._gradients = self._move_in()
         self._kernel = use_kernel("adamw", backend, [self.flat])
@@ -82,23 +86,37 @@ class FlatAdamW:
         return torch.cat(rows, 1).to(torch.int32).contiguous().to(device)
 
     def set_rates(self, rates: Iterable[float]) -> None:
-        """New learning rate of each group (a copy to the device: not inside a capture)."""
-        values = list(rates)
+        """New learning rate of each group, the same for all models (a copy to the device: not inside a capture)."""
+        values = [float(rate) for rate in rates]
         self.rates.copy_(torch.tensor((values * 2)[:2], dtype=self.rates.dtype))
+
+    def views(self, buffer: Tensor) -> list[Tensor]:
+        """Each parameter's part [M, n] of a flat buffer (``flat``, ``gradient``, ``mean``, ``square``)."""
+        return [buffer[o : o + total].view(self.models, n) for o, n, _, total in self.layout]
 
     def state_tensors(self) -> list[Tensor]:
         """Everything a step changes, for saving and for undoing a warm-up."""
         return [self.flat, self.mean, self.square, self.powers]
 
     @torch.no_grad()
+    def gather(self, gradients: Sequence[Tensor], add: bool = False) -> None:
+        """Put gradients, in the order of `parameters`, where `update` finds them; ``add`` to what is there."""
+        put = torch._foreach_add_ if add else torch._foreach_copy_  # pyright: ignore[reportPrivateImportUsage]
+        put(self._gradients, list(gradients))
+
     def step(self, gradients: Sequence[Tensor]) -> Tensor:
         """One update from the gradients of `parameters`, in that order; returns norms [M, 2] before clipping."""
-        torch._foreach_copy_(self._gradients, list(gradients))  # pyright: ignore[reportPrivateImportUsage]
+        self.gather(gradients)
+        return self.update()
+
+    @torch.no_grad()
+    def update(self) -> Tensor:
+        """One update from the gradients gathered; returns norms [M, 2] before clipping."""
         if not self._kernel:
             self.norms.copy_(
                 reference.step(
-                    self.flat, self.gradient, self.mean, self.square, self.powers, self.rates, self.layout, self.models,
-                    self.betas, self.eps, self.decay, self.clips,
+                    self.flat, self.gradient, self.mean, self.square, self.powers, self.rates, self.scale, self.active,
+                    self.layout, self.models, self.betas, self.eps, self.decay, self.clips,
                 )
             )  # fmt: skip
             return self.norms
@@ -106,7 +124,8 @@ class FlatAdamW:
 
         launch(
             _triton.step_kernel, (self.models,),
-            self.flat, self.gradient, self.mean, self.square, self.powers, self.rates, self.norms, *self._map,
-            self._map.shape[1], self._betas, self.eps, self.decay, *self.clips, **_blocks.options("adamw"),
+            self.flat, self.gradient, self.mean, self.square, self.powers, self.rates, self.scale, self.active,
+            self.norms, *self._map, self._map.shape[1], self._betas, self.eps, self.decay, *self.clips,
+            **_blocks.options("adamw"),
         )  # fmt: skip
         return self.norms
