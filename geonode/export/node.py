@@ -16,7 +16,7 @@ from geonode.model import GeodesicModel
 SMALL_OMEGA = 1e-3
 """A unit with a smaller |ω| bends by less than 1e-7 over the range beyond its second-order expansion."""
 DEAD = 1e-8
-"""A unit that departs from a constant by less than this fraction of the spectral range does nothing a spectrum shows."""
+"""A unit that departs from a constant by less than this fraction of the spectral range shows in no spectrum."""
 
 
 def chebyshev(x: Tensor, doublings: int) -> Tensor:
@@ -49,8 +49,8 @@ class NodeSpectra(nn.Module):
             raise InputError("This model was fitted with predictor='gp' and has no neural flow; export it as 'gp'.")
         if not isinstance(ode.flow, SpectralFlow) or ode.flow.nu is not None:
             raise InputError(
-                f"A flow of kind '{model.config.flow}' depends on its path and has no closed form to export; export the "
-                "Gaussian process instead (predictor gp), or fit with flow='path_independent'."
+                f"A flow of kind '{model.config.flow}' depends on its path and has no closed form to export; export "
+                "the Gaussian process instead (predictor gp), or fit with flow='path_independent'."
             )
         self.gp = GPSpectra(model.gp)
         self.members = ode.models

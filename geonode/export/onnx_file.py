@@ -47,37 +47,36 @@ def require_packages() -> None:
 
 
 def example_inputs(width: int) -> tuple[torch.Tensor, ...]:
-    """A batch of two concentrations and one of three spectra: sizes that no dimension of a model shares by rule."""
-    exact = {"dtype": torch.float64}
-    return torch.linspace(0.25, 0.75, 2), torch.ones(3, width, **exact), torch.ones(3, width, **exact), torch.ones(3)
+    """Two concentrations and three spectra: the batches are dynamic, so the sizes say nothing."""
+    ones = torch.ones(3, width, dtype=torch.float64)
+    return torch.linspace(0.25, 0.75, 2), ones, ones.clone(), ones[:, 0].clone()
+
+
+def dynamic_shapes() -> tuple[dict[int, Any], ...]:
+    """The two batches, of any size."""
+    count, rows = torch.export.Dim("count"), torch.export.Dim("rows")
+    return {0: count}, {0: rows}, {0: rows}, {0: rows}
 
 
 def traced(module: nn.Module, width: int) -> torch.export.ExportedProgram:
     """`torch.export` of both halves, the two batches dynamic."""
-    count, rows = torch.export.Dim("count"), torch.export.Dim("rows")
-    shapes = ({0: count}, {0: rows}, {0: rows}, {0: rows})
-    concentrations, *rest = example_inputs(width)
-    inputs = (concentrations, rest[0], rest[1], rest[2].double())
     with torch.no_grad():
-        return torch.export.export(module.eval(), inputs, dynamic_shapes=shapes, strict=False)
+        return torch.export.export(module.eval(), example_inputs(width), dynamic_shapes=dynamic_shapes(), strict=False)
 
 
 def onnx_model(module: nn.Module, width: int) -> onnx.ModelProto:
     """The graph, checked by ``onnx.checker`` with full shape inference."""
     import onnx
 
-    concentrations, *rest = example_inputs(width)
-    inputs = (concentrations, rest[0], rest[1], rest[2].double())
-    count, rows = torch.export.Dim("count"), torch.export.Dim("rows")
     with _quiet():
         program = torch.onnx.export(
             module.eval(),
-            inputs,
+            example_inputs(width),
             dynamo=True,
             opset_version=OPSET,
             input_names=list(INPUTS),
             output_names=list(OUTPUTS),
-            dynamic_shapes=({0: count}, {0: rows}, {0: rows}, {0: rows}),
+            dynamic_shapes=dynamic_shapes(),
             external_data=False,
             verbose=False,
         )

@@ -12,13 +12,19 @@ that both give the same answers.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from geonode_runtime.errors import GeonodeError, InputError, OutputError
+
+if TYPE_CHECKING:
+    from geonode_runtime.model import Model, load
+    from geonode_runtime.verdicts import Quantification
 
 __all__ = ["GeonodeError", "InputError", "Model", "OutputError", "Quantification", "load"]
 
 
-def __getattr__(name: str):
-    """`Model`, `load` and `Quantification` load on first use: geonode takes parts of this package without onnxruntime."""
+def __getattr__(name: str) -> Any:
+    """`Model`, `load` and `Quantification` load on first use."""
     if name in ("Model", "load"):
         from geonode_runtime import model
 

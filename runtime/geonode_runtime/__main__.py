@@ -1,0 +1,136 @@
+"""`geonode-runtime`, or `python -m geonode_runtime`: predict and quantify with an exported model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from geonode_runtime.errors import GeonodeError, InputError
+from geonode_runtime.files import write_text
+from geonode_runtime.model import load
+from geonode_runtime.text_files import read_replicates
+
+SCHEMA = 1
+"""Version of the JSON that ``quantify --json`` writes: that of `geonode quantify`."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; what the user can put right is one sentence on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except GeonodeError as error:
+        print(f"geonode-runtime: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="geonode-runtime", description="Predict and quantify with an exported model.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    predict = commands.add_parser("predict", help="spectra at given concentrations")
+    predict.add_argument("model", type=Path, metavar="MODEL.onnx")
+    predict.add_argument("--at", type=float, action="append", required=True, help="concentration; repeatable")
+    predict.add_argument("--out", "-o", type=Path, help="CSV to write; without it, to the screen")
+    predict.set_defaults(run=_predict)
+    quantify = commands.add_parser("quantify", help="the concentration of an unknown")
+    quantify.add_argument("model", type=Path, metavar="MODEL.onnx")
+    quantify.add_argument(
+        "unknown", type=Path, nargs="+", metavar="UNKNOWN.csv",
+        help="text files of wavelength and absorbance; several are replicates of one unknown",
+    )  # fmt: skip
+    quantify.add_argument("--each", action="store_true", help="every file is an unknown of its own")
+    quantify.add_argument("--level", type=float, default=0.8, help="nominal coverage of the interval")
+    quantify.add_argument("--dilution", type=float, default=1.0, help="factor of dilution before measuring")
+    quantify.add_argument("--dilution-std", type=float, default=0.0, help="standard uncertainty of that factor")
+    quantify.add_argument("--blank", type=Path, action="append", help="spectrum of the matrix without analyte")
+    quantify.add_argument("--saturation", type=float, help="values at or above this are masked")
+    quantify.add_argument(
+        "--json", nargs="?", const="-", metavar="FILE", help="everything that was found, as JSON; without FILE, printed"
+    )
+    quantify.set_defaults(run=_quantify)
+    inspect = commands.add_parser("inspect", help="what a model says of itself")
+    inspect.add_argument("model", type=Path, metavar="MODEL.onnx")
+    inspect.set_defaults(run=_inspect)
+    return parser
+
+
+def _predict(options: argparse.Namespace) -> None:
+    model = load(options.model)
+    mean, std = model.predict(options.at)
+    kinds = ("mean", "std") if model.facts["preprocessing"] is None else ("preprocessed_mean", "preprocessed_std")
+    heads = ["wavelength", *(f"{kind}_{c:g}" for c in options.at for kind in kinds)]
+    columns = [model.wavelengths, *(column for pair in zip(mean, std, strict=True) for column in pair)]
+    rows = (",".join(f"{value:.10g}" for value in row) for row in zip(*columns, strict=True))
+    text = "\n".join([",".join(heads), *rows]) + "\n"
+    if options.out is None:
+        sys.stdout.write(text)
+    else:
+        _write(options.out, text)
+    low, high = model.calibrated_range
+    for c, beyond in zip(options.at, model.extrapolated(options.at), strict=True):
+        if beyond:
+            said = f"note: {c:g} lies outside the calibrated range {low:g} … {high:g} {model.unit}: an extrapolation"
+            print(said, file=sys.stderr)
+
+
+def _quantify(options: argparse.Namespace) -> None:
+    model = load(options.model)
+    groups = [[path] for path in options.unknown] if options.each else [options.unknown]
+    settings: dict[str, Any] = {
+        "level": options.level,
+        "dilution": options.dilution,
+        "dilution_std": options.dilution_std,
+        "saturation": options.saturation,
+    }
+    if options.blank:
+        settings["blank_wavelengths"], settings["blank"] = read_replicates(options.blank)
+    entries, said = [], []
+    for group in groups:
+        grid, spectra = read_replicates(group)
+        name = group[0].name if len(group) == 1 else f"{group[0].name} and {len(group) - 1} more"
+        result = model.quantify(spectra, grid, name=name, **settings)
+        entries.append({"name": name, "spectra": [path.name for path in group], **result.to_dict()})
+        said.append(f"{name}: {result.sentence(model.unit)}")
+        said += [f"  note: {note}" for note in result.notes]
+    said.append(model.facts["standing"]["sentence"])
+    if options.json != "-":
+        print("\n".join(said))
+    if options.json is None:
+        return
+    data = {
+        "schema_version": SCHEMA,
+        "bundle": str(options.model),
+        "unit": model.unit,
+        "standards": model.facts["standing"],
+        "unknowns": entries,
+    }
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if options.json == "-":
+        sys.stdout.write(text)
+    else:
+        _write(Path(options.json), text)
+
+
+def _inspect(options: argparse.Namespace) -> None:
+    model = load(options.model)
+    shown = {name: value for name, value in model.facts.items() if name not in ("steps",)}
+    print(json.dumps({**shown, "checksum": model.checksum}, indent=2, ensure_ascii=False))
+
+
+def _write(path: Path, text: str) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; give a file name.")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"The folder {path.parent} does not exist; create it first.")
+    write_text(path, text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
