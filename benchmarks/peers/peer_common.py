@@ -1,7 +1,7 @@
 """What every peer's process shares: the spec it is given, timing, and the line it prints.
 
-A spec is JSON: device, pairs × wavelengths as ``n``, ``budget`` seconds per timing, ``curve`` (work–precision wanted),
-``reference`` (path of an .npy file [2, CHECKED] with the float64 solution).
+A spec is JSON: device, ``counts`` of trajectories, ``budget`` seconds per timing, ``reference`` (path of an .npy file
+[2, CHECKED] with the float64 solution). Work–precision curves are measured at the first count alone.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,27 @@ from geonode.bench import problem  # noqa: E402
 MARK = "@geonode.peer "
 
 
-def spec() -> dict[str, Any]:
-    """The spec of the command line, its reference loaded."""
+@dataclass
+class Spec:
+    """One measurement: where, how many trajectories, seconds for a timing, the float64 solution, curves wanted."""
+
+    device: str
+    n: int
+    budget: float
+    exact: np.ndarray
+    curve: bool
+
+
+def main(
+    library: str, version: str, measure: Callable[[Spec], tuple[list[dict[str, Any]], list[dict[str, Any]]]]
+) -> None:
+    """``measure`` (rows and curve) at every count of the command line's spec, each printed as soon as it is there."""
     values = json.loads(sys.argv[1])
-    values["exact"] = np.load(values["reference"])
-    return values
+    exact = np.load(values["reference"])
+    for k, n in enumerate(values["counts"]):
+        rows, curve = measure(Spec(values["device"], n, values["budget"], exact, k == 0))
+        answer = {"library": library, "version": version, "n": n, "rows": rows, "curve": curve}
+        print(f"{MARK}{json.dumps(answer)}", flush=True)
 
 
 def milliseconds(run: Callable[[], Any], budget: float, most: int = 50) -> list[float]:
@@ -68,11 +85,6 @@ def point(
         "ms": ms,
         "evaluations": evaluations,
     }
-
-
-def answer(library: str, version: str, rows: list[dict[str, Any]], curve: list[dict[str, Any]]) -> None:
-    """Print the result."""
-    print(f"{MARK}{json.dumps({'library': library, 'version': version, 'rows': rows, 'curve': curve})}", flush=True)
 
 
 def torch_problem(n: int, device: str) -> tuple[Any, ...]:

@@ -7,10 +7,9 @@ import torch
 from peer_common import problem
 
 
-def main() -> None:
-    """Measure and print."""
-    spec = common.spec()
-    c, v, wavelength, *weights = common.torch_problem(spec["n"], spec["device"])
+def measure(spec: common.Spec) -> tuple[list, list]:
+    """Rows and curve at one count."""
+    c, v, wavelength, *weights = common.torch_problem(spec.n, spec.device)
 
     def acceleration(c: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return -common.torch_gamma(c, wavelength, weights) * v * v
@@ -32,17 +31,15 @@ def main() -> None:
         x, y = c, v
         for _ in range(problem.STEPS):
             x, y = compiled(x, y, 1.0 / problem.STEPS)
-        common.torch_wait(spec["device"])
+        common.torch_wait(spec.device)
         return torch.stack([x, y])
 
     end = solve()[:, : problem.CHECKED].cpu().numpy()
-    samples = common.milliseconds(solve, spec["budget"])
-    error, used = problem.error(end, spec["exact"]), 4 * problem.STEPS
-    rows = [
-        common.row("forward", spec["n"], samples, error, used, "one RK4 step compiled; same step, same evaluations")
-    ]
-    common.answer("torch.compile", torch.__version__, rows, [])
+    samples = common.milliseconds(solve, spec.budget)
+    error, used = problem.error(end, spec.exact), 4 * problem.STEPS
+    rows = [common.row("forward", spec.n, samples, error, used, "one RK4 step compiled; same step, same evaluations")]
+    return rows, []
 
 
 if __name__ == "__main__":
-    main()
+    common.main("torch.compile", torch.__version__, measure)

@@ -30,12 +30,11 @@ def gamma(c, wavelength, weights):
     return 0.5 * jax.nn.sigmoid(y) * dy / (jax.nn.softplus(y) + problem.FLOOR)
 
 
-def main() -> None:
-    """Measure and print."""
-    spec = common.spec()
+def measure(spec: common.Spec) -> tuple[list, list]:
+    """Rows and curve at one count."""
     jax.config.update("jax_default_matmul_precision", "highest")
-    device = jax.devices("gpu" if spec["device"] == "cuda" else "cpu")[0]
-    arrays = [jax.device_put(a, device) for a in (*problem.points(spec["n"]), *problem.weights())]
+    device = jax.devices("gpu" if spec.device == "cuda" else "cpu")[0]
+    arrays = [jax.device_put(a, device) for a in (*problem.points(spec.n), *problem.weights())]
     c, v, wavelength, weights = arrays[0], arrays[1], arrays[2], arrays[3:]
 
     def field(_t, y, _arguments):
@@ -52,18 +51,18 @@ def main() -> None:
 
         (ends, steps) = jax.block_until_ready(solve((c, v)))
         state = np.stack([np.asarray(x)[0, : problem.CHECKED] for x in ends])
-        samples = common.milliseconds(lambda: jax.block_until_ready(solve((c, v))), spec["budget"])
-        return problem.error(state, spec["exact"]), samples, 6 * int(steps) + 1
+        samples = common.milliseconds(lambda: jax.block_until_ready(solve((c, v))), spec.budget)
+        return problem.error(state, spec.exact), samples, 6 * int(steps) + 1
 
     error, samples, used = measured(diffrax.ConstantStepSize(), 1.0 / FIXED_STEPS, FIXED_STEPS + 2)
     note = f"no RK4 there: Tsit5 with {FIXED_STEPS} constant steps, jit"
-    rows = [common.row("forward", spec["n"], samples, error, used, note)]
+    rows = [common.row("forward", spec.n, samples, error, used, note)]
     curve = []
-    for rtol in (1e-3, 1e-5) if spec["curve"] else ():
+    for rtol in (1e-3, 1e-5) if spec.curve else ():
         error, samples, used = measured(diffrax.PIDController(rtol=rtol, atol=1e-2 * rtol), None, 256)
         curve.append(common.point("diffrax Tsit5", f"rtol {rtol:g}", error, samples, used))
-    common.answer("diffrax", f"{diffrax.__version__} (jax {jax.__version__})", rows, curve)
+    return rows, curve
 
 
 if __name__ == "__main__":
-    main()
+    common.main("diffrax", f"{diffrax.__version__} (jax {jax.__version__})", measure)

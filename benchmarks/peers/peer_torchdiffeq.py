@@ -8,11 +8,10 @@ import torchdiffeq
 from peer_common import problem
 
 
-def main() -> None:
-    """Measure and print."""
-    spec = common.spec()
-    c, v, wavelength, *weights = common.torch_problem(spec["n"], spec["device"])
-    state, times = torch.stack([c, v]), torch.tensor([0.0, 1.0], device=spec["device"])
+def measure(spec: common.Spec) -> tuple[list, list]:
+    """Rows and curve at one count."""
+    c, v, wavelength, *weights = common.torch_problem(spec.n, spec.device)
+    state, times = torch.stack([c, v]), torch.tensor([0.0, 1.0], device=spec.device)
     calls = 0
 
     def field(_t: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -23,7 +22,7 @@ def main() -> None:
     @torch.no_grad()
     def solve(**options) -> torch.Tensor:
         end = torchdiffeq.odeint(field, state, times, **options)[-1]
-        common.torch_wait(spec["device"])
+        common.torch_wait(spec.device)
         return end
 
     def measured(**options) -> tuple[float, list[float], int]:
@@ -31,17 +30,17 @@ def main() -> None:
         calls = 0
         end = solve(**options)[:, : problem.CHECKED].cpu().numpy()
         used = calls
-        return problem.error(end, spec["exact"]), common.milliseconds(lambda: solve(**options), spec["budget"]), used
+        return problem.error(end, spec.exact), common.milliseconds(lambda: solve(**options), spec.budget), used
 
     fixed = {"method": "rk4", "options": {"step_size": 1.0 / problem.STEPS}}
     error, samples, used = measured(**fixed)
-    rows = [common.row("forward", spec["n"], samples, error, used, "rk4 is the 3/8 rule; same step, same evaluations")]
+    rows = [common.row("forward", spec.n, samples, error, used, "rk4 is the 3/8 rule; same step, same evaluations")]
     curve = []
-    for rtol in (1e-3, 1e-5) if spec["curve"] else ():
+    for rtol in (1e-3, 1e-5) if spec.curve else ():
         error, samples, used = measured(method="dopri5", rtol=rtol, atol=1e-2 * rtol)
         curve.append(common.point("torchdiffeq dopri5", f"rtol {rtol:g}", error, samples, used))
-    common.answer("torchdiffeq", torchdiffeq.__version__, rows, curve)
+    return rows, curve
 
 
 if __name__ == "__main__":
-    main()
+    common.main("torchdiffeq", torchdiffeq.__version__, measure)

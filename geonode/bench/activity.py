@@ -185,6 +185,10 @@ class Monitor:
                 result[name] = sum(row[name] for row in dcgm) / len(dcgm)
         return result
 
+    def describe(self) -> dict[str, Any]:
+        """The device by NVML; empty where there is none."""
+        return {} if self._gpu is None else self._gpu.describe()
+
     def timeline(self) -> list[dict[str, Any]]:
         """All samples so far."""
         with self._lock:

@@ -17,7 +17,14 @@ _UNIT = {
 def sentences(result: dict[str, Any]) -> list[str]:
     """Everything there is to say."""
     gpu = result["setting"]["device"] == "cuda"
-    text = [*_batch(result), *_precision(result, gpu), *_bound(result, gpu), *_fuse(result), *_solver(result)]
+    text = [
+        *_batch(result),
+        *_precision(result, gpu),
+        *_bound(result, gpu),
+        *_fuse(result),
+        *_card(result),
+        *_solver(result),
+    ]
     text += (
         _crossover(result) if gpu else ["This run was on a CPU; run it on a GPU node to see whether one is worth it."]
     )
@@ -81,13 +88,13 @@ def _fuse(result: dict[str, Any]) -> list[str]:
     rows = {(r["case"], r["label"]): r for r in result["rows"] if r["status"] == "green"}
     text = []
     for (case, label), row in rows.items():
-        if case != "node-step-closed-form" or ("node-step-fused", label) not in rows:
+        if case != "node-step-closed-form" or ("train-step", label) not in rows:
             continue
-        ratio = row["ms"] / rows["node-step-fused", label]["ms"]
+        ratio = row["ms"] / _per_step(rows["train-step", label])
         if ratio > 1.2:
             text.append(
-                f"Fuse: the training step at {label} takes {ratio:.1f} times as long step by step as fused; "
-                "use the fused one."
+                f"Fuse: the training step at {label} takes {ratio:.1f} times as long step by step from Python as in "
+                "geonode.training.train, which records it as a CUDA graph; use that."
             )
     for case in ("node-step-rk4", "node-step-dopri5", "node-step-adjoint", "blueprint-step"):
         for (name, label), row in rows.items():
@@ -98,6 +105,25 @@ def _fuse(result: dict[str, Any]) -> list[str]:
                     "its many small launches would gain from fusing."
                 )
     return text
+
+
+def _per_step(row: dict[str, Any]) -> float:
+    return row["ms"] / row["counts"]["gradient_steps"]
+
+
+def _card(result: dict[str, Any]) -> list[str]:
+    """Whether a card with more multiprocessors would help the training step at its largest size."""
+    rows = [r for r in result["rows"] if r["case"] == "train-step" and r.get("activity", {}).get("sm_activity")]
+    if not rows:
+        return []
+    row = max(rows, key=lambda r: r["counts"]["odes"])
+    busy = row["activity"]["sm_activity"]
+    verdict = (
+        "a card with more multiprocessors shortens it"
+        if busy > 80.0
+        else "a bigger card gains little before the batch does"
+    )
+    return [f"A bigger card: train-step {row['label']} keeps the multiprocessors {busy:.0f} % busy; {verdict}."]
 
 
 def _solver(result: dict[str, Any]) -> list[str]:

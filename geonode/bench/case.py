@@ -63,6 +63,8 @@ class Work:
         capture: replay a CUDA graph of ``run`` as the headline (all on the device, no synchronisation).
         state: tensors ``run`` changes, restored after the warm-up of a capture.
         latency: time each call by the wall clock, synchronised.
+        drive: for what has a loop of its own: runs it, calling back after each step until the answer is False; on CUDA
+            its steps are then what is timed, in place of ``run``.
         notes: what a reader must know beside the number.
     """
 
@@ -75,6 +77,7 @@ class Work:
     capture: bool = False
     state: Sequence[Any] = ()
     latency: bool = False
+    drive: Callable[[Callable[[], bool]], None] | None = None
     notes: str = ""
 
 

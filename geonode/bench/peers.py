@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,40 +27,40 @@ PEERS = {
 CASE = "geodesic-ivp"  # the case they stand beside
 
 
-def run(name: str, n: int, device: str, budget: float, curve: bool, timeout: float = 120.0) -> dict[str, Any]:
-    """One peer at one size: its result, or ``skipped``/``failed`` with the reason."""
+def run(name: str, counts: Sequence[int], device: str, budget: float, timeout: float = 150.0) -> list[dict[str, Any]]:
+    """One peer at so many trajectories each: its results, or one answer ``skipped`` or ``failed`` with the reason.
+
+    Work–precision curves are measured at the first count alone.
+    """
     missing = [module for module in PEERS[name] if find_spec(module) is None]
     if missing:
-        return {"library": name, "n": n, "status": "skipped", "reason": f"{missing[0]} is not installed"}
+        return [{"library": name, "status": "skipped", "reason": f"{missing[0]} is not installed"}]
     script = FOLDER / f"peer_{name}.py"
     if not script.is_file():
-        return {
-            "library": name,
-            "n": n,
-            "status": "skipped",
-            "reason": "the adapters are in a checkout's benchmarks/peers",
-        }
+        reason = "the adapters are in a checkout's benchmarks/peers"
+        return [{"library": name, "status": "skipped", "reason": reason}]
     with tempfile.TemporaryDirectory() as folder:
         reference = Path(folder) / "reference.npy"
         np.save(reference, problem.reference())
-        spec = {"device": device, "n": n, "budget": budget, "curve": curve, "reference": str(reference)}
+        spec = {"device": device, "counts": list(counts), "budget": budget, "reference": str(reference)}
         try:
             done = subprocess.run(
-                [sys.executable, str(script), json.dumps(spec)],
-                capture_output=True,
-                text=True,
-                timeout=timeout,
+                [sys.executable, str(script), json.dumps(spec)], capture_output=True, text=True, timeout=timeout,
                 env=host.environment(device),
-            )
-        except subprocess.TimeoutExpired:
-            return {"library": name, "n": n, "status": "failed", "reason": f"no answer within {timeout:.0f} s"}
-    return read(name, n, done.stdout, done.stderr)
+            )  # fmt: skip
+            output, errors = done.stdout, done.stderr
+        except subprocess.TimeoutExpired as late:  # what it had measured by then counts
+            output = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
+            errors = f"no answer within {timeout:.0f} s"
+    return read(name, counts, output, errors)
 
 
-def read(name: str, n: int, output: str, errors: str) -> dict[str, Any]:
-    """A peer's answer from what it printed."""
-    lines = [line for line in output.splitlines() if line.startswith(MARK)]
-    if not lines:
-        last = [line for line in errors.strip().splitlines() if line.strip()]
-        return {"library": name, "n": n, "status": "failed", "reason": last[-1][:300] if last else "no output"}
-    return {"n": n, "status": "green", **json.loads(lines[-1][len(MARK) :])}
+def read(name: str, counts: Sequence[int], output: str, errors: str) -> list[dict[str, Any]]:
+    """A peer's answer for each count, in order, from what it printed; ``failed`` for those it did not reach."""
+    lines = [json.loads(line[len(MARK) :]) for line in output.splitlines() if line.startswith(MARK)]
+    last = [line for line in errors.strip().splitlines() if line.strip()]
+    answers: list[dict[str, Any]] = [{"status": "green", **line} for line in lines[: len(counts)]]
+    for n in counts[len(answers) :]:
+        reason = last[-1][:300] if last else "no output"
+        answers.append({"library": name, "n": n, "status": "failed", "reason": reason})
+    return answers

@@ -9,11 +9,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
 
 Call = Callable[[int], Any]
+LONG = 0.5  # a call of more seconds is measured once: its samples are its activity window too
 
 
 def quantiles(samples: Sequence[float]) -> dict[str, float]:
@@ -43,9 +45,7 @@ def synchronize(device: str) -> None:
 
 
 def count_for(call_seconds: float, budget: float, least: int = 3, most: int = 200) -> int:
-    """How many samples fit the budget; a slow call is sampled as often as the budget allows."""
-    if call_seconds > 0.3:
-        return max(1, int(budget / call_seconds))
+    """How many samples fit the budget; never fewer than ``least``."""
     return max(least, min(most, int(budget / max(call_seconds, 1e-7))))
 
 
@@ -87,6 +87,67 @@ def host_cost(run: Call, rotations: int, repeats: int = 20) -> float:
         samples.append(1e6 * (time.perf_counter() - start))
     torch.cuda.synchronize()
     return statistics.median(samples)
+
+
+def long_calls(run: Call, rotations: int, device: str, seconds: float) -> dict[str, Any] | None:
+    """Calls too long to repeat, one after another until ``seconds`` have passed; None where the first is not long.
+
+    Samples by the wall clock, host cost (until the call returns, before the device has finished), and the window.
+    """
+    samples: list[float] = []
+    returned: list[float] = []
+    begin = time.monotonic()
+    while not samples or time.monotonic() - begin < seconds:
+        start = time.perf_counter()
+        run(len(samples) % rotations)
+        returned.append(1e6 * (time.perf_counter() - start))
+        synchronize(device)
+        samples.append(1e3 * (time.perf_counter() - start))
+        if samples[0] < 1e3 * LONG:
+            return None
+    window = {"begin": begin, "end": time.monotonic(), "calls": len(samples)}
+    return {"samples_ms": samples, "host_us": statistics.median(returned), "window": window}
+
+
+class Steps:
+    """The steps of a loop that is not ours, by CUDA events at their ends; called after each, False once it is enough.
+
+    The host is held eight to sixteen steps ahead, so that the queue neither drains nor grows. The first ``skip`` steps
+    (compilation, recording) are left out.
+    """
+
+    def __init__(self, seconds: float, least: int = 20, skip: int = 10) -> None:
+        self.seconds, self.least, self.skip = seconds, least, skip
+        self._events: list[Any] = []
+        self._host: list[float] = []
+        self._count, self._left = 0, 0.0
+        self.begin = self.end = time.monotonic()
+
+    def __call__(self) -> bool:
+        self._count += 1
+        self._host.append(time.perf_counter() - self._left)
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        self._events.append(event)
+        if self._count == self.skip:
+            torch.cuda.synchronize()
+            self.begin = time.monotonic()
+        elif self._count % 8 == 0 and self._count > 8:
+            self._events[-9].synchronize()
+        more = self._count < self.skip + self.least or time.monotonic() - self.begin < self.seconds
+        if not more:
+            torch.cuda.synchronize()
+            self.end = time.monotonic()
+        self._left = time.perf_counter()
+        return more
+
+    def result(self, most: int = 400) -> dict[str, Any]:
+        """Samples (at most so many of them, evenly), host cost, and the window."""
+        ends = self._events[self.skip - 1 :]
+        times = [a.elapsed_time(b) for a, b in pairwise(ends)]
+        window = {"begin": self.begin, "end": self.end, "calls": len(times)}
+        host = 1e6 * statistics.median(self._host[self.skip :])
+        return {"samples_ms": times[:: -(-len(times) // most)], "host_us": host, "window": window}
 
 
 def captured(run: Call, rotations: int, state: Sequence[Any]) -> Call:

@@ -6,6 +6,7 @@ python -m geonode.bench.worker '{"rows": [["geodesic-ivp", [30, 601]]], "setting
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 import time
 from typing import Any
@@ -50,8 +51,6 @@ def main(text: str) -> None:
 
 def measure(case: Any, setting: Any, size: Any, plan: dict[str, Any]) -> dict[str, Any]:
     """One case at one size: correctness, and only where that is green time, activity window and memory."""
-    from geonode.bench.ceilings import floor  # noqa: F401 - fail early where torch is missing
-
     work = case.build(setting, size)
     row: dict[str, Any] = {"title": case.title, "notes": work.notes, "counts": work.counts}
     if plan.get("first"):
@@ -60,59 +59,79 @@ def measure(case: Any, setting: Any, size: Any, plan: dict[str, Any]) -> dict[st
         wrong = [c for c in checks if not c.ok]
         if wrong:
             worst = wrong[0]
-            return {
-                **row,
-                "status": "red",
-                "reason": f"{worst.name}: error {worst.error:.3g}, allowed {worst.limit:.3g}",
-            }
-    row.update(status="green", operations=work.operations, bytes=work.bytes, **_times(work, setting, plan))
-    return row if not plan.get("first") else {**row, **_rest(case, size, work, row, setting, plan)}
+            reason = f"{worst.name}: error {worst.error:.3g}, allowed {worst.limit:.3g}"
+            return {**row, "status": "red", "reason": reason}
+    row.update(status="green", operations=work.operations, bytes=work.bytes)
+    seconds = min(case.window(size), plan["longest_window"]) if plan.get("windows") else 0.0
+    return {**row, **_measured(work, setting, plan, seconds)}
 
 
-def _times(work: Any, setting: Any, plan: dict[str, Any]) -> dict[str, Any]:
-    """Raw samples of the headline, and beside it what the host's launches cost."""
+def _measured(work: Any, setting: Any, plan: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Raw samples of the headline; in the first process also host cost, peak memory and a window for the monitor."""
     from geonode.bench import timing
 
-    budget = plan["budget"]
-    if setting.device != "cuda" or work.latency:
-        return {
-            "mode": "wall clock",
-            "samples_ms": timing.wall_samples(work.run, work.rotations, setting.device, budget),
-        }
-    eager = timing.event_samples(work.run, work.rotations, budget)
-    if not work.capture:
-        result = {"mode": "events", "samples_ms": eager}
-    else:
-        work.replay = timing.captured(work.run, work.rotations, work.state)
-        result = {"mode": "graph replay", "samples_ms": timing.event_samples(work.replay, work.rotations, budget)}
-        result["eager_samples_ms"] = eager
-    if plan.get("first") and min(eager) < 1e3:
-        result["host_us"] = timing.host_cost(work.run, work.rotations, 3 if min(eager) > 100.0 else 15)
+    first, device = plan.get("first"), setting.device
+    if work.drive is not None:
+        reset_peak(device)
+        steps = timing.Steps(seconds if first else plan["budget"])
+        work.drive(steps)
+        found = {"mode": "events, its own loop", **steps.result(), **peak(device)}
+        return found if first else {"samples_ms": found["samples_ms"]}
+    if timing.warm_up(work.run, work.rotations, device) > timing.LONG:
+        reset_peak(device)
+        found = timing.long_calls(work.run, work.rotations, device, seconds)
+        if found is not None:
+            if not first:
+                return {"samples_ms": found["samples_ms"]}
+            return {"mode": "wall clock, long calls", **found, **peak(device)}
+    result, run = _times(work, setting, plan["budget"])
+    if not first:
+        return result
+    if device == "cuda" and not work.latency:
+        long = result["samples_ms"][0] > 100.0
+        result["host_us"] = timing.host_cost(work.run, work.rotations, 3 if long else 15)
+    reset_peak(device)
+    work.run(0)
+    result.update(peak(device))
+    if seconds:
+        call = 1e-3 * statistics.median(result["samples_ms"])
+        begin, end, calls = timing.sustain(run, work.rotations, device, seconds, call)
+        result["window"] = {"begin": begin, "end": end, "calls": calls}
     return result
 
 
-def _rest(case: Any, size: Any, work: Any, row: dict[str, Any], setting: Any, plan: dict[str, Any]) -> dict[str, Any]:
-    """Peak memory, and a window of unbroken work for the parent's monitor."""
-    import statistics
-
+def _times(work: Any, setting: Any, budget: float) -> tuple[dict[str, Any], Any]:
+    """Raw samples of the headline, and of the eager call where that is not the headline; and the call measured."""
     from geonode.bench import timing
 
-    extra: dict[str, Any] = {}
-    if setting.device == "cuda":
+    if setting.device != "cuda" or work.latency:
+        samples = timing.wall_samples(work.run, work.rotations, setting.device, budget)
+        return {"mode": "wall clock", "samples_ms": samples}, work.run
+    eager = timing.event_samples(work.run, work.rotations, budget)
+    if not work.capture:
+        return {"mode": "events", "samples_ms": eager}, work.run
+    replay = timing.captured(work.run, work.rotations, work.state)
+    samples = timing.event_samples(replay, work.rotations, budget)
+    return {"mode": "graph replay", "samples_ms": samples, "eager_samples_ms": eager}, replay
+
+
+def reset_peak(device: str) -> None:
+    """Forget the device's peak memory so far."""
+    if device == "cuda":
         import torch
 
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
-        work.run(0)
-        torch.cuda.synchronize()
-        extra["peak_gb"] = torch.cuda.max_memory_allocated() / 1e9
-    if plan.get("windows"):
-        run = getattr(work, "replay", work.run)
-        seconds = min(case.window(size), plan["longest_window"])
-        call = 1e-3 * statistics.median(row["samples_ms"])
-        begin, end, calls = timing.sustain(run, work.rotations, setting.device, seconds, call)
-        extra["window"] = {"begin": begin, "end": end, "calls": calls}
-    return extra
+
+
+def peak(device: str) -> dict[str, float]:
+    """Peak memory allocated since `reset_peak`, in GB; nothing on a CPU."""
+    if device != "cuda":
+        return {}
+    import torch
+
+    torch.cuda.synchronize()
+    return {"peak_gb": torch.cuda.max_memory_allocated() / 1e9}
 
 
 def _once(case: Any, setting: Any, size: Any) -> None:

@@ -1,8 +1,8 @@
-"""The coupled neural ODE: forward, training steps by every solver, one-spectrum latency, ensemble, the blueprint."""
+"""The coupled neural ODE: forward, training steps by every solver, the fused step, one-spectrum latency."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -229,108 +229,6 @@ def _infer(setting: Setting, size: Size) -> Work:
     )  # fmt: skip
 
 
-def _ensemble(setting: Setting, size: Size) -> Work:
-    """M = ``size.pairs`` models (folds × seeds) of the default recipe in one batch, as `geonode.training.train`."""
-    from geonode.training.step import PointsBatch, build_optimizer, clip_gradients, losses
-
-    models, points = size.pairs, 30
-    config = GeodesicConfig()
-    weights = config.loss.at(0.0)
-
-    def problem(model: CoupledSpectralODE, dtype: torch.dtype, rows: slice = slice(None)) -> PointsBatch:
-        generator = torch.Generator().manual_seed(3 + setting.seed)
-        place = torch.rand(models, points, generator=generator, dtype=torch.float64).sort(1).values[rows]
-        target = torch.rand(models, points, model.wavelength.numel(), generator=generator)[rows]
-        phi = model.table.phi((2.0 * place - 1.0).to(setting.device)).to(dtype)
-        return PointsBatch(
-            phi, target.to(setting.device, dtype), torch.ones(phi.shape[:2], dtype=dtype, device=phi.device)
-        )
-
-    ode = build_ode(size, setting.device, torch.float32, config, models)
-    optimizer, data = build_optimizer(ode), problem(ode, torch.float32)
-
-    def run(_: int) -> Tensor:
-        total = losses(ode, data, weights)["total"].sum()
-        total.backward()
-        for group in optimizer.param_groups:
-            clip_gradients(group["params"], 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return total.detach()
-
-    def check() -> list[Checked]:
-        values = []
-        for dtype in (torch.float32, torch.float64):
-            model = build_ode(Size(models, CHECK.wavelengths), setting.device, dtype, config, models)
-            total = losses(model, problem(model, dtype), weights)["total"]
-            parts = torch.autograd.grad(total.sum(), list(model.parameters()))
-            values.append([total.detach(), torch.cat([p.flatten() for p in parts])])
-        return compare(*values, ("loss", "gradient"), 1e-4)  # type: ignore[arg-type]
-
-    counts = {"gradient_steps": models, "samples": models * points, "odes": models * points * size.wavelengths}
-    return Work(
-        run,
-        check,
-        counts,
-        {},
-        0.0,
-        1,
-        notes=f"{models} models, {points} points each; steps/s counts every model's step",
-    )
-
-
-def _blueprint(setting: Setting, size: Size) -> Work:
-    from geonode.training.step import build_optimizer, clip_gradients, losses
-
-    half = setting.device == "cuda"
-    config = GeodesicConfig.blueprint(precision="16-mixed" if half else "32-true")
-    weights = config.loss.at(0.0)
-    share = size.pairs / config.batch_size if config.batch_size else 1.0
-
-    def model(of: Size, dtype: torch.dtype) -> CoupledSpectralODE:
-        ode = CoupledSpectralODE(torch.linspace(350.0, 950.0, of.wavelengths), config, seed=0)
-        return in_precision(ode, dtype).to(setting.device)
-
-    def pairs(of: Size, dtype: torch.dtype, rotation: int = 0) -> PairsBatch:
-        return pairs_batch(batch(setting, of, rotation, dtype))
-
-    def loss(ode: CoupledSpectralODE, data: PairsBatch, mixed: bool) -> Tensor:
-        with torch.autocast("cuda", torch.float16, enabled=mixed):
-            return losses(ode, data, weights)["total"].sum()
-
-    ode, data = model(size, torch.float32), [pairs(size, torch.float32, i) for i in range(2)]
-    optimizer = build_optimizer(ode)
-    scaler = torch.amp.GradScaler("cuda", init_scale=config.scaler_init, enabled=half)  # type: ignore[attr-defined]
-
-    def run(i: int) -> Any:
-        total: Any = scaler.scale(loss(ode, data[i], half))
-        total.backward()
-        scaler.unscale_(optimizer)
-        for group in optimizer.param_groups:
-            clip_gradients(group["params"], 1.0)
-        scaler.step(optimizer)
-        scaler.update()
-        optimizer.zero_grad(set_to_none=True)
-        return total.detach()
-
-    def check() -> list[Checked]:
-        small = Size(3, 11)
-        values = []
-        for dtype, mixed in ((torch.float32, half), (torch.float64, False)):
-            one = model(small, dtype)
-            total = loss(one, pairs(small, dtype), mixed)
-            parts = torch.autograd.grad(total, list(one.flow.parameters()))
-            values.append([total.detach()[None], torch.cat([p.flatten() for p in parts])])
-        return compare(*values, ("loss", "gradient of the flow"), 5e-2 if half else 1e-3)  # type: ignore[arg-type]
-
-    counts = {"samples": size.pairs, "odes": size.trajectories, "gradient_steps": share}
-    note = (
-        f"one micro-batch of {size.pairs} pairs with its share of the optimiser: {share:.4g} of a step of "
-        f"{config.batch_size}; {config.precision}, ten Newton steps of shooting, dopri5 with adjoint gradients"
-    )
-    return Work(run, check, counts, {}, 0.0, 2, notes=note)
-
-
 for _name in ("closed-form", "rk4", "dopri5"):
     register(
         Case(
@@ -355,14 +253,3 @@ for _name in SOLVERS:
         )
     )  # fmt: skip
 register(Case("infer-one", "inference latency of one spectrum", _infer, sizes([Size(1, 601)], [Size(1, 601)])))
-register(
-    Case("ensemble-step", "training step of a batched ensemble", _ensemble, sizes([Size(8, 128)], [Size(64, 128)]))
-)
-register(
-    Case(
-        "blueprint-step",
-        "the original blueprint's training step",
-        _blueprint,
-        sizes([Size(2, 11)], [Size(4, 601)], [Size(256, 601)]),
-    )
-)

@@ -1,0 +1,135 @@
+"""The measuring processes as seen from their parent: started, watched, and gone on after where one dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from geonode.bench import host
+from geonode.bench.case import Setting
+from geonode.bench.worker import MARK
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@dataclass
+class Options:
+    """What a run does; ``restarts`` counts worker processes, the first included."""
+
+    setting: Setting
+    imports: Sequence[str] = ()
+    restarts: int = 3
+    peers: bool = True
+    windows: bool = True
+    longest_window: float = 10.5
+    rung: str | None = None
+    patience: float = 40.0  # seconds a worker may be silent before its row is given up
+    budget: float = field(default=0.0)
+    limit: float | None = None  # seconds after which nothing new is started
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def late(self) -> bool:
+        """Whether the time limit has passed."""
+        return self.limit is not None and time.monotonic() - self.started > self.limit
+
+    def __post_init__(self) -> None:
+        if self.setting.suite == "full":
+            self.patience = 600.0
+        if not self.budget:
+            self.budget = 0.2 if self.setting.suite == "quick" else 2.0
+
+
+def events(todo: list[dict[str, Any]], options: Options, first: bool) -> Iterator[dict[str, Any]]:
+    """Results of worker processes; one that dies takes one row with it, and the next goes on after it."""
+    remaining = [[r["case"], r["size"]] for r in todo]
+    full, names = first, sorted({r["case"] for r in todo})
+    while True:  # a last worker without rows still measures what stands beside the cases
+        plan = {
+            "setting": vars(options.setting), "imports": list(options.imports),
+            "rows": remaining, "names": names, "first": full,
+            "budget": options.budget if full else 0.5 * options.budget, "windows": options.windows and full,
+            "longest_window": options.longest_window,
+        }  # fmt: skip
+        current: list[Any] | None = None
+        ended, tail = False, ""
+        for event in _worker(plan, options):
+            if event["kind"] == "begin":
+                current = [event["case"], event["size"]]
+            elif event["kind"] == "row":
+                remaining = [r for r in remaining if r != [event["case"], event["size"]]]
+                current = None
+            elif event["kind"] == "end":
+                ended = True
+            elif event["kind"] == "died":
+                tail = event["tail"]
+            yield event
+        if ended or options.late:
+            return
+        if current is None:  # it died outside a case: say so, and do not try for ever
+            yield {"kind": "note", "text": f"a worker ended early: {tail}"}
+            return
+        yield {"kind": "row", "case": current[0], "size": current[1], "status": "failed", "reason": tail or "killed"}
+        remaining = [r for r in remaining if r != current]
+
+
+def _worker(plan: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
+    """Lines of one worker as dictionaries; ``died`` with the end of its stderr where it did not finish."""
+    paths = [str(_ROOT), str(_ROOT / "kernels"), *sys.path]
+    environment = host.environment(options.setting.device)
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
+    with tempfile.TemporaryFile("w+") as errors:
+        command = [sys.executable, "-m", "geonode.bench.worker", json.dumps(plan)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
+        assert process.stdout is not None
+        watch = _Watchdog(process, options)
+        try:
+            for line in process.stdout:
+                watch.pat()
+                if line.startswith(MARK):
+                    yield json.loads(line[len(MARK) :])
+        finally:
+            watch.end()
+            process.wait(timeout=30)
+        if watch.bit:
+            yield {
+                "kind": "died",
+                "tail": "time limit" if options.late else f"no result within {options.patience:.0f} s",
+            }
+        elif process.returncode:
+            errors.seek(0)
+            lines = [line for line in errors.read().splitlines() if line.strip()]
+            yield {"kind": "died", "tail": lines[-1][:400] if lines else f"exit code {process.returncode}"}
+
+
+class _Watchdog:
+    """Kills a process that prints nothing for too long."""
+
+    def __init__(self, process: subprocess.Popen[str], options: Options) -> None:
+        self._process, self._options, self.bit = process, options, False
+        self._last, self._ended = time.monotonic(), threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.5):
+            if self._options.late or time.monotonic() - self._last > self._options.patience:
+                self.bit = True
+                self._process.kill()
+                return
+
+    def pat(self) -> None:
+        """It lives."""
+        self._last = time.monotonic()
+
+    def end(self) -> None:
+        """Stop watching."""
+        self._ended.set()
