@@ -12,9 +12,12 @@ WORKERS ?= 2
 PY := $(VENV)/bin/python
 # torch is named in the pip call itself, so that a local CPU build of exactly this release is preferred.
 TORCH := $(shell grep -E '^torch==' constraints.txt)
-SOURCES := geonode kernels tests $(wildcard benchmarks examples)
+SOURCES := geonode kernels tests $(wildcard benchmarks examples tools)
 
-.PHONY: demo test lint format clean help
+RELEASE := .venv-release
+TESTS ?= -m smoke
+
+.PHONY: demo test lint format clean help dist test-wheel test-oldest test-newest licences
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +26,12 @@ help:
 	@echo "make lint    the first three alone"
 	@echo "make format  rewrite the sources as ruff wants them"
 	@echo "make clean   remove .venv and everything generated"
+	@echo
+	@echo "make dist         sdist, and the wheel built from it, in dist/"
+	@echo "make test-wheel   dist, installed in a fresh environment away from the checkout: demo and smoke tests"
+	@echo "make test-oldest  the oldest dependencies that pyproject.toml admits; TESTS='-m \"not gpu\"' for all tests"
+	@echo "make test-newest  the newest ones"
+	@echo "make licences     THIRD_PARTY.md and dist/sbom.cdx.json from what is installed"
 
 demo: $(VENV)/.core-installed
 	$(VENV)/bin/geonode demo
@@ -56,6 +65,28 @@ $(VENV)/.test-installed: pyproject.toml constraints.txt | $(PY)
 	$(PY) -m pip install --quiet $(PIP_FLAGS) --constraint constraints.txt $(TORCH) --editable '.[test,readers,simulate,export,cluster,accelerate,docs]'
 	@touch $@ $(VENV)/.core-installed
 
+# Release: tools in an environment of their own (tools/requirements.txt).
+dist: $(RELEASE)/.installed
+	rm -rf dist build
+	$(RELEASE)/bin/python -m build --outdir dist .
+
+test-wheel: dist
+	PIP_FLAGS="$(PIP_FLAGS)" tools/test_wheel.sh $(PYTHON)
+
+test-oldest test-newest: test-%: $(RELEASE)/.installed
+	tools/test_versions.sh $* $(TESTS)
+
+licences: $(RELEASE)/.installed $(VENV)/.test-installed
+	$(RELEASE)/bin/python tools/third_party.py $(PY) > THIRD_PARTY.md.part
+	mv THIRD_PARTY.md.part THIRD_PARTY.md
+	mkdir -p dist
+	$(RELEASE)/bin/cyclonedx-py environment $(PY) --pyproject pyproject.toml --output-reproducible --of JSON -o dist/sbom.cdx.json
+
+$(RELEASE)/.installed: tools/requirements.txt
+	$(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --requirement tools/requirements.txt
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build dist demo lightning_logs .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(RELEASE) build dist demo lightning_logs .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find geonode kernels tests -name __pycache__ -type d -prune -exec rm -rf {} +
