@@ -67,7 +67,7 @@ def train_chunks(
     size: int,
     progress: Progress | None = None,
 ) -> Outcome:
-    """``train(ode, problem, rows, progress)`` on chunks of ``size`` models, in place of ``ode``; ``rows`` says which."""
+    """``train(ode, problem, rows, progress)`` on chunks of ``size`` models, in place of ``ode``; ``rows``: which."""
     starts = range(0, problem.models, size)
     threads = torch.get_num_threads()
     workers = min(threads, len(starts)) if problem.target.device.type == "cpu" else 1

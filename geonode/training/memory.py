@@ -67,7 +67,7 @@ def shrinking(action: Callable[[int], Result], size: int, say: Callable[[str], o
                 raise DeviceError(
                     "Not even a batch of one fits into memory; use a smaller model or another device."
                 ) from None
-        _release()
+        release()
         size //= 2
         say(f"Out of memory: going on with {size} at a time.")
 
@@ -79,11 +79,12 @@ def _tried(attempt: Callable[[int], object], size: int) -> bool:
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-    _release()
+    release()
     return False
 
 
-def _release() -> None:
+def release() -> None:
+    """Give back what nothing holds any more, the device's cache included."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

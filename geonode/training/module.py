@@ -11,9 +11,11 @@ from torch import Tensor
 from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
 from geonode.training.batches import BatchSource, step_counts
+from geonode.training.captured import LossStep, use_captured
 from geonode.training.monitor import samples_in
 from geonode.training.problem import Problem, place
-from geonode.training.step import build_optimizer, clip_gradients, learning_rate, losses, parameter_groups
+from geonode.training.step import build_losses, build_optimizer, clip_gradients, learning_rate, parameter_groups
+from geonode_kernels import CapturedStep
 
 
 class GeodesicSpectralModule(L.LightningModule):
@@ -26,12 +28,23 @@ class GeodesicSpectralModule(L.LightningModule):
         problem: from `SpectralDataModule.problem` or `build_problem`.
         config: the same that built the problem.
         seed: of initial weights and draws; None takes ``config.seed``.
+        compiled, recompute: see `geonode.training.step.build_losses`.
+
+    On one CUDA device forward and backward pass are one captured graph (not under ``16-mixed``, whose loss scale is
+    Lightning's, nor compiled); clipping and AdamW follow as ever.
 
     Raises:
         DeviceError: ``16-mixed`` without a CUDA device, when training starts.
     """
 
-    def __init__(self, problem: Problem, config: GeodesicConfig | None = None, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        config: GeodesicConfig | None = None,
+        seed: int | None = None,
+        compiled: bool = False,
+        recompute: int = 0,
+    ) -> None:
         super().__init__()
         self.config = config or GeodesicConfig()
         self.seed = self.config.seed if seed is None else seed
@@ -41,6 +54,10 @@ class GeodesicSpectralModule(L.LightningModule):
         self.history: list[dict[str, float]] = []
         self._losses: dict[int, dict[str, Tensor]] = {}  # of each epoch's last step, on the device until training ends
         self._source: BatchSource | None = None
+        self._compiled, self._function = compiled, build_losses(compiled, recompute)
+        self._loss: LossStep | None = None
+        self._captured: dict[Any, CapturedStep] | None = None  # by shapes; None where steps are not captured
+        self._gradients: list[Tensor] = []  # of the captured step just replayed
         self._share, self._world, self.samples_per_step = 1.0, 1, 0
         trained = {id(p) for group in parameter_groups(self.ode) for p in group["params"]}
         for parameter in self.ode.parameters():  # DDP waits for the gradient of everything that asks for one
@@ -63,21 +80,53 @@ class GeodesicSpectralModule(L.LightningModule):
         problem = self.problem.to(self.device, dtype)
         self._source = BatchSource(problem, self.ode.table, self.config, self.seed, rank, world)
         self._share, self._world = self._source.share, world
-        self.samples_per_step = samples_in(self._source.batch(0, 0))
+        first = self._source.batch(0, 0)
+        self.samples_per_step = samples_in(first)
+        self._loss = LossStep(self.ode, first, self._source.batch(1, 0), self.config, self._function)
+        alone = world == 1 and not self._compiled and self.config.precision != "16-mixed"
+        self._captured = {} if alone and use_captured("auto", self._source, self.config) else None
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """Sum over models of the weighted loss; the terms are logged as means over models."""
-        if self._source is None:
+        if self._source is None or self._loss is None:
             raise RuntimeError("training_step was called before training started.")
-        weights = self.config.loss.at(self.current_epoch / self.config.epochs)
-        terms = losses(self.ode, self._source.batch(self.current_epoch, batch_idx), weights)
+        inputs = self._loss.inputs(self.current_epoch, self._source.batch(self.current_epoch, batch_idx))
+        values = self._loss(*inputs) if self._captured is None else self._replay(self._captured, inputs)
+        total = values.sum(0)
+        terms = {**dict(zip(self._loss.names, values.unbind(), strict=True)), "total": total}
         row = {name: value.detach().mean() * self._share for name, value in terms.items()}
         if self._world > 1:
             means = self.trainer.strategy.reduce(torch.stack(list(row.values())), reduce_op="mean")
             row = dict(zip(row, means.unbind(), strict=True))  # pyright: ignore[reportAttributeAccessIssue]
         self._losses[self.current_epoch] = row
         self.log_dict({f"loss/{name}": value for name, value in row.items()}, batch_size=1)
-        return terms["total"].sum() * self._share
+        return total.sum() * self._share
+
+    def _replay(self, captured: dict[Any, CapturedStep], inputs: list[Tensor]) -> Tensor:
+        """The terms of a captured forward and backward pass; its gradients wait for `backward`."""
+        shapes = tuple(tensor.shape for tensor in inputs)
+        if shapes not in captured:
+            captured[shapes] = CapturedStep(self._terms_and_gradients, inputs)
+        terms, *self._gradients = captured[shapes](*inputs)
+        return terms
+
+    def _terms_and_gradients(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        assert self._loss is not None
+        terms = self._loss(*inputs)
+        gradients = torch.autograd.grad(terms.sum(), self._trained(), allow_unused=True, materialize_grads=True)
+        return terms.detach(), *gradients
+
+    def _trained(self) -> list[torch.nn.Parameter]:
+        return [p for group in parameter_groups(self.ode) for p in group["params"]]
+
+    def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Gradients of the step: by autograd, or those that the captured step has already found."""
+        if self._captured is None:
+            loss.backward(*args, **kwargs)
+            return
+        for parameter, gradient in zip(self._trained(), self._gradients, strict=True):
+            part = gradient / self.trainer.accumulate_grad_batches
+            parameter.grad = part if parameter.grad is None else parameter.grad + part
 
     def configure_optimizers(self) -> Any:
         """AdamW (not fused: the fused one would clip gradients that are still scaled) with a cosine schedule."""

@@ -6,6 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from geonode.training.batches import step_counts
 from geonode.training.checkpoint_io import SafetensorsIO
 from geonode.training.datamodule import SpectralDataModule
 from geonode.training.distributed import trainer_settings
+from geonode.training.fitting import fitted, smaller
+from geonode.training.memory import is_out_of_memory, release
 from geonode.training.module import GeodesicSpectralModule
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -108,6 +111,9 @@ def train_module(
     seed: int | None = None,
     resume: str | Path | bool | None = None,
     checkpoint: str | Path | None = None,
+    batch: str | None = None,
+    compiled: bool = False,
+    recompute: int = 0,
     **options: Any,
 ) -> GeodesicSpectralModule:
     """Train on ``data`` under Lightning and return the trained module on the host.
@@ -116,16 +122,56 @@ def train_module(
         checkpoint: folder for checkpoints of `geonode.training.recovery.Recovery`; None writes none.
         resume: a checkpoint to go on from, or True for the newest intact one in ``checkpoint`` (from the start where
             there is none).
+        batch: ``auto`` finds the largest micro-batch that fits the device (gradients accumulate to the mega-batch),
+            and goes on with half of it, from the start, where memory runs out all the same.
+        compiled: losses through ``torch.compile``. recompute: parts of the wavelengths whose activations are computed
+            again in the backward pass; 0 keeps them.
         options: passed on to `build_trainer`.
 
     Raises:
-        InputError: the checkpoint belongs to another training.
+        InputError: the checkpoint belongs to another training, or ``batch`` is unknown.
+        DeviceError: ``batch="auto"`` and not even one pair fits.
         Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``.
         TrainingError: the loss did not stay finite, three roll-backs with smaller steps included.
     """
+    if batch not in (None, "auto"):
+        raise InputError(f"batch={batch!r} is not known; give 'auto', or set batch_size and micro_batch.")
+    if batch is None:
+        return _train_once(data, config, device, seed, resume, checkpoint, compiled, recompute, **options)
+    data = copy(data)  # its loader counts steps by its own settings
+    config, found = fitted(data.problem, config, resolve_device(device))
+    recompute = max(recompute, found)
+    while True:
+        data.config = config
+        try:
+            return _train_once(data, config, device, seed, resume, checkpoint, compiled, recompute, **options)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+        release()
+        config, recompute = smaller(config, recompute, len(data.dataset.levels))
+        warnings.warn(f"Out of memory: anew with {_what(config, recompute)}.", stacklevel=2)
+
+
+def _what(config: GeodesicConfig, recompute: int) -> str:
+    return f"{recompute} parts of the wavelengths" if config.all_pairs else f"micro-batches of {config.micro_batch}"
+
+
+def _train_once(
+    data: SpectralDataModule,
+    config: GeodesicConfig,
+    device: str,
+    seed: int | None,
+    resume: str | Path | bool | None,
+    checkpoint: str | Path | None,
+    compiled: bool,
+    recompute: int,
+    **options: Any,
+) -> GeodesicSpectralModule:
+    """`train_module` with settings as they stand."""
     from geonode.training.recovery import Recovery, fingerprint, newest_checkpoint
 
-    module = GeodesicSpectralModule(data.problem, config, seed)
+    module = GeodesicSpectralModule(data.problem, config, seed, compiled, recompute)
     belongs_to = fingerprint(data.dataset, config, module.seed)
     recovery = Recovery(checkpoint, belongs_to=belongs_to)
     if checkpoint is not None:

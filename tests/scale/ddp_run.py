@@ -1,7 +1,7 @@
 """Train under torchrun, or alone, and write the losses of every epoch and the final weights.
 
-    torchrun --nproc-per-node 2 ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [full]
-    python ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [full]
+    torchrun --nproc-per-node 2 ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [full] [fsdp]
+    python ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [full] [fsdp]
 
 ``full`` is the assay's 601 wavelengths with the default network sizes. The main process prints a line of JSON: seconds
 of training and all-reduces. Both are counted from the second epoch on.
@@ -54,14 +54,19 @@ class Counter(Callback):
         self.seconds = time.perf_counter() - self.begin
 
 
-def main(out: Path, flow: str, device: str, epochs: int = 6, members: int = 2, full: bool = False) -> None:
+def main(
+    out: Path, flow: str, device: str, epochs: int = 6, members: int = 2, full: bool = False, strategy: str = "auto"
+) -> None:
     changes: dict[str, Any] = {} if full else dict(SMALL)
+    if strategy == "fsdp":
+        changes.update(metric_clip=0.0, flow_clip=0.0)
     if flow == "velocity":
         changes.update(batch_size=8, micro_batch=4)
     config = GeodesicConfig(flow=flow, epochs=epochs, precision="64-true", members=members, **changes)
     assay = simulate_assay() if full else simulate_assay(wavelengths=np.linspace(300.0, 700.0, 21).tolist())
     counter = Counter()
-    module = train_module(SpectralDataModule(assay, config), config, device, callbacks=[counter])
+    options = {"strategy": strategy, "callbacks": [counter]}
+    module = train_module(SpectralDataModule(assay, config), config, device, **options)
     if is_main_process():
         tree = {"history": module.history, "weights": {name: p.detach() for name, p in module.ode.named_parameters()}}
         SafetensorsIO().save_checkpoint(tree, out)
@@ -70,4 +75,11 @@ def main(out: Path, flow: str, device: str, epochs: int = 6, members: int = 2, f
 
 if __name__ == "__main__":
     numbers = [int(text) for text in sys.argv[4:] if text.isdigit()]
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], *numbers, full="full" in sys.argv)
+    main(
+        Path(sys.argv[1]),
+        sys.argv[2],
+        sys.argv[3],
+        *numbers,
+        full="full" in sys.argv,
+        strategy="fsdp" if "fsdp" in sys.argv else "auto",
+    )

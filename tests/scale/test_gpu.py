@@ -1,11 +1,13 @@
-"""On a CUDA device: nothing is copied between host and device from one epoch to the next."""
+"""On a CUDA device: no copies inside an epoch, every path captured, half precision by model, memory that runs out."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from geonode.training import SpectralDataModule, build_problem, train, train_module
+from geonode.training import BatchSource, SpectralDataModule, build_problem, predict, train, train_module
+from geonode.training.captured import StackSteps
+from geonode.training.step import losses
 
 pytestmark = [
     pytest.mark.gpu,
@@ -50,3 +52,86 @@ def test_under_lightning_an_epoch_copies_no_more_than_its_log(assay, small):
     per_epoch = (copies(run(25)) - copies(run(5))) / 20
     print(f"lightning: {per_epoch} copies an epoch")
     assert per_epoch <= 8  # losses of the history (four, at the end), a look every fifth epoch, Lightning's own
+
+
+@pytest.mark.parametrize("changes", [{}, {"flow": "velocity", "batch_size": 8, "micro_batch": 4}], ids=str)
+def test_under_lightning_the_step_is_captured_and_trains_the_same(assay, small, monkeypatch, changes):
+    from geonode.training import module as lightning_module
+
+    config = small.replace(precision="32-true", wavelengths_per_step=7, **changes)
+    data = SpectralDataModule(assay, config)
+    captured = train_module(data, config, "cuda")
+    assert captured._captured
+    monkeypatch.setattr(lightning_module, "use_captured", lambda *_: False)
+    plain = train_module(data, config, "cuda")
+    assert plain._captured is None
+    spectra = [predict(m.ode, m.problem, m.problem.levels) for m in (captured, plain)]
+    assert (spectra[0] - spectra[1]).abs().max() <= 1e-4 * spectra[1].abs().max()
+
+
+@pytest.mark.parametrize("precision", ["16-mixed", "bf16-mixed"])
+@pytest.mark.parametrize("backend", ["torch", "triton"])
+def test_half_precision_trains_in_the_stacked_loop(folds, assay, small, precision, backend):
+    config = small.replace(precision=precision, epochs=12, scaler_init=2.0**40)
+    problem = build_problem(folds, assay.wavelengths, config).to("cuda", torch.float32)
+    seen = []
+    ode = train(problem, config, seed=3, backend=backend, report=seen.append)
+    exact = train(problem, config.replace(precision="32-true"), seed=3, backend="torch")
+    assert not seen[0].rollbacks.any() and (seen[0].skipped.min() > 0) == (precision == "16-mixed")
+    asked = problem.levels.cpu()
+    error = (predict(ode, problem, asked) - predict(exact, problem, asked)).abs().max()
+    assert error <= 2e-2 * float(problem.scale.max())
+
+
+def test_velocity_paths_go_through_their_kernel_and_agree_with_torch(folds, assay, small):
+    from geonode_kernels import paths_taken
+
+    config = small.replace(flow="velocity", precision="32-true", batch_size=8)
+    results = []
+    for device, dtype in (("cpu", torch.float64), ("cuda", torch.float32)):
+        problem = build_problem(folds, assay.wavelengths, config).to(device, dtype)
+        ode = problem.build_model(config, 3)
+        draws = torch.Generator().manual_seed(1)
+        with torch.no_grad():
+            for parameter in ode.metric.parameters():
+                noise = torch.randn(parameter.shape, generator=draws, dtype=torch.float64)
+                parameter.add_(0.1 * noise.to(parameter))
+        source = BatchSource(problem, ode.table, config, 3)
+        drawn = source.batch(0, 0)
+        pairs = torch.arange(4, device=device)  # the same pairs on both: each device draws its own
+        batch = drawn._replace(
+            start=problem.points[:, pairs], end=problem.points[:, pairs + 3], source=problem.target[:, pairs],
+            target=problem.target[:, pairs + 3], weight=problem.weight[:, pairs],
+        )  # fmt: skip
+        total = losses(ode, batch, {"reconstruction": 1.0})["total"]
+        parameters = [*ode.metric.parameters(), *ode.flow.parameters()]
+        gradients = torch.autograd.grad(total.sum(), parameters, allow_unused=True, materialize_grads=True)
+        results.append([total.detach().cpu().double(), *(g.cpu().double() for g in gradients)])
+    assert paths_taken()["path_points"] == "triton"
+    for exact, ours in zip(*results, strict=True):
+        assert (exact - ours).norm() <= 2e-3 * exact.norm() + 1e-6
+
+
+def test_memory_that_really_runs_out_ends_in_a_smaller_stack(folds, assay, small):
+    config = small.replace(precision="32-true", epochs=2)
+    problem = build_problem(folds * 8, assay.wavelengths, config).to("cuda", torch.float32)
+    whole = train(problem, config, seed=1, backend="torch")
+    torch.cuda.empty_cache()
+    steps = StackSteps(problem.build_model(config, 1), BatchSource(problem, whole.table, config, 1), config, False)
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    steps.take(0, 0)
+    needed = torch.cuda.max_memory_allocated() - before
+    del steps
+    torch.cuda.empty_cache()
+    total = torch.cuda.get_device_properties(0).total_memory
+    blocks = [torch.empty(16 * 2**20, device="cuda", dtype=torch.uint8)]
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 0.6 * needed) / total)
+    try:
+        with pytest.warns(UserWarning, match="Out of memory: going on with"):
+            parts = train(problem, config, seed=1, backend="torch")
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+        del blocks
+    asked = problem.levels.cpu()
+    torch.testing.assert_close(predict(parts, problem, asked), predict(whole, problem, asked), rtol=1e-3, atol=1e-4)

@@ -28,9 +28,9 @@ def step_kernel(
     clip1,
     BLOCK: tl.constexpr,
 ):
-    """Element e of model m lies at base[e] + m·stride[e]. ``powers`` [M, 2] float64: β₁ᵗ, β₂ᵗ; ``norms``, ``rates`` [M, 2].
+    """Element e of model m lies at base[e] + m·stride[e]. ``powers`` [M, 2] float64: β₁ᵗ, β₂ᵗ; ``norms`` [M, 2].
 
-    Gradients are divided by ``scale`` [M]. Without ``active`` [M], or with a norm that is not finite, the model stays.
+    ``rates`` [M, 2]. Gradients are divided by ``scale`` [M]. Without ``active`` [M], or with a norm that is not finite, the model stays.
     """
     m = tl.program_id(0)
     inverse = 1.0 / tl.load(scale + m)

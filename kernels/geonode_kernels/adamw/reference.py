@@ -22,7 +22,9 @@ def step(
 ) -> Tensor:
     """Update in place; returns the gradient norms [M, 2] before clipping, of gradients divided by ``scale`` [M].
 
-    A model whose norms are not finite, or whose ``active`` [M] is zero, stays as it is. ``rates`` [M, 2]; ``layout``: (offset, elements a model, group, elements in all) of each parameter; model m's part of it is
+    A model whose norms are not finite, or whose ``active`` [M] is zero, stays as it is. ``rates`` [M, 2].
+
+    ``layout``: (offset, elements a model, group, elements in all) of each parameter; model m's part of it is
     [offset + m·n, offset + (m + 1)·n). ``powers`` [M, 2]: β₁ᵗ and β₂ᵗ of the steps before.
     """
     norms = torch.zeros(models, 2, dtype=parameter.dtype, device=parameter.device)
