@@ -44,8 +44,8 @@ class Block:
 
     @property
     def runs(self) -> bool:
-        """True for python and bash without a reason not to."""
-        return self.language in ("python", "bash") and not self.reason
+        """True for python and bash that are no file and have no reason not to."""
+        return self.language in ("python", "bash") and not self.reason and not _FILE.fullmatch(self.title)
 
     @property
     def place(self) -> str:

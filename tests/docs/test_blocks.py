@@ -26,6 +26,7 @@ def samples(tmp_path_factory) -> Path:
     os.chdir(folder)
     try:
         for block in blocks.blocks(SAMPLES):
+            blocks.write_file(block)
             if block.runs:
                 blocks.run(block, {"__name__": "__page__"})
     finally:
