@@ -22,26 +22,28 @@ NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 def samples(tmp_path_factory) -> Path:
     """The files that docs/howto/sample_data.md makes for practising, once per worker."""
     folder = tmp_path_factory.mktemp("samples")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        _enter(folder, patch)
         for block in blocks.blocks(SAMPLES):
             blocks.write_file(block)
             if block.runs:
                 blocks.run(block, {"__name__": "__page__"})
-    finally:
-        os.chdir(before)
     return folder
 
 
 @pytest.fixture
 def folder(samples, tmp_path, monkeypatch) -> Path:
-    """A folder of its own with those files, where a page's blocks run; the programs of this environment come first."""
+    """A folder of its own with those files, where a page's blocks run."""
     shutil.copytree(samples, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("MPLBACKEND", "Agg")
+    _enter(tmp_path, monkeypatch)
     return tmp_path
+
+
+def _enter(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Work in ``folder``; the programs of this environment come first, and figures need no screen."""
+    patch.chdir(folder)
+    patch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    patch.setenv("MPLBACKEND", "Agg")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
