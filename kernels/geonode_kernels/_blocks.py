@@ -65,20 +65,35 @@ def use_tuned(device: str | None = None) -> bool:
 def tune(op: str, candidates: list[dict[str, Any]], run: Callable[[], Any], repeats: int = 5) -> dict[str, Any]:
     """Time ``run`` under each candidate, keep the fastest for this process and on disk; never inside a capture.
 
-    A candidate that does not compile or launch here is passed over.
+    A candidate that needs more registers, shared memory or threads than this device has is passed over; any other
+    error is the caller's to see, and leaves the block sizes as they were.
 
     Raises:
         RuntimeError: inside CUDA-graph capture, or where no candidate runs.
     """
     if torch.cuda.is_current_stream_capturing():
         raise RuntimeError("Block sizes are not searched inside a graph capture; tune before, or use the table.")
+    before = _tuned.get(op)
+    try:
+        times = _times(op, candidates, run, repeats)
+    finally:
+        _put(op, before)
+    if not times:
+        raise RuntimeError(f"No candidate block size of {op} runs on this device.")
+    _tuned[op] = {**TABLE[op], **candidates[min(times)[1]]}
+    _remember()
+    return dict(_tuned[op])
+
+
+def _times(op: str, candidates: list[dict[str, Any]], run: Callable[[], Any], repeats: int) -> list[tuple[float, int]]:
+    """(median ms, index) of every candidate that runs here."""
     times: list[tuple[float, int]] = []
     for index, candidate in enumerate(candidates):
         _tuned[op] = {**TABLE[op], **candidate}
         try:
             run()
             torch.cuda.synchronize()
-        except Exception:  # too many registers or too much shared memory for this device: not a candidate
+        except _resource_errors():  # too many registers or too much shared memory for this device: not a candidate
             continue
         measured = []
         for _ in range(repeats):
@@ -89,12 +104,21 @@ def tune(op: str, candidates: list[dict[str, Any]], run: Callable[[], Any], repe
             end.synchronize()
             measured.append(start.elapsed_time(end))
         times.append((statistics.median(measured), index))
-    if not times:
-        del _tuned[op]
-        raise RuntimeError(f"No candidate block size of {op} runs on this device.")
-    _tuned[op] = {**TABLE[op], **candidates[min(times)[1]]}
-    _remember()
-    return dict(_tuned[op])
+    return times
+
+
+def _put(op: str, options: dict[str, Any] | None) -> None:
+    if options is None:
+        _tuned.pop(op, None)
+    else:
+        _tuned[op] = options
+
+
+def _resource_errors() -> tuple[type[Exception], ...]:
+    """What Triton raises where a block size asks for more than the device has."""
+    from triton.runtime.errors import OutOfResources, PTXASError
+
+    return OutOfResources, PTXASError
 
 
 def _remember() -> None:
