@@ -84,6 +84,7 @@ class GeodesicConfig:
     members: int = 2  # neural ensemble members (seeds), trained as one batch
     seed: int = 0
     predictor: PredictorKind = "node"  # which mean `predict_spectra` gives
+    folds: bool = False  # every seed without each standard too: bands, `quantify` and report then rest on the flow
 
     def __post_init__(self) -> None:
         if isinstance(self.loss, dict):
@@ -99,6 +100,8 @@ class GeodesicConfig:
             raise InputError("solver='quadrature' needs path='arc_length'; with path='shooting' choose rk4 or dopri5.")
         if self.flow == "free" and self.solver == "quadrature" and not self.warp:
             raise InputError("flow='free' without a warp has no quadrature; choose solver rk4, dopri5 or adjoint.")
+        if self.folds and self.predictor != "node":
+            raise InputError("folds=True is for the neural flow; use predictor='node', or leave folds out.")
         if self.batch_size and self.micro_batch and self.batch_size % self.micro_batch:
             raise InputError(
                 f"batch_size={self.batch_size} must be a multiple of micro_batch={self.micro_batch}; change either."

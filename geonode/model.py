@@ -13,6 +13,8 @@ import torch
 from geonode.bundle import PLAIN, VERSION, checksums, environment, read_bundle, write_bundle
 from geonode.calibration import Calibration, GeodesicGP
 from geonode.calibration.calibration import level_std
+from geonode.calibration.coverage import coverage
+from geonode.calibration.node_process import NodeEnsemble
 from geonode.calibration.quantify import Quantification
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
@@ -20,7 +22,8 @@ from geonode.errors import BundleError, InputError
 from geonode.flow import CoupledSpectralODE
 from geonode.training.datamodule import fit_gp
 from geonode.training.ensemble import predict
-from geonode.training.problem import Problem, asked_range, build_problem, place
+from geonode.training.folds import Folds, build_stack, node_ensemble, restore, select_rows, split
+from geonode.training.problem import Problem, asked_range
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,11 +35,12 @@ class GeodesicModel:
     """A fitted calibration: the standards, their geodesic GP, and (unless ``predictor="gp"``) the neural ensemble.
 
     Made by `fit` and `load`. Attributes: ``dataset``, ``config``, ``gp``, ``ode`` (a `CoupledSpectralODE` of
-    ``config.members`` stacked models, or None), ``problem`` (what it was trained on), ``history`` (losses by epoch),
-    ``concentration_std`` ([n] standard uncertainty of the standards' concentrations, or None), ``preprocessing`` (the
-    fitted steps, or None) and ``standards`` (as measured). ``dataset`` is what was modelled: the standards behind the
-    preprocessing. ``made`` says with what: ``environment`` (versions), ``files`` (SHA-256 of the standards' files as
-    they were), and for a bundle that was loaded ``bundle`` (its version, its geonode, its checksum).
+    ``config.members`` stacked models, or None), ``problem`` (what it was trained on), ``history`` (losses by
+    epoch), ``concentration_std`` ([n] standard uncertainty of the standards' concentrations, or None),
+    ``preprocessing`` (the fitted steps, or None) and ``standards`` (as measured). ``dataset`` is what was modelled:
+    the standards behind the preprocessing. ``made`` says with what: ``environment`` (versions), ``files`` (SHA-256
+    of the standards' files as they were), ``folds`` the flow without each standard (with ``config.folds``, else
+    None), and for a bundle that was loaded ``bundle`` (its version, its geonode, its checksum).
     """
 
     def __init__(
@@ -50,11 +54,13 @@ class GeodesicModel:
         concentration_std: np.ndarray | None = None,
         preprocessing: Preprocessing | None = None,
         standards: SpectralDataset | None = None,
+        folds: Folds | None = None,
     ) -> None:
         self.preprocessing, self.standards = preprocessing, dataset if standards is None else standards
         self.dataset, self.config, self.gp = dataset, config, gp
         self.concentration_std = concentration_std
         self.problem, self.ode, self.history = problem, ode, list(history)
+        self.folds = folds
         self.made: dict[str, Any] = {}
 
     @property
@@ -70,7 +76,23 @@ class GeodesicModel:
     @cached_property
     def calibration(self) -> Calibration:
         """The standards as a calibration: concentration from spectrum, verdicts, figures of merit."""
-        return Calibration.from_dataset(self.dataset, self.concentration_std, self.preprocessing)
+        return Calibration.from_dataset(self.dataset, self.concentration_std, self.preprocessing, self.ensemble)
+
+    @cached_property
+    def ensemble(self) -> NodeEnsemble | None:
+        """What bands and `quantify` rest on where ``config.folds`` chose the neural ensemble; None for the GP."""
+        if self.folds is None or self.ode is None or self.problem is None:
+            return None
+        return node_ensemble(self.gp, self.ode, self.problem, self.folds, self.config)
+
+    def coverage(self, predictor: str | None = None) -> dict[str, float | None]:
+        """How often held-out standards lay inside the 80 % bands of `predict_spectra` and the 80 % sets of `quantify`.
+
+        The bands are those of the neural ensemble with ``config.folds`` and ``predictor`` "node" (None takes
+        ``config.predictor``), else those of the Gaussian process.
+        """
+        of_node = (predictor or self.config.predictor) == "node"
+        return coverage(self.calibration if of_node else self.calibration.of_process)
 
     def quantify(self, spectra: Any, wavelengths: Any = None, **options: Any) -> Quantification:
         """The concentration of one unknown: see :meth:`geonode.calibration.Calibration.quantify`."""
@@ -100,7 +122,8 @@ class GeodesicModel:
         Returns:
             (mean, std), each an xarray.DataArray with dims (concentration, wavelength), in the unit of the standards.
             std is that of one further measured spectrum: the GP's calibrated Student-t band, and for the neural flow
-            the spread of its members besides. Where the model has a preprocessing, both are preprocessed spectra, and
+            the spread of its members besides; with ``config.folds`` that of the neural ensemble, calibrated by its own
+            held-out errors. Where the model has a preprocessing, both are preprocessed spectra, and
             their attribute ``preprocessing`` says how.
 
         Raises:
@@ -112,6 +135,10 @@ class GeodesicModel:
         predictor = predictor or self.config.predictor
         if predictor not in ("node", "gp"):
             raise InputError(f"predictor={predictor!r} is not known; choose node or gp.")
+        if predictor == "node" and self.ensemble is not None:
+            self._require_served(c)
+            band = self.ensemble.process.predict(c)
+            return self._labelled(c, band.mean, "mean"), self._labelled(c, band.std, "std")
         band = self.gp.predict(c)
         mean, variance = band.mean, band.std**2
         if predictor == "node":
@@ -125,6 +152,11 @@ class GeodesicModel:
         """Spectra [members, C, W] of the neural ensemble."""
         if self.ode is None or self.problem is None:
             raise InputError("This model was fitted with predictor='gp' and has no neural flow; fit again with 'node'.")
+        self._require_served(c)
+        rows = torch.from_numpy(np.tile(c, (self.problem.models, 1)))
+        return predict(self.ode, self.problem, rows).cpu().double().numpy()
+
+    def _require_served(self, c: np.ndarray) -> None:
         low, high = self.served_range
         outside = c[(c < low) | (c > high)]
         if len(outside):
@@ -133,8 +165,6 @@ class GeodesicModel:
                 f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {unit}, the range the neural flow was "
                 "trained for; fit again with a larger margin, or predict with predictor='gp'."
             )
-        rows = torch.from_numpy(np.tile(c, (self.problem.models, 1)))
-        return predict(self.ode, self.problem, rows).cpu().double().numpy()
 
     def _labelled(self, c: np.ndarray, values: np.ndarray, name: str) -> xr.DataArray:
         import xarray as xr
@@ -163,6 +193,8 @@ class GeodesicModel:
         if self.ode is not None:
             for name, parameter in self.ode.named_parameters():
                 tensors[f"ode/{name}"] = parameter.detach().cpu()
+        if self.folds is not None:
+            tensors |= {f"folds/{name}": value for name, value in self.folds.state.items()}
         if self.concentration_std is not None:
             tensors["concentration_std"] = torch.from_numpy(np.array(self.concentration_std))
         gp_arrays, gp_meta = self.gp.state()
@@ -195,6 +227,7 @@ def fit(
     resume: bool = False,
     strategy: str = "auto",
     callbacks: Sequence[Any] = (),
+    **training: Any,
 ) -> GeodesicModel:
     """Fit the geometry and the coupled neural ODE to standards.
 
@@ -214,6 +247,8 @@ def fit(
         resume: go on from the newest intact checkpoint there; from the start where there is none.
         strategy: one of `geonode.training.distributed.STRATEGIES`; ``auto`` is DDP under torchrun or SLURM.
         callbacks: further Lightning callbacks, for example `geonode.training.monitor.Monitor`.
+        training: further options of `geonode.training.train_module`: ``batch="auto"``, ``compiled``, ``recompute``,
+            ``profiler``.
 
     Raises:
         InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels, preprocessing
@@ -240,7 +275,9 @@ def fit(
         return model
     from geonode.training.datamodule import SpectralDataModule
 
-    data = SpectralDataModule(dataset, config)
+    gp = fit_gp(dataset)
+    folds = Folds.of(dataset, gp, chain) if config.folds else None
+    data = SpectralDataModule(dataset, config, folds=folds)
     report = None if progress is None else lambda done, total: progress("training the flow", done, total)
     module = train_module(
         data,
@@ -252,9 +289,14 @@ def fit(
         resume=resume,
         strategy=strategy,
         callbacks=list(callbacks),
+        **training,
     )
-    problem = data.problem.to("cpu", module.problem.target.dtype)
-    model = GeodesicModel(dataset, config, data.gp, problem, module.ode, module.history, std, chain, standards)
+    problem, ode = data.problem.to("cpu", module.problem.target.dtype), module.ode
+    if folds is not None:
+        state, folds.state = split(ode, config)
+        problem = select_rows(problem, config.members)
+        ode = restore(problem, config, state)
+    model = GeodesicModel(dataset, config, data.gp, problem, ode, module.history, std, chain, standards, folds)
     model.made = made
     return model
 
@@ -306,20 +348,19 @@ def _from_bundle(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[st
         if not state:
             return GeodesicModel(dataset, config, gp, None, None, metadata["history"], std, chain, standards)
         dtype = torch.float64 if config.precision == "64-true" else torch.float32
-        problem = build_problem([gp] * config.members, dataset.wavelengths, config).to("cpu", dtype)
-        ode = CoupledSpectralODE(
-            problem.wavelengths, config, problem.warp, problem.models, problem.low, problem.high, config.seed
-        )
-        ode = place(ode, "cpu", dtype)
-        missing = ode.load_state_dict(state, strict=False).missing_keys
+        folds = Folds.of(dataset, gp, chain) if config.folds else None
+        problem = select_rows(build_stack(gp, folds, dataset.wavelengths, config), config.members).to("cpu", dtype)
+        ode = restore(problem, config, state)
+        if folds is not None:
+            folds.state = {k[6:]: v for k, v in tensors.items() if k.startswith("folds/")}
+            lacking = sorted(set(state) - set(folds.state))
+            if lacking:
+                raise KeyError(f"the parameter {lacking[0]} of the folds")
     except BundleError:
         raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise BundleError(f"{path} is not a complete geonode bundle ({error}); fit again and save anew.") from error
-    lacking = [name for name, _ in ode.named_parameters() if name in missing]
-    if lacking:
-        raise BundleError(f"{path} lacks the parameter {lacking[0]}; fit again and save anew.")
-    return GeodesicModel(dataset, config, gp, problem, ode.eval(), metadata["history"], std, chain, standards)
+    return GeodesicModel(dataset, config, gp, problem, ode, metadata["history"], std, chain, standards, folds)
 
 
 def _require_same_result(dataset: SpectralDataset, gp: GeodesicGP, path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from geonode.errors import InputError
 
-SCHEMAS = {"evaluate": 1, "quantify": 1, "suggest": 1, "inspect": 1, "report": 1, "sweep": 1, "bench": 1}
+SCHEMAS = {"evaluate": 1, "quantify": 1, "suggest": 1, "predict": 1, "inspect": 1, "report": 1, "sweep": 1, "bench": 1}
 """Version by output."""
 
 

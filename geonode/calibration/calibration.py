@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from geonode.calibration.geodesic_gp import GeodesicGP
 from geonode.calibration.held_out import HeldOut, hold_out, textbook_limits
 from geonode.calibration.inverse import InverseModel
 from geonode.calibration.measured import MeasuredStandards
+from geonode.calibration.node_process import NodeEnsemble
 from geonode.calibration.quantify import FEWEST_CHECKED, Quantification, VerdictRules
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
@@ -34,6 +36,7 @@ class Calibration:
         unit: of the concentrations, for texts.
         preprocessing: what made ``spectra`` of the standards as measured (fitted on them, in the same order); unknowns
             then come as measured. None: spectra are as measured.
+        ensemble: the neural flow with its folds, on which everything then rests in place of the Gaussian process.
         minimum_levels: 3; with 2 there is nothing to leave out, so nothing checks the sets and no limit is learned.
 
     Attributes:
@@ -57,6 +60,7 @@ class Calibration:
         concentration_std: Any = None,
         unit: str = "",
         preprocessing: Preprocessing | None = None,
+        ensemble: NodeEnsemble | None = None,
         minimum_levels: int = 3,
     ) -> None:
         c = np.asarray(concentrations, dtype=np.float64)
@@ -80,11 +84,13 @@ class Calibration:
                 f"{len(self.levels)}; measure more standards."
             )
         self.concentration_std = level_std(concentration_std, len(self.levels))
-        self.gp = GeodesicGP().fit(c, x)
+        self.ensemble = ensemble
+        self.gp = GeodesicGP().fit(c, x) if ensemble is None else ensemble.process
         self.preprocessing = preprocessing
         self.measured = MeasuredStandards(c, x, self.wavelengths, self.gp, preprocessing)
         without = self.measured.spectra_without(self.level_index)
-        self.held_out: HeldOut = hold_out(self.gp, x, self.level_index, self.concentration_std, spectra_without=without)
+        folds = None if ensemble is None else ensemble.folds
+        self.held_out: HeldOut = hold_out(self.gp, x, self.level_index, self.concentration_std, folds, without)
         self.inverse = InverseModel(
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
@@ -94,7 +100,11 @@ class Calibration:
 
     @classmethod
     def from_dataset(
-        cls, dataset: Any, concentration_std: Any = None, preprocessing: Preprocessing | None = None
+        cls,
+        dataset: Any,
+        concentration_std: Any = None,
+        preprocessing: Preprocessing | None = None,
+        ensemble: NodeEnsemble | None = None,
     ) -> Calibration:
         """From a :class:`geonode.SpectralDataset` with one analyte; wavelengths masked in any standard are left out.
 
@@ -119,6 +129,7 @@ class Calibration:
             concentration_std=concentration_std,
             unit=dataset.units["concentration"],
             preprocessing=preprocessing,
+            ensemble=ensemble,
         )
         units = dataset.units
         made.signal = f"{dataset.signal} / {units['signal']}" if units["signal"] else dataset.signal or "signal"
@@ -131,6 +142,21 @@ class Calibration:
         return made
 
     # ------------------------------------------------------------------ the standards
+
+    @cached_property
+    def of_process(self) -> Calibration:
+        """The same standards with the Gaussian process: this calibration itself unless it rests on a neural ensemble.
+        What looks at standards one by one (`check_standards`, `suggest_standard`) asks it."""
+        if self.ensemble is None:
+            return self
+        return Calibration(
+            self.concentrations,
+            self.spectra,
+            self.wavelengths,
+            concentration_std=self.concentration_std,
+            unit=self.unit,
+            preprocessing=self.preprocessing,
+        )
 
     @property
     def deviations(self) -> np.ndarray | None:
@@ -168,6 +194,12 @@ class Calibration:
 
     def _remarks(self) -> list[str]:
         remarks = []
+        if self.ensemble is not None:
+            seeds = len(self.ensemble.process.flow(self.levels[:1]))
+            remarks.append(
+                f"predictions and intervals rest on the neural flow ({seeds} seeds, {len(self.ensemble.folds)} folds), "
+                "not on the Gaussian process"
+            )
         unit = f" {self.unit}" if self.unit else ""
         if not self.has_blank:
             remarks.append(

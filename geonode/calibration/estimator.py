@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from geonode.bundle import PLAIN, read_bundle, write_bundle
 from geonode.calibration.calibration import Calibration
+from geonode.calibration.coverage import coverage
 from geonode.calibration.quantify import Quantification
 from geonode.calibration.sets import concentration_sets
 from geonode.errors import BundleError, InputError
@@ -74,9 +75,23 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     def predict_interval(self, X: Any, level: float | None = None) -> np.ndarray:
         """``[U, 2]`` lower and upper end of the whole set at ``level`` (None: that of the constructor).
 
-        The ends enclose every component of the set; an end the data do not set is infinite.
+        The ends enclose every component of the set; an end the data do not set is infinite. Both are infinite where the
+        standards cannot vouch for ``level``: with fewer than four, or above n/(n + 1) (six standards: 85.7 %). What the
+        model says there all the same is ``quantify(X, level)[i].model_interval``. ``coverage_`` says how often held-out
+        standards were covered.
         """
-        return np.array([_ends(one.components) for one in self._sets(X, self.level if level is None else level)])
+        level = self.level if level is None else level
+        found = self._sets(X, level)
+        if not self.calibration_.checked or level > self.calibration_.attainable:
+            return np.tile([-np.inf, np.inf], (len(found), 1))
+        return np.array([_ends(one.components) for one in found])
+
+    @property
+    def coverage_(self) -> dict[str, float | None]:
+        """How often held-out standards lay inside their 80 % sets, and inside the 80 % bands of the spectrum, apart for
+        responding and silent wavelengths (see :func:`geonode.calibration.coverage.coverage`)."""
+        check_is_fitted(self)
+        return coverage(self.calibration_)
 
     def predict_spectra(self, concentrations: Any) -> np.ndarray:
         """Mean spectra ``[C, W]`` at ``concentrations [C]``."""

@@ -36,7 +36,7 @@ from geonode.calibration.gp_numerics import (
     significant,
     with_nugget,
 )
-from geonode.calibration.gp_results import GPPrediction, GPWeights, KrigingUpdate
+from geonode.calibration.gp_results import GPPrediction, GPWeights, KrigingUpdate, SpectralCovariance
 from geonode.calibration.noise import noise_variance
 from geonode.errors import InputError
 from geonode.metric.warp import WARPS, WarpMetric, scaled_warps
@@ -328,6 +328,18 @@ class GeodesicGP:
             extrapolated=(c < self.levels[0]) | (c > self.levels[-1]),
             weights=weights,
         )
+
+    def covariance(self, concentrations: Any) -> SpectralCovariance:
+        """Scale matrix of the predictive Student t over wavelengths at ``concentrations [C]``, in rank n.
+
+        Its diagonal is ``scale²`` of :meth:`predict`, whose formula it follows: Rᵀ(within/ν + between)R in factors, the
+        shrinkage towards the scale of all wavelengths and the noise on the diagonal.
+        """
+        found = self.predict(concentrations)
+        values, vectors = np.linalg.eigh(found.weights.within / self.dof + found.weights.between)
+        half = np.sqrt(np.maximum(values, 0.0))[:, :, None] * vectors.transpose(0, 2, 1)
+        factors = half @ self.residual
+        return SpectralCovariance(factors, np.maximum(found.scale**2 - (factors**2).sum(axis=1), 0.0))
 
     def _shrunk(self, matrix: np.ndarray) -> np.ndarray:
         """Rᵀ M R per wavelength ``[C, W]`` for M ``[C, n, n]``, shrunk towards its mean, ÷ (n − 1 + d₀)."""

@@ -47,6 +47,26 @@ class KrigingUpdate:
 
 
 @dataclass(frozen=True)
+class SpectralCovariance:
+    """Scale matrix Σ = FᵀF + diag(d) of the predictive Student t over wavelengths, at C concentrations.
+
+    Its diagonal is ``scale²`` of the prediction; the covariance is ν/(ν − 2) times it.
+
+    Attributes:
+        factors: ``[C, r, W]`` F; r is at most the number of standards (and of seeds besides, for a neural ensemble).
+        diagonal: ``[C, W]`` d, not negative: noise, and what is shared by all wavelengths alike.
+    """
+
+    factors: np.ndarray
+    diagonal: np.ndarray
+
+    def dense(self) -> np.ndarray:
+        """``[C, W, W]``: for few wavelengths."""
+        full = self.factors.transpose(0, 2, 1) @ self.factors
+        return full + self.diagonal[:, :, None] * np.eye(self.diagonal.shape[1])
+
+
+@dataclass(frozen=True)
 class GPPrediction:
     """Prediction at C concentrations; all arrays are numpy float64 in the units of the fitted spectra.
 

@@ -33,6 +33,8 @@ class QualityCheck:
             standard deviation.
         verdict: of the calibration for the spectrum.
         reason: why it failed, empty where it passed.
+        rests_on: what the limits rest on: ``"standards"`` where n/(n + 1) reaches 95 %, else the ``"model"``; None with
+            fewer than four standards, where no limits can be claimed (they are None).
     """
 
     passed: bool
@@ -48,15 +50,18 @@ class QualityCheck:
     gain_std: float
     verdict: str
     reason: str
+    rests_on: str | None = "model"
 
     def sentence(self, unit: str = "") -> str:
         """The result in one line."""
         unit = f" {unit}" if unit else ""
         said = "pass" if self.passed else f"FAIL ({self.reason})"
         ends = ["no limit" if end is None else f"{end:+.3g}" for end in (self.drift_low, self.drift_high)]
+        by = "95 %" if self.rests_on == "standards" else "95 % by the model"
+        limits = "no limits can be claimed" if self.rests_on is None else f"{by}: {ends[0]} to {ends[1]}"
         text = (
             f"{said}: {self.found:.4g}{unit} found where {self.nominal:g}{unit} was prepared, drift {self.drift:+.3g} "
-            f"(95 %: {ends[0]} to {ends[1]}){unit}, sensitivity {100 * self.gain:.1f} ± {100 * self.gain_std:.1f} %"
+            f"({limits}){unit}, sensitivity {100 * self.gain:.1f} ± {100 * self.gain_std:.1f} %"
         )
         if self.branches > 1:
             text += f"; {self.branches} concentrations would explain it, and drift is that of the prepared one"
@@ -107,20 +112,24 @@ def quality_check(
         reason = "the spectrum is none that the calibration predicts"
     elif not inside:
         reason = "the nominal concentration lies outside the 95 % set"
+    rests_on = result.rests_on(result.level)
+    low = None if part.open_low or rests_on is None else part.low
+    high = None if part.open_high or rests_on is None else part.high
     return QualityCheck(
         passed=matches and inside,
         nominal=float(nominal),
         found=found,
-        low=None if part.open_low else part.low,
-        high=None if part.open_high else part.high,
+        low=low,
+        high=high,
         drift=found - nominal,
-        drift_low=None if part.open_low else part.low - slack - nominal,
-        drift_high=None if part.open_high else part.high + slack - nominal,
+        drift_low=None if low is None else low - slack - nominal,
+        drift_high=None if high is None else high + slack - nominal,
         branches=len(result.components),
         gain=gain,
         gain_std=gain_std,
         verdict=result.verdict,
         reason=reason,
+        rests_on=rests_on,
     )
 
 

@@ -169,8 +169,8 @@ def detection_limits(calibration: Calibration, replicates: int = 1) -> Detection
     blank's, as in Allegrini & Olivieri 2014, Anal. Chem. 86, 7858).
     """
     definition = "smallest c with c ≥ k·u(c), u(c) = 1/√G(c) the standard uncertainty of one result"
-    if not calibration.has_blank:
-        reason = "no blank among the standards"
+    if not (calibration.has_blank and calibration.checked):
+        reason = "no blank among the standards" if calibration.checked else "fewer than four standards"
         return DetectionLimits(None, None, DETECTION_FACTOR, QUANTIFICATION_FACTOR, definition, reason)
     low, high = calibration.range
     c = np.concatenate([np.geomspace(1e-5, 1.0, 400) * (high - low), np.linspace(low, high, 401)])

@@ -67,6 +67,7 @@ class StandardCheck:
 
 def check_standards(calibration: Calibration) -> list[StandardCheck]:
     """One :class:`StandardCheck` per level that was held out, ascending; nothing is flagged with fewer than five."""
+    calibration = calibration.of_process
     gp, held = calibration.gp, calibration.held_out
     errors = np.sqrt((held.residual**2).mean(axis=1))
     others = np.array([np.median(np.delete(errors, k)) for k in range(len(errors))])

@@ -57,6 +57,7 @@ def suggest_standard(calibration: Calibration, candidates: int = 41, points: int
     """
     if candidates < 2 or points < 2:
         raise InputError("suggest needs at least two candidates and two points to judge them at.")
+    calibration = calibration.of_process
     model, gp = calibration.inverse, calibration.gp
     low, high = calibration.range
     # Inside the gaps, with the levels themselves: repeating a standard is an option too.

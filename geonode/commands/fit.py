@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -41,6 +41,13 @@ def register(app: typer.Typer) -> None:
         predictor: Annotated[
             str, typer.Option(help="node (neural flow) or gp (the Gaussian process alone: seconds).")
         ] = "node",
+        folds: Annotated[
+            bool,
+            typer.Option(
+                "--folds",
+                help="Train the flow without each standard too: predict, quantify and report then rest on it.",
+            ),
+        ] = False,
         epochs: Annotated[int | None, typer.Option(help="Epochs of training; default 60.")] = None,
         margin: Annotated[
             float | None, typer.Option(help="Range served beyond the standards, as a fraction of theirs.")
@@ -67,6 +74,17 @@ def register(app: typer.Typer) -> None:
             str,
             typer.Option("--strategy", help="auto (DDP under torchrun or SLURM), ddp, fsdp, deepspeed_stage_1 … 3."),
         ] = "auto",
+        batch: Annotated[
+            str | None,
+            typer.Option("--batch", help="auto: the largest micro-batch that fits, less where memory runs out."),
+        ] = None,
+        compiled: Annotated[
+            bool, typer.Option("--compile", help="Losses through torch.compile; pays where there is no kernel.")
+        ] = False,
+        recompute: Annotated[
+            int, typer.Option(min=0, help="Parts of the wavelengths whose activations are computed again: less memory.")
+        ] = 0,
+        profile: Annotated[bool, typer.Option("--profile", help="torch.profiler's table and trace in --log.")] = False,
         seed: Seed = 0,
         device: Device = "auto",
         quiet: Quiet = False,
@@ -97,8 +115,11 @@ def register(app: typer.Typer) -> None:
         check_output(out)
         if resume and checkpoint is None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
+        if profile and log is None:
+            raise InputError("--profile needs --log, the folder for the trace.")
         chain = Preprocessing.of(preprocess)
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
+        changes["folds"] = folds or None
         changes = {name: value for name, value in changes.items() if value is not None}
         config = GeodesicConfig.blueprint(**changes) if blueprint else GeodesicConfig(**changes)  # type: ignore[arg-type]
         dataset = load_standards(
@@ -120,6 +141,10 @@ def register(app: typer.Typer) -> None:
                     resume=resume,
                     strategy=strategy,
                     callbacks=[] if log is None else [Monitor(nvml_probe())],
+                    batch=batch,
+                    compiled=compiled,
+                    recompute=recompute,
+                    profiler=profiler(log) if profile else None,
                 )
             except Interrupted as stop:
                 typer.echo(f"geonode: {stop}", err=True)
@@ -128,14 +153,22 @@ def register(app: typer.Typer) -> None:
             model.save(out)
         low, high = model.calibrated_range
         concentration_unit = dataset.units["concentration"]
+        concentration_unit = f" {concentration_unit}" if concentration_unit else ""
         levels = " ".join(f"{level:g}" for level in model.gp.levels)
         say(
-            f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels} {concentration_unit}".rstrip(),
+            f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels}{concentration_unit}",
             quiet,
         )
         for note in model.dataset.notes:
             say(f"note: {note}", quiet)
-        say(f"calibrated range {low:g} … {high:g} {concentration_unit}; bundle written to {out}", quiet)
+        say(f"calibrated range {low:g} … {high:g}{concentration_unit}; bundle written to {out}", quiet)
+
+
+def profiler(folder: Path | None) -> Any:
+    """torch.profiler under Lightning: a table and a Chrome trace in ``folder``."""
+    from lightning.pytorch.profilers import PyTorchProfiler
+
+    return PyTorchProfiler(dirpath=folder, filename="profile", export_to_chrome=True)
 
 
 def standard_uncertainty(text: str, levels: np.ndarray) -> np.ndarray:

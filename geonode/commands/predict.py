@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from geonode.commands.common import Quiet, check_output, prediction_csv, say, write_text
+from geonode.schema import versioned
 
 
 def register(app: typer.Typer) -> None:
@@ -23,6 +25,9 @@ def register(app: typer.Typer) -> None:
             Path, typer.Option("--out", "-o", help="CSV to write: wavelength, mean and std per concentration.")
         ],
         predictor: Annotated[str | None, typer.Option(help="node or gp; default: as fitted.")] = None,
+        json_path: Annotated[
+            Path | None, typer.Option("--json", help="What the std rests on and how often such bands covered, as JSON.")
+        ] = None,
         quiet: Quiet = False,
     ) -> None:
         """Predict mean and standard deviation of the spectrum at given concentrations.
@@ -31,19 +36,50 @@ def register(app: typer.Typer) -> None:
 
             geonode predict assay.bundle --at 100 --at 300 --out predicted.csv
         """
+        from geonode.calibration.coverage import band_sentence
         from geonode.model import load
 
-        check_output(out)
+        for path in (out, json_path):
+            if path is not None:
+                check_output(path)
+        at, given = list(dict.fromkeys(at)), len(at)
+        if len(at) < given:
+            say(f"note: {given - len(at)} of the {given} concentrations were given twice and are written once", quiet)
         model = load(bundle)
         mean, std = model.predict_spectra(at, predictor=predictor)
-        write_text(out, prediction_csv(mean, std))
-        if model.preprocessing is not None:
-            unit = model.dataset.units["signal"]
-            what = model.dataset.signal + (f" in units of {unit}" if unit not in ("", "1") else "")
-            say(f"note: these are preprocessed spectra ({model.preprocessing}), not measured ones: {what}", quiet)
         low, high = model.calibrated_range
+        unit = model.dataset.units["concentration"]
+        notes = []
+        if model.preprocessing is not None:
+            signal = model.dataset.units["signal"]
+            what = model.dataset.signal + (f" in units of {signal}" if signal not in ("", "1") else "")
+            notes.append(f"these are preprocessed spectra ({model.preprocessing}), not measured ones: {what}")
         for c, extrapolated in zip(at, mean.extrapolated.values, strict=True):
             if extrapolated:
-                unit = model.dataset.units["concentration"]
-                say(f"note: {c:g} lies outside the calibrated range {low:g} … {high:g} {unit}: an extrapolation", quiet)
+                text = f"{c:g} lies outside the calibrated range {low:g} … {high:g} {unit}".rstrip()
+                notes.append(f"{text}: an extrapolation")
+        covered = model.coverage(predictor)
+        sentence = band_sentence(covered, len(model.gp.levels))
+        if (predictor or model.config.predictor) == "node" and model.folds is None:
+            sentence += " That is of the Gaussian process's bands, around whose width the flow's are drawn; fit with "
+            sentence += "--folds for the flow's own."
+        write_text(out, prediction_csv(mean, std))
+        if json_path is not None:
+            data = {
+                "bundle": str(bundle),
+                "spectra": str(out),
+                "predictor": predictor or model.config.predictor,
+                "unit": unit,
+                "concentrations": at,
+                "extrapolated": mean.extrapolated.values.tolist(),
+                "std": "standard deviation of one further measured spectrum",
+                "coverage": covered,
+                "sentence": sentence,
+                "notes": notes,
+            }
+            text = json.dumps(versioned("predict", data), indent=2, ensure_ascii=False, allow_nan=False)
+            write_text(json_path, text + "\n")
+        for note in notes:
+            say(f"note: {note}", quiet)
+        say(sentence, quiet)
         say(f"{len(at)} spectra × {mean.sizes['wavelength']} wavelengths written to {out}", quiet)

@@ -13,6 +13,7 @@ from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.errors import InputError
 from geonode.training.batches import step_counts
+from geonode.training.folds import Folds, build_stack
 from geonode.training.problem import Problem, build_problem
 
 
@@ -22,14 +23,19 @@ class SpectralDataModule(L.LightningDataModule):
     Args:
         dataset: at least three levels of one analyte.
         config: collocation, margin and batch sizes.
-        targets: concentrations that will be asked for, to widen the range served.
+        targets: concentrations that will be asked for, to widen the range served (without folds).
+        folds: levels that are left out in turn besides; each is a further ``config.members`` rows.
 
     Raises:
         InputError: several analytes or fewer than three levels.
     """
 
     def __init__(
-        self, dataset: SpectralDataset, config: GeodesicConfig | None = None, targets: np.ndarray | None = None
+        self,
+        dataset: SpectralDataset,
+        config: GeodesicConfig | None = None,
+        targets: np.ndarray | None = None,
+        folds: Folds | None = None,
     ) -> None:
         super().__init__()
         self.config = config or GeodesicConfig()
@@ -39,7 +45,7 @@ class SpectralDataModule(L.LightningDataModule):
                 "on one. Use MultiAnalyteODE for several."
             )
         self.dataset = dataset.require_levels(3)
-        self.targets = targets
+        self.targets, self.folds = targets, folds
         self._gp: GeodesicGP | None = None
         self._problem: Problem | None = None
 
@@ -53,7 +59,9 @@ class SpectralDataModule(L.LightningDataModule):
     @property
     def problem(self) -> Problem:
         """The stacked problem, on the host in float64."""
-        if self._problem is None:
+        if self._problem is None and self.folds is not None:
+            self._problem = build_stack(self.gp, self.folds, self.dataset.wavelengths, self.config)
+        elif self._problem is None:
             members = self.config.members
             targets = None if self.targets is None else [self.targets] * members
             self._problem = build_problem([self.gp] * members, self.dataset.wavelengths, self.config, targets)

@@ -13,6 +13,7 @@ import numpy as np
 from geonode.calibration import merit
 from geonode.calibration.budget import uncertainty_budget
 from geonode.calibration.calibration import Calibration
+from geonode.calibration.coverage import coverage, coverage_sentence
 from geonode.calibration.resolution import ambiguity_map, detection_limits
 from geonode.calibration.standards import check_standards
 from geonode.calibration.suggest import PRIOR, suggest_standard
@@ -21,7 +22,6 @@ from geonode.errors import InputError
 from geonode.files import write_text
 from geonode.schema import versioned
 from geonode.validation.calibration_figures import Spectra, sheets
-from geonode.validation.evaluate import responding_wavelengths
 
 
 class CalibrationReport:
@@ -64,35 +64,6 @@ class CalibrationReport:
         for name, text in (("report.json", self.to_json() + "\n"), ("report.md", self.to_markdown() + figures)):
             written.append(write_text(folder / name, text))
         return written
-
-
-def coverage(calibration: Calibration) -> dict[str, float | None]:
-    """How often held-out levels fall inside their 80 % bands and sets: what stands beside every interval."""
-    held = calibration.held_out
-    responding = responding_wavelengths(calibration.gp.level_means)
-    inside = held.band_inside
-    return {
-        "nominal": 0.8,
-        "sets": held.covered(0.8),
-        "sets_interior": held.covered(0.8, interior=True),
-        "bands_responding": float(inside[:, responding].mean()) if responding.any() else None,
-        "bands_silent": float(inside[:, ~responding].mean()) if (~responding).any() else None,
-        "attainable_confidence": calibration.attainable,
-    }
-
-
-def coverage_sentence(found: dict[str, float | None], levels: int) -> str:
-    """What :func:`coverage` found, to stand beside every interval."""
-
-    def percent(value: float | None) -> str:
-        return "–" if value is None or not math.isfinite(value) else f"{100 * value:.0f} %"
-
-    return (
-        f"Coverage of held-out levels at nominal 80 %: concentration sets {percent(found['sets'])} (interior levels "
-        f"{percent(found['sets_interior'])}), spectral bands {percent(found['bands_responding'])} where the spectrum "
-        f"responds and {percent(found['bands_silent'])} where it is silent. {levels} standards alone vouch for at most "
-        f"{100 * levels / (levels + 1):.1f} % (n/(n + 1)); beyond that, sets rest on the model."
-    )
 
 
 def _collect(calibration: Calibration) -> dict[str, Any]:
@@ -146,7 +117,7 @@ def _budgets(calibration: Calibration) -> list[dict[str, Any]]:
             found = uncertainty_budget(calibration, c)
         except InputError:  # the spectrum does not change there at all
             found = None
-        if found is not None and found.resolved:
+        if found is not None and found.resolved and calibration.checked:
             budgets.append({**asdict(found), "prior": "none"})
         else:
             budgets.append({"concentration": c, "resolved": False, "contributions": [], "prior": "none"})
@@ -263,7 +234,8 @@ def _budget_lines(budgets: list[dict[str, Any]], unit: str) -> list[str]:
     lines = [
         "No prior is in these figures (GUM, linearised at the concentration), unlike that of the next standard. "
         f"Standard uncertainties{' in' + unit if unit else ''}; u is not given where it would exceed that of a uniform "
-        "distribution over the range.",
+        "distribution over the range, nor with fewer than four standards. Expanded uncertainties rest on the model's "
+        "Student t.",
         "",
         "| source | type | u | share |",
         "|---|---|---|---|",

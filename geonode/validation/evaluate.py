@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from geonode.calibration.coverage import responding_wavelengths
 from geonode.calibration.geodesic_gp import GeodesicGP
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
@@ -325,9 +326,3 @@ def _add_coverage(
         "responding": float(covered[:, responding].mean()) if responding.any() else None,
         "silent": float(covered[:, ~responding].mean()) if (~responding).any() else None,
     }
-
-
-def responding_wavelengths(means: np.ndarray) -> np.ndarray:
-    """``[n, W]`` → bool ``[W]``: where the standard deviation over levels reaches a tenth of its largest value."""
-    spread = means.std(axis=0)
-    return spread >= 0.1 * spread.max()

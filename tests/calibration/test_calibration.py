@@ -5,33 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from geonode.calibration import GeodesicCalibrator, detection_limits, quality_check
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.quantify import VERDICTS
 from geonode.errors import InputError
-
-LEVELS = np.array([0.0, 10.0, 20.0, 30.0, 40.0, 60.0])
-WAVE = np.arange(300.0, 701.0, 2.0)
-NOISE = 0.002
-
-
-def band(centre: float, width: float) -> np.ndarray:
-    return np.exp(-0.5 * ((WAVE - centre) / width) ** 2)
-
-
-def monotone(c) -> np.ndarray:
-    x = np.atleast_1d(c)[:, None] / (np.atleast_1d(c)[:, None] + 25.0)
-    return 0.2 + 0.9 * x * band(600, 40) + 0.3 * (1 - x) * band(450, 50)
-
-
-def folding(c) -> np.ndarray:
-    c = np.atleast_1d(c)[:, None]
-    x = (c / 12) ** 1.8 / (1 + (c / 12) ** 1.8) / (1 + (c / 38) ** 4)
-    return 0.2 + 0.8 * x * band(600, 35)
-
-
-def noisy(truth, c, seed: int) -> np.ndarray:
-    exact = truth(c)
-    return exact + NOISE * np.random.default_rng(seed).standard_normal(exact.shape)
+from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy
 
 
 @pytest.fixture(scope="module")
@@ -159,10 +137,10 @@ def test_saturated_values_are_masked_and_said(calibration: Calibration) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda x: np.where(np.arange(len(x)) == 3, np.nan, x), "is nan at wavelength 306"),
+        (lambda x: np.where(np.arange(len(x)) == 3, np.nan, x), "is nan at wavelength 312"),
         (lambda x: 0.0 * x, "zero at every wavelength"),
         (lambda x: 1000.0 * x, "another unit"),
-        (lambda x: x[:-5], "196 wavelengths and the standards have 201"),
+        (lambda x: x[:-5], "96 wavelengths and the standards have 101"),
     ],
 )
 def test_unfit_unknowns_are_refused(calibration: Calibration, change, sentence: str) -> None:
@@ -218,3 +196,60 @@ def test_an_ambiguous_interval_encloses_every_component(folded: Calibration) -> 
     answer = folded.quantify(noisy(folding, 9.0, 21)[0])
     low, high = answer.to_dict()["interval"]
     assert low == min(k.low for k in answer.components) and high == max(k.high for k in answer.components)
+
+
+def _finite(value) -> list[float]:
+    """Every finite end of an interval or standard deviation in what is written, however deep."""
+    if isinstance(value, dict):
+        kept = {k: v for k, v in value.items() if "interval" in k or k in ("std", "components", "components_95")}
+        return [x for v in kept.values() for x in _finite(v)]
+    if isinstance(value, list | tuple):
+        return [x for v in value for x in _finite(v)]
+    return [] if value is None or isinstance(value, str) else [value]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
+def test_fewer_than_four_standards_claim_no_interval_at_any_level(count: int, level: float) -> None:
+    levels = LEVELS[[0, 5, 2][:count]]
+    made = Calibration(levels, noisy(monotone, levels, 30), WAVE, minimum_levels=2)
+    spectra = noisy(monotone, [7.0, 30.0, 55.0], 31)
+    for answer in made.quantify_many(spectra, level):
+        said = answer.to_dict()
+        assert _finite(said) == [] and said["interval_rests_on"] is None
+        assert (
+            f"no interval can be claimed from {count} standards" in answer.sentence()
+            and " to " not in answer.sentence()
+        )
+        assert any("no interval can be claimed" in note for note in answer.notes)
+    assert any(f"{100 * count / (count + 1):.1f} %" in note for note in made.notes)
+    assert detection_limits(made).detection is None and np.isinf(made.held_out.interval).all()
+    check = quality_check(made, spectra[1], 30.0)
+    assert (check.low, check.high, check.drift_low, check.drift_high) == (None,) * 4
+    assert "no limits can be claimed" in check.sentence()
+    estimator = GeodesicCalibrator(level=level).fit(
+        np.repeat(made.spectra, 2, axis=0), np.repeat(levels[np.argsort(levels)], 2)
+    )
+    assert np.isinf(estimator.predict_interval(spectra)).all()
+
+
+@pytest.mark.parametrize(
+    ("count", "level", "claimed"), [(4, 0.8, True), (4, 0.81, False), (6, 0.85, True), (6, 0.95, False)]
+)
+def test_above_the_attainable_confidence_only_the_model_speaks(count: int, level: float, claimed: bool) -> None:
+    levels = LEVELS[np.linspace(0, 5, count).round().astype(int)]
+    made = Calibration(levels, noisy(monotone, levels, 32), WAVE)
+    answer = made.quantify_many(noisy(monotone, 25.0, 33), level)[0]
+    said, own = answer.to_dict(), list(answer.enclosing)
+    assert said["interval"] == (own if claimed else [None, None])
+    assert said["model_interval"] == ([None, None] if claimed else own)
+    assert (
+        said["interval_rests_on"] == ("standards" if claimed else "model") and said["components_95_rest_on"] == "model"
+    )
+    assert ("alone vouch for" in answer.sentence()) != claimed
+    assert any(f"{100 * count / (count + 1):.1f} %" in note for note in answer.notes) != claimed
+    ends = (
+        GeodesicCalibrator().fit(made.spectra, made.concentrations).predict_interval(noisy(monotone, 25.0, 33), level)
+    )
+    assert np.isinf(ends).all() != claimed
+    assert "95 % by the model" in quality_check(made, noisy(monotone, 25.0, 33), 25.0).sentence()
