@@ -191,6 +191,7 @@ def _merit_table(data: dict[str, Any], unit: str) -> list[str]:
 
 
 def limit_lines(data: dict[str, Any], unit: str) -> list[str]:
+    """The limits as lines of Markdown, one bullet each."""
     limits, top = data["limits"], float(max(data["levels"]))
     lines = []
     for key, name in (("detection", "limit of detection"), ("quantification", "limit of quantification")):
