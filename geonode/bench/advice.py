@@ -163,7 +163,11 @@ def left_out(setting: Setting, restarts: int, peers: bool) -> list[str]:
     """What a quick run leaves to ``--suite full``, in words; nothing for a full one."""
     if setting.suite == "full":
         return []
-    text = ["2 s of samples a case instead of 0.2", "the largest sizes", "tsit5 and the finer steps of the curves"]
+    text = [
+        "2 s of samples a case instead of 0.2",
+        "the largest sizes",
+        "tsit5, the finer steps and the training gradient in the curves",
+    ]
     if restarts < 3:
         text.append("the third process for the noise")
     if peers and setting.device == "cuda":

@@ -22,6 +22,7 @@ def all_plots(result: Result) -> list[tuple[str, str, str]]:
         ("roofline", "Roofline", _roofline),
         ("work-precision", "Work–precision, initial-value problem", lambda r, a: _curves(r, a, "initial value")),
         ("two-points", "Work–precision, two-point problem", lambda r, a: _curves(r, a, "two points")),
+        ("coupled", "Work–precision, coupled neural ODE", lambda r, a: _curves(r, a, "coupled NODE")),
         ("throughput", "Throughput against batch size", _throughput),
         ("activity", "Activity over time", _activity),
     ]

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 Call = Callable[[int], Any]
-LONG = 0.5  # a call of more seconds is measured once: its samples are its activity window too
+LONG = 0.2  # a call of more seconds is measured once: its samples are its activity window too
 
 
 def quantiles(samples: Sequence[float]) -> dict[str, float]:
@@ -75,6 +75,13 @@ def event_samples(run: Call, rotations: int, budget: float) -> list[float]:
         events.append((start, end))
     torch.cuda.synchronize()
     return [start.elapsed_time(end) for start, end in events]
+
+
+def median_ms(run: Call, rotations: int, device: str, budget: float) -> float:
+    """The median alone: CUDA events on a GPU, else the wall clock."""
+    if device == "cuda":
+        return statistics.median(event_samples(run, rotations, budget))
+    return statistics.median(wall_samples(run, rotations, device, budget))
 
 
 def host_cost(run: Call, rotations: int, repeats: int = 20) -> float:

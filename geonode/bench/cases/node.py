@@ -242,7 +242,7 @@ register(
         sweep=sizes(
             [Size(1, 601), Size(8, 601)], [Size(1, 601), Size(8, 601), Size(128, 601), Size(512, 601), Size(2048, 601)],
             [Size(8192, 601)],
-        ), window=lambda size: 10.5 if size.pairs >= MEGA.pairs else 2.2,
+        ),
     )
 )  # fmt: skip
 for _name in SOLVERS:
