@@ -55,6 +55,7 @@ def _register() -> None:
         demo,
         doctor,
         evaluate,
+        export,
         fit,
         inspect,
         plan,
@@ -66,7 +67,21 @@ def _register() -> None:
         sweep,
     )
 
-    for command in (fit, predict, quantify, report, suggest, evaluate, inspect, simulate, demo, doctor, sweep, plan):
+    for command in (
+        fit,
+        predict,
+        quantify,
+        report,
+        suggest,
+        evaluate,
+        inspect,
+        simulate,
+        demo,
+        doctor,
+        sweep,
+        plan,
+        export,
+    ):
         command.register(app)
 
 

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from geonode.calibration import GeodesicGP
 from geonode.calibration.inverse import InverseModel
-from geonode.metric.warp import LOGARITHM_KAPPAS, SATURATION_KAPPAS, warp_values
+from geonode.metric.warp import LOGARITHM_KAPPAS, SATURATION_KAPPAS
 
-_SQRT_DELTA4, _SQUARE_DELTA, _HELD_SLOPE = 0.01**4, 1e-3, 1e-3
+_SQRT_DELTA2, _SQUARE_DELTA, _HELD_SLOPE = 0.01**2, 1e-3, 1e-3
 """As in :mod:`geonode.metric.warp`; a test compares both."""
 
 
@@ -33,33 +33,38 @@ class Warps(nn.Module):
     float64.
     """
 
-    low: Tensor
-    span: Tensor
-    saturation: Tensor
-    logarithm: Tensor
-
     def __init__(self, origin: float, span: float, c_min: float, c_max: float) -> None:
         super().__init__()
-        self.origin, self.unit = float(origin), float(span)
-        ends = warp_values(torch.tensor([(c - origin) / span for c in (c_min, c_max)], dtype=torch.float64))
+        # Numbers are buffers: the exporter rounds Python's to float32.
+        saturation, logarithm = float64(SATURATION_KAPPAS)[:, None], float64(LOGARITHM_KAPPAS)[:, None]
+        for name, value in {
+            "origin": float64(origin),
+            "unit": float64(span),
+            "saturation": saturation,
+            "logarithm": logarithm,
+            "saturation_held": -0.5 * saturation,
+            "logarithm_held": -0.5 * logarithm,
+            "saturation_slope": _HELD_SLOPE / (1.0 + saturation),
+            "logarithm_slope": _HELD_SLOPE * torch.log1p(1.0 / logarithm),
+        }.items():
+            self.register_buffer(name, value)
+        ends = self._values(float64([c_min, c_max]))
         self.register_buffer("low", ends[:, :1].clone())
         self.register_buffer("span", ends[:, 1:] - ends[:, :1])
-        self.register_buffer("saturation", float64(SATURATION_KAPPAS)[:, None])
-        self.register_buffer("logarithm", float64(LOGARITHM_KAPPAS)[:, None])
+
+    def _values(self, c: Tensor) -> Tensor:
+        """The warps up to a factor each, [13, C]."""
+        x = ((c - self.origin) / self.unit)[None]
+        y, z = x / _SQRT_DELTA2, x / _SQUARE_DELTA
+        root, r = torch.sqrt(torch.sqrt(y * y + 1.0)), torch.sqrt(z * z + 1.0)
+        asinh = torch.sign(z) * torch.log(torch.abs(z) + r)
+        at = torch.maximum(x, self.saturation_held), torch.maximum(x, self.logarithm_held)
+        inside = at[0] / (at[0] + self.saturation) + self.saturation_slope * (x - at[0])
+        logs = torch.log(1.0 + at[1] / self.logarithm) + self.logarithm_slope * (x - at[1])
+        return torch.cat([x, y / root, z * r + asinh, inside, logs])
 
     def forward(self, c: Tensor) -> Tensor:
-        x = ((c - self.origin) / self.unit)[None]
-        root = torch.sqrt(torch.sqrt(x * x + _SQRT_DELTA4))
-        r = torch.sqrt(x * x + _SQUARE_DELTA**2)
-        size = torch.abs(x)
-        asinh = torch.sign(x) * torch.log((size + r) / _SQUARE_DELTA)
-        powers = torch.cat([x, x / root, x * r + _SQUARE_DELTA**2 * asinh])
-        held = [torch.maximum(x, -0.5 * kappa) for kappa in (self.saturation, self.logarithm)]
-        inside = held[0] / (held[0] + self.saturation)
-        logs = torch.log(1.0 + held[1] / self.logarithm)
-        inside = inside + _HELD_SLOPE / (1.0 + self.saturation) * (x - held[0])
-        logs = logs + _HELD_SLOPE * torch.log(1.0 + 1.0 / self.logarithm) * (x - held[1])
-        return 2.0 * (torch.cat([powers, inside, logs]) - self.low) / self.span - 1.0
+        return 2.0 * (self._values(c) - self.low) / self.span - 1.0
 
 
 class GPSpectra(nn.Module):
@@ -81,7 +86,7 @@ class GPSpectra(nn.Module):
         for name, value in {
             "levels": at_levels[:, None],
             "alpha": one.alphas,
-            "length": one.lengths,
+            "length": one.lengths / math.sqrt(5.0),
             "inverse": one.inverse,
             "weight": weights[:, None, None],
         }.items():
@@ -98,7 +103,7 @@ class GPSpectra(nn.Module):
     def moments(self, c: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of one further spectrum, [C, W] float32."""
         at = self.warps(c.double())[self.candidate]  # [G, C]
-        r = math.sqrt(5.0) * torch.abs(at[:, :, None] - self.levels) / self.length
+        r = torch.abs(at[:, :, None] - self.levels) / self.length
         matern = (1.0 + r + r * r / 3.0) * torch.exp(-r)
         cross = 1.0 + self.alpha * at[:, :, None] * self.levels + (1.0 - self.alpha) * matern
         rows = torch.matmul(cross, self.inverse)  # [G, C, n]

@@ -77,11 +77,12 @@ class NodeSpectra(nn.Module):
         rows = 2**self.doublings + 1 - series.shape[1]
         series = torch.cat([series, series.new_zeros(len(series), rows, series.shape[2])], 1)
         self.low, self.high = float(ode.table.low[0]), float(ode.table.high[0])
+        self.register_buffer("ends", float64([self.low, self.high]))
         self.register_buffer("series", series.float())
         self.register_buffer("mean_series", series.mean(-1)[..., None])  # [M, 2^d + 1, 1] float64
 
     def _basis(self, u: Tensor) -> Tensor:
-        x = (2.0 * u - (self.low + self.high)) / (self.high - self.low)
+        x = (2.0 * u - (self.ends[0] + self.ends[1])) / (self.ends[1] - self.ends[0])
         return chebyshev(x[:, None], self.doublings)
 
     def _arc(self, u: Tensor) -> Tensor:
@@ -137,9 +138,9 @@ class NodeSpectra(nn.Module):
     def forward(self, c: Tensor) -> tuple[Tensor, Tensor]:
         _, variance = self.gp.moments(c)
         u = (self.mixture * self.warps(c.double())).sum(0)
-        u = torch.clamp(u, self.low, self.high)
+        u = torch.minimum(torch.maximum(u, self.ends[0]), self.ends[1])
         distance = torch.abs(self._mean_arc(u)[:, :, None] - self.level_arc[:, None])  # [M, C, n]
-        weight = 1.0 / (distance + 0.02)
+        weight = torch.ones_like(distance) / (distance + 0.02)
         weight = (weight / weight.sum(-1, keepdim=True)).float()
         spectra = self.centre + self.scale * (torch.matmul(weight, self.offset) + self._integral(self._arc(u)))
         mean = spectra.mean(0)

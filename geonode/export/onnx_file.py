@@ -28,7 +28,7 @@ from geonode_runtime.model import CHECKSUM, FORMAT, KEY, NO_CHECKSUM
 if TYPE_CHECKING:
     import onnx
 
-OPSET = 20
+OPSET = 18
 
 
 def require_packages() -> None:
@@ -67,6 +67,7 @@ def traced(module: nn.Module, width: int) -> torch.export.ExportedProgram:
 def onnx_model(module: nn.Module, width: int) -> onnx.ModelProto:
     """The graph, checked by ``onnx.checker`` with full shape inference."""
     import onnx
+    from onnxscript import optimizer
 
     with _quiet():
         program = torch.onnx.export(
@@ -78,10 +79,14 @@ def onnx_model(module: nn.Module, width: int) -> onnx.ModelProto:
             output_names=list(OUTPUTS),
             dynamic_shapes=dynamic_shapes(),
             external_data=False,
+            optimize=False,  # its rules take numbers near 0 and 1 for 0 and 1
             verbose=False,
         )
     if program is None:
         raise RuntimeError("torch.onnx.export gave no program")
+    with _quiet():
+        optimizer.fold_constants(program.model)
+        optimizer.remove_unused_nodes(program.model)
     model = program.model_proto
     model = onnx.ModelProto.FromString(model.SerializeToString())
     _forget_places(model)
