@@ -30,7 +30,8 @@ def step_kernel(
 ):
     """Element e of model m lies at base[e] + m·stride[e]. ``powers`` [M, 2] float64: β₁ᵗ, β₂ᵗ; ``norms`` [M, 2].
 
-    ``rates`` [M, 2]. Gradients are divided by ``scale`` [M]. Without ``active`` [M], or with a norm that is not finite, the model stays.
+    ``rates`` [M, 2]; gradients are divided by ``scale`` [M]. A model without ``active`` [M], or with a norm that is not
+    finite, stays.
     """
     m = tl.program_id(0)
     inverse = 1.0 / tl.load(scale + m)
