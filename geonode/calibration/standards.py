@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.geodesic_gp import GeodesicGP
 from geonode.calibration.inverse import InverseModel
 
 SUSPICIOUS_GAIN = 0.25
@@ -72,7 +71,7 @@ def check_standards(calibration: Calibration) -> list[StandardCheck]:
     errors = np.sqrt((held.residual**2).mean(axis=1))
     others = np.array([np.median(np.delete(errors, k)) for k in range(len(errors))])
     relative = errors / np.maximum(others, np.finfo(float).tiny)
-    gains = _gains(gp, held.left_out, errors)
+    gains = _gains(calibration, held.left_out, errors)
     checks = []
     for k, i in enumerate(held.left_out):
         gain = gains.get(int(i))
@@ -87,8 +86,12 @@ def check_standards(calibration: Calibration) -> list[StandardCheck]:
     return checks
 
 
-def _gains(gp: GeodesicGP, left_out: np.ndarray, errors: np.ndarray) -> dict[int, float]:
-    """Gain by level. Of many levels, only those with the largest errors are looked at, with their neighbours."""
+def _gains(calibration: Calibration, left_out: np.ndarray, errors: np.ndarray) -> dict[int, float]:
+    """Gain by level. Of many levels, only those with the largest errors are looked at, with their neighbours.
+
+    Preprocessing that learns is fitted without the levels that are left out, and the held-out level passes through it.
+    """
+    gp = calibration.gp
     n = len(gp.levels)
     if n < _FEWEST_LEVELS:
         return {}
@@ -101,16 +104,20 @@ def _gains(gp: GeodesicGP, left_out: np.ndarray, errors: np.ndarray) -> dict[int
         partners = {i: [int(j) for j in nearest[i] if 0 < j < n - 1] for i in candidates}
     single = sorted({j for i in candidates for j in partners[i]})
     pairs = sorted({(min(i, j), max(i, j)) for i in candidates for j in partners[i]})
-    everything = np.arange(n)
-    folds = [np.delete(everything, j) for j in single] + [np.delete(everything, list(pair)) for pair in pairs]
-    fitted = gp.fit_folds(gp.levels, gp.level_means, folds)
+    gone = [[j] for j in single] + [list(pair) for pair in pairs]
+    seen = _level_means_without(calibration, gone)
+    folds = [np.delete(np.arange(n), out) for out in gone]
+    if calibration.preprocessing is None or not calibration.preprocessing.learns:
+        fitted = gp.fit_folds(gp.levels, gp.level_means, folds)
+    else:
+        fitted = [gp.fit_folds(gp.levels, means, [f])[0] for means, f in zip(seen, folds, strict=True)]
 
-    def error(fold: GeodesicGP, j: int) -> float:
-        residual = fold.predict_mean([gp.levels[j]])[0] - gp.level_means[j]
+    def error(k: int, j: int) -> float:
+        residual = fitted[k].predict_mean([gp.levels[j]])[0] - seen[k][j]
         return float(np.sqrt((residual**2).mean()))
 
-    alone = {j: error(fitted[k], j) for k, j in enumerate(single)}
-    without = dict(zip(pairs, fitted[len(single) :], strict=True))
+    alone = {j: error(k, j) for k, j in enumerate(single)}
+    without = {pair: len(single) + k for k, pair in enumerate(pairs)}
     tiny = np.finfo(float).tiny
     return {
         i: float(
@@ -120,6 +127,15 @@ def _gains(gp: GeodesicGP, left_out: np.ndarray, errors: np.ndarray) -> dict[int
         )
         for i in candidates
     }
+
+
+def _level_means_without(calibration: Calibration, gone: list[list[int]]) -> list[np.ndarray]:
+    """Level means ``[n, W]`` as the preprocessing fitted without each of these sets of levels gives them."""
+    chain, index = calibration.preprocessing, calibration.level_index
+    if chain is None or not chain.learns:
+        return [calibration.gp.level_means] * len(gone)
+    spectra = [chain.fitted_without(np.isin(index, out)) for out in gone]
+    return [np.stack([x[index == i].mean(axis=0) for i in range(len(calibration.levels))]) for x in spectra]
 
 
 def _influence(calibration: Calibration, level: int) -> tuple[float, float]:

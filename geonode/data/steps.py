@@ -42,6 +42,11 @@ LEARNING = frozenset({"airpls", "arpls", "msc", "emsc", "center"})
 """Steps whose result depends on the spectra they were fitted on: a mean, a reference spectrum, or (airpls, arpls) the
 weights they start from. All others treat each spectrum by itself."""
 
+WINDOWED = frozenset({"savgol", "derivative", "median", "whittaker"})
+"""Steps that take neighbours together by counting points."""
+WIDEST_GAP = 5.0
+"""Wavelengths further apart than this many median steps are a gap; one or two dead pixels are none."""
+
 _DIMENSIONLESS = frozenset({"snv", "rnv", "norm", "minmax"})
 # Not for users: these would filter across samples, start processes, or are old names.
 _HIDDEN = frozenset({"axis", "copy", "n_jobs"})
@@ -146,6 +151,8 @@ def fit_step(step: Step, y: Floats, x: Floats, where: str) -> tuple[Floats, Floa
             f"{where}: preprocessing step '{step.describe()}' has a window of {window} points, longer than the "
             f"spectrum, which has {len(x)} wavelengths there; choose a shorter one."
         )
+    if step.name in WINDOWED:
+        _require_no_gap(step, x, where)
     step.transformer = _class_of(step.name)(**step.parameters)
     try:
         step.transformer.fit(y)
@@ -153,6 +160,17 @@ def fit_step(step: Step, y: Floats, x: Floats, where: str) -> tuple[Floats, Floa
         reason = " ".join(str(error).split())
         raise InputError(f"{where}: preprocessing step '{step.describe()}' cannot be fitted: {reason}") from None
     return apply_step(step, y, x)
+
+
+def _require_no_gap(step: Step, x: Floats, where: str) -> None:
+    """Windows count points, so across a gap they would join wavelengths that have nothing to do with each other."""
+    steps = np.diff(x)
+    if len(steps) and steps.max() > WIDEST_GAP * np.median(steps):
+        at = int(steps.argmax())
+        raise InputError(
+            f"{where}: preprocessing step '{step.describe()}' counts points, and its window would reach across the gap "
+            f"between wavelengths {x[at]:g} and {x[at + 1]:g}; put a range before it that keeps one side."
+        )
 
 
 def apply_step(step: Step, y: Floats, x: Floats) -> tuple[Floats, Floats]:

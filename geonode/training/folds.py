@@ -1,6 +1,7 @@
 """Seeds × folds as one stack: the flow with all standards and without each of them in turn, trained together.
 
-Rows of the stack: the seeds of all standards first, then those of every fold. What folds say about its errors is `geonode.calibration.node_process`'s part.
+Rows of the stack: the seeds of all standards first, then those of every fold. What folds say about the flow's errors is
+the part of `geonode.calibration.node_process`.
 """
 
 from __future__ import annotations

@@ -66,3 +66,17 @@ def test_a_control_is_refused_outside_the_range() -> None:
         quality_check(calibration, monotone(25.0)[0], 100.0)
     with pytest.raises(InputError, match="must not be negative"):
         quality_check(calibration, monotone(25.0)[0], 25.0, nominal_std=-1.0)
+
+
+def test_preprocessing_that_learns_is_fitted_without_the_levels_left_out() -> None:
+    from geonode.calibration.standards import _level_means_without
+    from geonode.data import Preprocessing
+
+    levels = np.array([0.0, 10.0, 20.0, 30.0, 45.0, 60.0])
+    raw = noisy(monotone, levels, 40) * np.array([1.0, 1.0, 1.0, 1.0, 1.0, 3.0])[:, None]
+    chain = Preprocessing.of("center")
+    x, wave = chain.fit_arrays(raw, WAVE)
+    made = Calibration(levels, x, wave, preprocessing=chain)
+    (seen,) = _level_means_without(made, [[2, 5]])
+    np.testing.assert_allclose(seen, raw - raw[[0, 1, 3, 4]].mean(axis=0), atol=1e-12)
+    assert len(check_standards(made)) == len(levels)

@@ -198,3 +198,14 @@ def test_bad_data():
     masked = SpectralDataset(np.random.default_rng(0).normal(size=(3, 20)), [0, 1, 2], np.arange(1.0, 21), mask=mask)
     with pytest.raises(InputError, match="drop masked wavelengths first"):
         Preprocessing.parse("snv").fit(masked)
+
+
+@pytest.mark.parametrize("step", ["savgol", "derivative", "median", "whittaker"])
+def test_a_window_across_a_gap_is_refused_and_dead_pixels_are_not(step: str) -> None:
+    x = np.concatenate([np.arange(300.0, 340.0), np.arange(400.0, 440.0)])
+    y = np.random.default_rng(0).random((4, len(x)))
+    with pytest.raises(InputError, match="gap between wavelengths 339 and 400"):
+        Preprocessing.of(step).fit_arrays(y, x)
+    assert Preprocessing.of(["range:400-440", step]).fit_arrays(y, x)[0].shape == (4, 40)
+    dead = np.delete(np.arange(300.0, 380.0), [20, 21])
+    assert Preprocessing.of(step).fit_arrays(y[:, : len(dead)], dead)[0].shape == (4, len(dead))
