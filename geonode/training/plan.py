@@ -1,8 +1,8 @@
 """Where a training fits and how long it takes, from a few small steps measured here.
 
-Memory and time of a step are proportional to models, and linear in wavelengths and pairs. So one model's step is run
-here: over all its wavelengths where they are few; else over a quarter and a half of them, and the straight line through
-the two is followed (for time, the larger step's rate: a line through two measured times may slope down).
+Memory of a step is proportional to models, and linear in wavelengths and pairs. So one model's step is run here: over
+all its wavelengths where they are few; else over a quarter and a half of them, and the straight line through the two is
+followed. Time is that of whole training steps as they are taken here: on a GPU of the whole stack, captured.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.training.batches import BatchSource, step_counts
+from geonode.training.captured import StackSteps, use_captured
 from geonode.training.chunks import chunk_size
 from geonode.training.datamodule import fit_gp
-from geonode.training.problem import build_problem
+from geonode.training.problem import Problem, build_problem
 from geonode.training.step import build_optimizer, losses
 
 GIB = 2**30
@@ -112,17 +113,18 @@ def plan(
     stack = chunk_size(build_problem([gp] * 2, dataset.wavelengths, config).to(device, dtype), config)
     stacked = models if device.type != "cpu" or stack > 1 else 1
     low, high = (width, width) if width <= _FEW else (width // 4, width // 2)
-    steps_measured = [measured_step(config, gp, dataset, k, 1, device) for k in sorted({low, high})]
-    peaks, seconds = [step[0] for step in steps_measured], [step[1] for step in steps_measured]
+    peaks = [measured_step(config, gp, dataset, k, 1, device) for k in sorted({low, high})]
     whole = models * _line(low, high, peaks[0], peaks[-1], width)
     solver = 0.0
     if config.solver != "quadrature" or config.path == "shooting":
         plain = config.replace(solver="quadrature", path="arc_length", flow="velocity", warp=True)
-        direct = [measured_step(plain, gp, dataset, k, 1, device)[0] for k in sorted({low, high})]
+        direct = [measured_step(plain, gp, dataset, k, 1, device) for k in sorted({low, high})]
         solver = max(0.0, whole - models * _line(low, high, direct[0], direct[-1], width))
     steps, _, micro = step_counts(len(dataset.levels), config)
     at_once = 1 if device.type == "cpu" and stacked == 1 else models
-    step_seconds = at_once * seconds[-1] * width / high
+    timed = build_problem([gp] * at_once, dataset.wavelengths, config).to(device, dtype)
+    fewer = config.replace(wavelengths_per_step=high)  # a slow step over many wavelengths is foretold from half of them
+    step_seconds = measured_rate(timed, fewer) * width / high
     threads = torch.get_num_threads() if device.type == "cpu" and stacked == 1 else 1
     rounds = -(-models // (at_once * threads))
     return Plan(
@@ -149,9 +151,8 @@ def measured_step(
     width: int,
     models: int,
     device: torch.device | str,
-) -> tuple[float, float]:
-    """(bytes, seconds) of one forward and backward pass over ``width`` wavelengths: the peak beyond what stood before,
-    gradients included, and the shortest of up to five times."""
+) -> float:
+    """Bytes of one forward and backward pass over ``width`` wavelengths: the peak beyond what stood before."""
     columns = np.unique(np.linspace(0, dataset.shape[1] - 1, width).round().astype(int))
     config = config.replace(wavelengths_per_step=None)
     dtype = torch.float64 if config.precision == "64-true" else torch.float32
@@ -164,23 +165,36 @@ def measured_step(
 
     def step() -> None:
         losses(ode, batch, weights)["total"].sum().backward()
-        if cuda:
-            torch.cuda.synchronize(device)
 
-    seconds: list[float] = []
-    while len(seconds) < 2 or (len(seconds) < 6 and sum(seconds) < 1.0):  # the first warms up
-        ode.zero_grad(set_to_none=True)
-        start = time.perf_counter()
-        step()
-        seconds.append(time.perf_counter() - start)
+    step()  # warms up
     ode.zero_grad(set_to_none=True)
     own = models * sum(p[0].numel() * p.element_size() for p in ode.parameters() if p.requires_grad)
     if cuda:
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
         step()
-        return torch.cuda.max_memory_allocated(device) - before - own, min(seconds[1:])
-    return peak_allocated(step) - own, min(seconds[1:])
+        return float(torch.cuda.max_memory_allocated(device) - before - own)
+    return float(peak_allocated(step) - own)
+
+
+def measured_rate(problem: Problem, config: GeodesicConfig) -> float:
+    """Seconds of one step (draw, loss, gradients, update) as `geonode.training.train` takes it, captured where it is:
+    the median of up to ten groups."""
+    ode = problem.build_model(config, 0)
+    source = BatchSource(problem, ode.table, config)
+    steps = StackSteps(ode, source, config, use_captured("auto", source, config))
+    wait = torch.cuda.synchronize if source.device.type == "cuda" else lambda: None
+    group = max(source.accumulate, 20 if source.device.type == "cuda" else 1)
+    group = min(group, source.steps_per_epoch) if source.accumulate > 1 else group
+    seconds: list[float] = []
+    while len(seconds) < 3 or (len(seconds) < 11 and sum(seconds) < 2.0):  # the first two warm up
+        wait()
+        start = time.perf_counter()
+        for number in range(group):
+            steps.take(len(seconds) % config.epochs, number % source.steps_per_epoch)
+        wait()
+        seconds.append((time.perf_counter() - start) / group)
+    return float(np.median(seconds[2:]))
 
 
 def peak_allocated(action: object) -> int:

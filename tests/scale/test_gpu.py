@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from geonode.training import BatchSource, SpectralDataModule, build_problem, predict, train, train_module
+from geonode.training import BatchSource, Problem, SpectralDataModule, build_problem, predict, train, train_module
 from geonode.training.captured import StackSteps
 from geonode.training.step import losses
 
@@ -60,13 +60,24 @@ def test_under_lightning_the_step_is_captured_and_trains_the_same(assay, small, 
 
     config = small.replace(precision="32-true", wavelengths_per_step=7, **changes)
     data = SpectralDataModule(assay, config)
+    fresh = Problem.build_model
+
+    def away(self, *arguments):  # from the least-squares optimum, where float32 gradients are rounding alone
+        ode = fresh(self, *arguments)
+        draws = torch.Generator().manual_seed(7)
+        with torch.no_grad():
+            for parameter in [*ode.metric.parameters(), *ode.flow.parameters()]:
+                parameter.add_(0.1 * torch.randn(parameter.shape, generator=draws, dtype=torch.float64).to(parameter))
+        return ode
+
+    monkeypatch.setattr(Problem, "build_model", away)
     captured = train_module(data, config, "cuda")
     assert captured._captured
     monkeypatch.setattr(lightning_module, "use_captured", lambda *_: False)
     plain = train_module(data, config, "cuda")
     assert plain._captured is None
     spectra = [predict(m.ode, m.problem, m.problem.levels) for m in (captured, plain)]
-    assert (spectra[0] - spectra[1]).abs().max() <= 1e-4 * spectra[1].abs().max()
+    assert (spectra[0] - spectra[1]).abs().max() <= 1e-3 * spectra[1].abs().max()
 
 
 @pytest.mark.parametrize("precision", ["16-mixed", "bf16-mixed"])

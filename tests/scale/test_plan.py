@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -40,8 +41,51 @@ def test_memory_is_foretold_within_a_quarter(config, models):
     assay = simulate_assay()
     estimate = plan(config, assay, models)
     width = config.wavelengths_per_step or 601
-    measured, _ = measured_step(config, fit_gp(assay), assay, width, models, "cpu")
+    measured = measured_step(config, fit_gp(assay), assay, width, models, "cpu")
     assert estimate.activations + estimate.solver == pytest.approx(measured, rel=0.25)
+
+
+@pytest.mark.parametrize("models", [1, 4])
+def test_time_is_foretold_within_a_quarter(models):
+    """Processor time where this machine is shared; the better of three, for others' work disturbs both figures."""
+    from geonode.training import build_problem, train
+
+    assay, config = simulate_assay(), GeodesicConfig(epochs=12, wavelengths_per_step=64)
+    problem = build_problem([fit_gp(assay)] * models, assay.wavelengths, config).to("cpu", torch.float32)
+    ratios = []
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for _ in range(3):
+            estimate = plan(config, assay, models).total_seconds
+            start = time.perf_counter()
+            train(problem, config)
+            ratios.append(estimate / (time.perf_counter() - start))
+            if 0.75 <= ratios[-1] <= 1.25:
+                break
+    finally:
+        torch.set_num_threads(threads)
+    print(ratios)
+    assert 0.75 <= ratios[-1] <= 1.25, ratios
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("models", [2, 48])
+def test_time_on_a_gpu_is_foretold_within_a_quarter(models):
+    from geonode.training import build_problem, train
+
+    assay, config = simulate_assay(), GeodesicConfig(epochs=2000)
+    problem = build_problem([fit_gp(assay)] * models, assay.wavelengths, config).to("cuda", torch.float32)
+    estimate = plan(config, assay, models, "cuda").total_seconds
+    train(problem, config.replace(epochs=3))
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    train(problem, config)
+    torch.cuda.synchronize()
+    measured = time.perf_counter() - start
+    print(f"{models} models: {estimate:.3f} s foretold, {measured:.3f} s measured")
+    assert estimate == pytest.approx(measured, rel=0.25)
 
 
 def test_memory_foretold_is_memory_the_process_grows_by():
