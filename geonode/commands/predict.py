@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
                 check_output(path)
         at, given = list(dict.fromkeys(at)), len(at)
         if len(at) < given:
-            say(f"note: {given - len(at)} of the {given} concentrations were given twice and are written once", quiet)
+            say(f"note: {given - len(at)} of the {given} concentrations were given before and are written once", quiet)
         model = load(bundle)
         mean, std = model.predict_spectra(at, predictor=predictor)
         low, high = model.calibrated_range
