@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+from pathlib import Path
+from typing import Annotated
 
 import typer
+
+from geonode.commands.common import Device
 
 _PACKAGES = (
     "geodesic-node", "torch", "torchdiffeq", "lightning", "numpy", "scipy", "xarray", "h5netcdf", "scikit-learn",
@@ -17,12 +21,19 @@ def register(app: typer.Typer) -> None:
     """Add the command to the program."""
 
     @app.command()
-    def doctor() -> None:
+    def doctor(
+        fit: Annotated[
+            Path | None, typer.Option("--fit", help="Settings (JSON): say too where their training fits, and how long.")
+        ] = None,
+        device: Device = "auto",
+    ) -> None:
         """Say what this machine has and what geonode can use of it.
 
-        Example:
+        Examples:
 
             geonode doctor
+
+            geonode doctor --fit settings.json
         """
         from rich.console import Console
         from rich.table import Table
@@ -31,6 +42,16 @@ def register(app: typer.Typer) -> None:
         for name, value in findings():
             table.add_row(name, value)
         Console().print(table)
+        if fit is not None:
+            from geonode.commands.plan import lines, read_config
+            from geonode.data import simulate_assay
+            from geonode.training import resolve_device
+            from geonode.training.plan import plan
+
+            where = resolve_device(device)
+            typer.echo(f"{fit} on six simulated spectra × 601 (geonode plan takes others):")
+            for line in lines(plan(read_config(fit, False), simulate_assay(), None, where), where):
+                typer.echo(line)
 
 
 def findings() -> list[tuple[str, str]]:

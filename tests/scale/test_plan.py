@@ -151,6 +151,9 @@ def test_the_command_names_parts_and_devices(tmp_path):
         "laptop with MPS",
     ):
         assert word in result.output
+    result = CliRunner().invoke(app, ["doctor", "--fit", str(settings), "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    assert "python" in result.output and "H100, 80 GB" in result.output and "3 steps" in result.output
     settings.write_text(json.dumps({"epoch": 3}))
     result = CliRunner().invoke(app, ["plan", str(settings)])
     assert result.exit_code == 2 and "Unknown setting 'epoch'" in result.output
