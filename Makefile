@@ -17,13 +17,14 @@ SOURCES := geonode kernels tests $(wildcard benchmarks examples tools)
 RELEASE := .venv-release
 TESTS ?= -m smoke
 
-.PHONY: demo test lint format clean help dist test-wheel test-oldest test-newest licences
+.PHONY: demo test docs lint format clean help dist test-wheel test-oldest test-newest licences
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    simulated assay: figures, table and spectra in demo/"
 	@echo "make test    ruff, ruff format, pyright, pytest"
 	@echo "make lint    the first three alone"
+	@echo "make docs    the documentation in site/, strictly; no network needed"
 	@echo "make format  rewrite the sources as ruff wants them"
 	@echo "make clean   remove .venv and everything generated"
 	@echo
@@ -38,6 +39,10 @@ demo: $(VENV)/.core-installed
 
 test: lint
 	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m "not gpu"
+
+# The tutorial runs while the site is built: about a minute.
+docs: $(VENV)/.test-installed
+	OMP_NUM_THREADS=1 NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 lint: $(VENV)/.test-installed
 	$(PY) -m ruff check $(SOURCES)

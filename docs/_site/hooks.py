@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # MkDocs loads this file alone, 
 import notebook
 import tables
 
-_PLACE = re.compile(r"<!-- table: (\w+) -->")
+_PLACE = re.compile(r"<!-- recorded: (\w+) -->")
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -272,9 +272,29 @@ print(f"closed form: {problems / closed_s:12,.0f} paths a second")
 import tempfile
 from pathlib import Path
 
-with tempfile.TemporaryDirectory() as folder:
-    path = Path(folder) / "assay.bundle"
-    model.save(path)
-    again = geonode.load(path)
-    print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
+folder = tempfile.TemporaryDirectory()
+bundle = Path(folder.name) / "assay.bundle"
+model.save(bundle)
+again = geonode.load(bundle)
+print(f"{bundle.name}: {bundle.stat().st_size / 1000:.0f} kB")
 print("same prediction:", np.array_equal(again.predict_spectra(25.0)[0], model.predict_spectra(25.0)[0]))
+
+# %% [markdown]
+# For places without torch there is ONNX, and `geonode_runtime`, which needs numpy and onnxruntime only. The export is
+# compared with the library before it is written, and refused where it differs too much.
+
+# %%
+import subprocess
+import sys
+
+import geonode_runtime
+
+onnx = Path(folder.name) / "assay.onnx"
+command = [sys.executable, "-m", "geonode", "export", str(bundle), "--onnx", str(onnx)]
+subprocess.run(command, check=True, capture_output=True)
+exported = geonode_runtime.load(onnx)
+difference = np.abs(exported.predict([25.0])[0] - model.predict_spectra([25.0])[0].values).max()
+print(f"{onnx.name}: {onnx.stat().st_size / 1e6:.1f} MB, spectra differ by at most {difference:.0e}")
+print("library:", model.quantify(unknown).sentence("ppb"))
+print("runtime:", exported.quantify(unknown).sentence("ppb"))
+folder.cleanup()
