@@ -12,7 +12,7 @@ WORKERS ?= 2
 PY := $(VENV)/bin/python
 # torch is named in the pip call itself, so that a local CPU build of exactly this release is preferred.
 TORCH := $(shell grep -E '^torch==' constraints.txt)
-SOURCES := geonode kernels tests $(wildcard benchmarks examples tools)
+SOURCES := geonode runtime kernels tests $(wildcard benchmarks examples tools)
 
 RELEASE := .venv-release
 TESTS ?= -m smoke
