@@ -146,13 +146,13 @@ def export_package(model: GeodesicModel, path: str | Path, predictor: str | None
     write_atomically(Path(path), lambda temporary: Path(temporary).write_bytes(data.getvalue()))
 
 
-def compiled(model: GeodesicModel, predictor: str | None = None) -> nn.Module:
+def compiled(model: GeodesicModel, predictor: str | None = None, backend: str = "inductor") -> nn.Module:
     """The spectra of a model under `torch.compile`: concentrations [C] float32 → mean and std [C, W] float32.
 
     Raises:
         InputError: as `export_onnx`.
     """
-    return torch.compile(spectra_module(model, predictor).eval(), dynamic=True)  # type: ignore[return-value]
+    return torch.compile(spectra_module(model, predictor).eval(), dynamic=True, backend=backend)  # type: ignore[return-value]
 
 
 def in_process(model: GeodesicModel, predictor: str | None = None) -> tuple[nn.Module, int]:

@@ -22,6 +22,10 @@ from geonode_runtime.verdicts import Quantification, VerdictRules
 
 KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 1
 NO_CHECKSUM = "0" * 64
+_TOO_FEW = (
+    "too few wavelengths of the unknown can be used to tell concentrations apart; measure it again, with fewer of them "
+    "masked or saturated."
+)
 _CONCENTRATIONS, _SPECTRA = 64, 32  # rows at a time: working memory stays below 100 MB
 
 
@@ -59,6 +63,8 @@ class OnnxCurve:
         self, names: list[str], spectra: np.ndarray, usable: np.ndarray | None, replicates: float
     ) -> list[np.ndarray]:
         mask = np.ones(spectra.shape[1]) if usable is None else usable.astype(np.float64)
+        if mask.sum() <= self.rank:
+            raise InputError(_TOO_FEW)
         parts = []
         for start in range(0, len(spectra), _SPECTRA):
             rows = spectra[start : start + _SPECTRA]
@@ -71,10 +77,7 @@ class OnnxCurve:
             parts.append(self._session.run(names, feed))
         results = [np.concatenate(column) for column in zip(*parts, strict=True)]
         if not all(np.isfinite(result).all() for result in results):
-            raise InputError(
-                "too few wavelengths of the unknown can be used to tell concentrations apart; measure it again, with "
-                "fewer of them masked or saturated."
-            )
+            raise InputError(_TOO_FEW)
         return results
 
 

@@ -1,0 +1,59 @@
+"""Two small fitted models and their exported files, made once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import geonode
+from geonode.config import GeodesicConfig
+from geonode.data import SpectralDataset
+from geonode.export.export import ExportReport, export_onnx
+from geonode_runtime import Model, load
+from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy
+
+
+@dataclass
+class Pair:
+    """A fitted model, its spectra as a function of concentration, and what was exported of it."""
+
+    model: geonode.model.GeodesicModel
+    truth: object
+    path: Path
+    report: ExportReport
+    runtime: Model
+
+
+def standards(truth, seed: int = 0) -> SpectralDataset:
+    c = np.repeat(LEVELS, 2)
+    names = [f"s{i}" for i in range(len(c))]
+    return SpectralDataset(
+        noisy(truth, c, seed), c, WAVE, analytes=["As"], concentration_unit="ppb", wavelength_unit="nm",
+        signal="absorbance", signal_unit="1", names=names,
+    )  # fmt: skip
+
+
+def exported(folder: Path, truth, **options) -> Pair:
+    config = GeodesicConfig(**{"epochs": 5, **options.pop("config", {})})
+    model = geonode.fit(standards(truth), config, **options)
+    path = folder / "model.onnx"
+    report = export_onnx(model, path)
+    return Pair(model, truth, path, report, load(path))
+
+
+@pytest.fixture(scope="session")
+def gp(tmp_path_factory) -> Pair:
+    return exported(tmp_path_factory.mktemp("gp"), monotone, config={"predictor": "gp"})
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory) -> Pair:
+    return exported(tmp_path_factory.mktemp("node"), folding)
+
+
+@pytest.fixture(params=["gp", "node"])
+def pair(request) -> Pair:
+    return request.getfixturevalue(request.param)

@@ -1,0 +1,195 @@
+"""The runtime as a user meets it: its command line, its files, its own environment."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from geonode_runtime import InputError, load
+from geonode_runtime.__main__ import main
+from tests.calibration.assays import WAVE, monotone, noisy
+
+ROOT = Path(__file__).resolve().parents[2]
+ALLOWED = {"numpy", "onnxruntime", "geonode_runtime"}
+
+
+def spectrum_file(path: Path, c: float, seed: int = 3, wave=WAVE, divider: str = ",", comma: bool = False) -> Path:
+    values = np.interp(wave, WAVE, noisy(monotone, [c], seed)[0])
+    lines = [divider.join(f"{x:.10g}" for x in row) for row in zip(wave, values, strict=True)]
+    lines = [line.replace(".", ",") for line in lines] if comma else lines
+    path.write_text("wavelength / nm" + divider + "absorbance\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+# ---------------------------------------------------------------------- laws
+
+
+def test_the_runtime_imports_numpy_and_onnxruntime_and_nothing_else():
+    for path in sorted((ROOT / "runtime").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in (n.split(".")[0] for n in names):
+                assert name in ALLOWED or name in sys.stdlib_module_names, f"{path}:{node.lineno} imports {name}"
+
+
+# ---------------------------------------------------------------------- command line
+
+
+def test_predict_writes_what_the_library_writes(gp, tmp_path):
+    from geonode.commands.common import prediction_csv
+
+    out = tmp_path / "p.csv"
+    assert main(["predict", str(gp.path), "--at", "25", "--at", "40", "--out", str(out)]) == 0
+    mine = list(csv.reader(out.open()))
+    theirs = [row.split(",") for row in prediction_csv(*gp.model.predict_spectra([25.0, 40.0])).splitlines()]
+    assert mine[0] == theirs[0] == ["wavelength", "mean_25", "std_25", "mean_40", "std_40"]
+    np.testing.assert_allclose(np.array(mine[1:], float), np.array(theirs[1:], float), atol=1e-5)
+
+
+def test_quantify_says_and_writes_what_the_library_does(gp, tmp_path, capsys):
+    from typer.testing import CliRunner
+
+    from geonode.cli import app
+
+    bundle = tmp_path / "m.bundle"
+    gp.model.save(bundle)
+    files = [str(spectrum_file(tmp_path / f"u{k}.csv", 25.0, k)) for k in (1, 2)]
+    options = ["--dilution", "4", "--dilution-std", "0.1"]
+    assert main(["quantify", str(gp.path), *files, *options, "--json", str(tmp_path / "mine.json")]) == 0
+    said = capsys.readouterr().out
+    result = CliRunner().invoke(app, ["quantify", str(bundle), *files, *options, "--json", str(tmp_path / "t.json")])
+    assert result.exit_code == 0, result.output
+    mine, theirs = (json.loads((tmp_path / name).read_text()) for name in ("mine.json", "t.json"))
+    assert mine.keys() == theirs.keys() and mine["standards"] == theirs["standards"]
+    assert mine["schema_version"] == theirs["schema_version"]
+    a, b = mine["unknowns"][0], theirs["unknowns"][0]
+    assert a.keys() == b.keys() and a["verdict"] == b["verdict"]
+    assert a["estimate"] == pytest.approx(b["estimate"], rel=1e-9)
+    verdict = said.splitlines()[0].split(": ", 1)[1]
+    assert verdict in result.output
+    assert main(["quantify", str(gp.path), *files, "--each", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["unknowns"]) == 2
+
+
+@pytest.mark.parametrize(("divider", "comma"), [(",", False), (";", True), ("\t", False), (" ", False)])
+def test_plain_text_in_any_usual_form(gp, tmp_path, divider, comma):
+    path = spectrum_file(tmp_path / "u.txt", 25.0, divider=divider, comma=comma)
+    if divider == " ":
+        path.write_text("# measured today\n" + path.read_text().split("\n", 1)[1])
+    assert main(["quantify", str(gp.path), str(path)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("wavelength,a,b\n300,1,2\n304,1,2\n308,1,2\n", "row 2: 3 columns where two are meant"),
+        ("300,0.1\n304,oops\n308,0.2\n312,0.2\n", "row 2: no numbers"),
+        ("300,0.1\n300,0.2\n308,0.2\n", "wavelength 300 is given twice"),
+        ("hello\n", "has 0 rows of numbers"),
+    ],
+)
+def test_other_files_are_refused_with_their_row(gp, tmp_path, capsys, text, said):
+    (tmp_path / "u.csv").write_text(text)
+    assert main(["quantify", str(gp.path), str(tmp_path / "u.csv")]) == 2
+    error = capsys.readouterr().err
+    assert said in error and "u.csv" in error and error.count("\n") == 1
+
+
+def test_copies_other_grids_and_missing_files_are_refused(gp, tmp_path, capsys):
+    one = spectrum_file(tmp_path / "a.csv", 25.0)
+    shutil.copy(one, tmp_path / "b.csv")
+    other = spectrum_file(tmp_path / "c.csv", 25.0, wave=WAVE[::2])
+    for files, said in (
+        ([one, tmp_path / "b.csv"], "is a copy"), ([one, other], "other wavelengths"), ([tmp_path / "d"], "not exist"),
+    ):  # fmt: skip
+        assert main(["quantify", str(gp.path), *map(str, files)]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_damaged_foreign_and_missing_models_are_refused(gp, tmp_path):
+    data = gp.path.read_bytes()
+    for name, content, said in (
+        ("short.onnx", data[: len(data) // 2], "no ONNX model or is truncated"),
+        ("altered.onnx", data.replace(b"ppb", b"ppm", 1), "was altered"),
+        ("text.onnx", b"hello", "no ONNX model"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=said):
+            load(tmp_path / name)
+    with pytest.raises(InputError, match="does not exist"):
+        load(tmp_path / "none.onnx")
+
+
+def test_a_foreign_onnx_model_is_refused(tmp_path):
+    import onnx
+    from onnx import TensorProto, helper
+
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
+    graph = helper.make_graph([helper.make_node("Abs", ["x"], ["y"])], "g", [x], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), tmp_path / "x.onnx")
+    with pytest.raises(InputError, match="none of geonode's"):
+        load(tmp_path / "x.onnx")
+
+
+# ---------------------------------------------------------------------- its own environment
+
+
+@pytest.mark.slow
+def test_alone_with_numpy_and_onnxruntime_within_its_limits(gp, tmp_path):
+    """An environment of its own: installs, imports no torch, predicts and quantifies in time, weighs little."""
+    home = tmp_path / "venv"
+    venv.create(home, with_pip=True)
+    python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
+    source = tmp_path / "runtime"
+    shutil.copytree(ROOT / "runtime", source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    installed = subprocess.run(
+        [python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", source], capture_output=True, text=True
+    )
+    if installed.returncode and any(s in installed.stderr for s in ("NewConnectionError", "resolution", "timed out")):
+        pytest.skip(f"pip reaches no index here: {installed.stderr.strip().splitlines()[-1]}")
+    assert installed.returncode == 0, installed.stderr
+    listed = subprocess.run([python, "-m", "pip", "list", "--format=json"], capture_output=True, text=True, check=True)
+    names = {one["name"].lower() for one in json.loads(listed.stdout)}
+    assert "geonode-runtime" in names and not names & {"torch", "scipy", "pandas", "geodesic-node"}
+    command = python.parent / "geonode-runtime"
+    unknown = spectrum_file(tmp_path / "u.csv", 25.0)
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [command, *arguments], capture_output=True, text=True, cwd=tmp_path, env=clean, check=True
+        )
+
+    run("predict", str(gp.path), "--at", "25", "--out", "p.csv")
+    assert (tmp_path / "p.csv").read_text().startswith("wavelength,mean_25,std_25\n")
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        answer = run("quantify", str(gp.path), str(unknown), "--json")
+        times.append(time.perf_counter() - started)
+    assert json.loads(answer.stdout)["unknowns"][0]["verdict"] == "quantified"
+    assert min(times) <= 0.5, f"a cold start takes {min(times):.2f} s"
+    code = (
+        "import time, numpy as np, geonode_runtime as g\n"
+        f"m = g.load({str(gp.path)!r}); x = np.loadtxt({str(unknown)!r}, delimiter=',', skiprows=1)[:, 1]\n"
+        "m.quantify(x); t = time.perf_counter(); [m.quantify(x) for _ in range(20)]\n"
+        "print((time.perf_counter() - t) / 20)"
+    )
+    single = float(subprocess.run([python, "-c", code], capture_output=True, text=True, env=clean, check=True).stdout)
+    assert single <= 0.02, f"one unknown takes {1e3 * single:.1f} ms"
+    code_size = sum(p.stat().st_size for p in (source / "geonode_runtime").glob("*.py"))
+    assert gp.path.stat().st_size + code_size < 5e6
+    print(f"cold start {min(times):.2f} s, one unknown {1e3 * single:.1f} ms")
