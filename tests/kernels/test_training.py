@@ -59,8 +59,10 @@ def test_rates_loss_scale_and_mask_are_each_models_own(device, backend):
     flat.rates.copy_(torch.tensor([[3e-3], [1e-2], [1e-2]]))
     flat.scale.copy_(torch.tensor([8.0, 1.0, 1.0]))
     flat.active.copy_(torch.tensor([1.0, 1.0, 0.0]))
-    exact = [gk.FlatAdamW([{"params": [p[m : m + 1].detach().clone().requires_grad_() for p in alone], "lr": r,
-                            "clip": 0.7}], weight_decay=0.1, backend=backend) for m, r in ((0, 3e-3), (1, 1e-2))]  # fmt: skip
+    exact = []
+    for m, rate in ((0, 3e-3), (1, 1e-2)):
+        own = [p[m : m + 1].detach().clone().requires_grad_() for p in alone]
+        exact.append(gk.FlatAdamW([{"params": own, "lr": rate, "clip": 0.7}], weight_decay=0.1, backend=backend))
     for step in range(3):
         given = gradients(device, step)
         for m in (0, 1):
