@@ -15,7 +15,7 @@ import torch
 
 from geonode.errors import InputError, Interrupted, TrainingError
 from geonode.training import SafetensorsIO, SpectralDataModule, train_module
-from geonode.training.batches import BatchSource
+from geonode.training.captured import LossStep
 from geonode.training.recovery import newest_checkpoint
 
 HERE = Path(__file__).resolve().parent
@@ -88,14 +88,14 @@ def test_a_checkpoint_of_another_training_is_refused(assay, small, tmp_path):
 
 
 def _poison(monkeypatch, epochs):
-    """Targets are NaN in these epochs."""
-    draw = BatchSource.batch
+    """Losses are NaN in these epochs."""
+    usual = LossStep.inputs
 
-    def batch(self, epoch, step):
-        drawn = draw(self, epoch, step)
-        return drawn._replace(target=drawn.target * float("nan")) if epoch in epochs else drawn
+    def inputs(self, epoch, batch):
+        weights, *rest = usual(self, epoch, batch)
+        return [weights * float("nan") if epoch in epochs else weights, *rest]
 
-    monkeypatch.setattr(BatchSource, "batch", batch)
+    monkeypatch.setattr(LossStep, "inputs", inputs)
 
 
 def test_a_loss_that_is_no_number_rolls_back_and_halves_the_learning_rate(assay, small, tmp_path, monkeypatch):
