@@ -1,11 +1,14 @@
-"""Stage 4: export the network with a batch of any size, and check that the exported one says the same."""
+"""Stage 4: export the network with a batch of any size, and the calibrator for the torch-free runtime; both are checked
+against what they were made of."""
 
 from __future__ import annotations
 
 import torch
 from common import arguments, load_network, network_input, run
 
+import geonode
 from geonode.data.methane import load_scans
+from geonode.export.export import export_onnx
 
 
 def main() -> None:
@@ -27,6 +30,10 @@ def main() -> None:
     print(
         f"cnn.pt2: {size:.0f} KiB, {described['samples']} readings, any batch; differs by at most {worst:.1e} decades"
     )
+    standards = geonode.load_standards(options.project / "standards.nc")
+    calibrator = geonode.fit(standards, geonode.GeodesicConfig(predictor="gp"))
+    report = export_onnx(calibrator, options.project / "calibrator.onnx")
+    print(f"calibrator.onnx: {report.sentence()}")
 
 
 if __name__ == "__main__":

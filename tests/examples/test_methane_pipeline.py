@@ -35,7 +35,9 @@ def test_the_whole_pipeline_small(tmp_path):
     project.rename(moved)  # nothing in a project knows where it was
     answer = stage("infer", moved, "--scan", "5")
     assert {line.split()[0] for line in answer.splitlines()} == {"truth", "network", "geonode"}
-    assert "any batch" in stage("export", moved)
+    said = stage("export", moved)
+    assert "any batch" in said and "calibrator.onnx: full" in said
     assert {p.name for p in moved.iterdir()} == {
         "scans.h5", "standards.nc", "cnn.safetensors", "cnn.json", "training.csv", "cnn.pt2",
+        "calibrator.onnx",
     }  # fmt: skip
