@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from geonode.data import checks
+from geonode.data import arguments, checks
 from geonode.data.checks import Floats, format_level
 from geonode.errors import InputError
 
 if TYPE_CHECKING:
     import torch
     import xarray as xr
-
-DEFAULT_ANALYTE = "concentration"
 
 
 class SpectralDataset:
@@ -68,9 +66,9 @@ class SpectralDataset:
         c = checks.as_floats(concentrations, "concentrations", (1, 2), where)
         x = checks.as_floats(wavelengths, "wavelengths", 1, where)
         c = (c[:, None] if c.ndim == 1 else c) + 0.0  # no negative zero
-        _check_shapes(y, c, x, where)
-        labels = _label_samples(names, c, where)
-        bad = _as_mask(mask, y.shape, where)
+        arguments.check_shapes(y, c, x, where)
+        labels = arguments.label_samples(names, c, where)
+        bad = arguments.as_mask(mask, y.shape, where)
         checks.check_wavelengths(x, where)
         checks.check_levels(c, labels, where)
         checks.check_spectra(y, bad, labels, x, where)
@@ -81,7 +79,7 @@ class SpectralDataset:
         self.wavelength_unit = wavelength_unit
         self.signal = signal
         self.signal_unit = signal_unit
-        self.analytes = _name_analytes(analytes, c.shape[1], where)
+        self.analytes = arguments.name_analytes(analytes, c.shape[1], where)
 
         columns = np.argsort(x, kind="stable")
         if not np.array_equal(columns, np.arange(len(x))):
@@ -96,7 +94,7 @@ class SpectralDataset:
         self.names: tuple[str, ...] = tuple(labels[i] for i in rows)
         self._levels, inverse = np.unique(self._concentrations, axis=0, return_inverse=True)
         self._level_index = inverse.reshape(-1).astype(np.intp)
-        self._groups = self._level_index.copy() if groups is None else _as_groups(groups, len(c), where)[rows]
+        self._groups = self._level_index.copy() if groups is None else arguments.as_groups(groups, len(c), where)[rows]
         if not _copies_allowed:
             checks.check_replicates(self._spectra, self._level_index, self.names, where)
         for array in (y, bad, self._concentrations, self._wavelengths, self._levels, self._level_index, self._groups):
@@ -191,14 +189,14 @@ class SpectralDataset:
 
     def select_samples(self, index: ArrayLike | slice) -> SpectralDataset:
         """The samples at ``index`` (integers, booleans or a slice)."""
-        rows = _picked(len(self), index)
+        rows = arguments.picked(len(self), index)
         if rows.size == 0:
             raise InputError(f"{self.source or 'spectra'}: the selection leaves no spectrum.")
         return self._derive(rows=rows)
 
     def select_wavelengths(self, index: ArrayLike | slice) -> SpectralDataset:
         """The wavelengths at ``index`` (integers, booleans or a slice)."""
-        columns = _picked(self.shape[1], index)
+        columns = arguments.picked(self.shape[1], index)
         if columns.size == 0:
             raise InputError(f"{self.source or 'spectra'}: the selection leaves no wavelength.")
         return self._derive(columns=columns)
@@ -261,7 +259,7 @@ class SpectralDataset:
     def _derive(self, *, rows: NDArray[np.intp] | None = None, columns: NDArray[np.intp] | None = None, **changes: Any):
         rows = np.arange(len(self)) if rows is None else rows
         columns = np.arange(self.shape[1]) if columns is None else columns
-        arguments = {
+        given = {
             **self._metadata(),
             "groups": self._groups[rows],
             "names": [self.names[i] for i in rows],
@@ -270,7 +268,7 @@ class SpectralDataset:
             **changes,
         }
         spectra = self._spectra[np.ix_(rows, columns)]
-        return SpectralDataset(spectra, self._concentrations[rows], self._wavelengths[columns], **arguments)
+        return SpectralDataset(spectra, self._concentrations[rows], self._wavelengths[columns], **given)
 
     def _metadata(self) -> dict[str, Any]:
         return {
@@ -345,62 +343,3 @@ class SpectralDataset:
         if self.source:
             parts.append(f"from {self.source}")
         return f"<{type(self).__name__}: {', '.join(parts)}>"
-
-
-def _check_shapes(y: Floats, c: Floats, x: Floats, where: str) -> None:
-    if y.shape[0] == 0 or y.shape[1] == 0:
-        raise InputError(f"{where}: no spectrum, or no wavelength (spectra of shape {y.shape}).")
-    if len(c) != len(y):
-        raise InputError(f"{where}: {len(y)} spectra but {len(c)} concentrations; give one for each spectrum.")
-    if len(x) != y.shape[1]:
-        raise InputError(f"{where}: spectra have {y.shape[1]} values each but there are {len(x)} wavelengths.")
-    if c.shape[1] == 0:
-        raise InputError(f"{where}: concentrations of shape {c.shape} name no analyte.")
-
-
-def _picked(length: int, index: ArrayLike | slice) -> NDArray[np.intp]:
-    """Positions that an index of any kind selects; an empty list selects none."""
-    if not isinstance(index, slice):
-        index = np.asarray(index)
-        index = index.astype(np.intp) if index.size == 0 else index
-    try:
-        return np.atleast_1d(np.arange(length)[index])
-    except IndexError as error:
-        raise InputError(f"the selection does not fit {length} entries ({error}).") from None
-
-
-def _label_samples(names: Sequence[str] | None, c: Floats, where: str) -> list[str]:
-    if names is None:
-        seen: dict[str, int] = {}
-        labels = []
-        for row in c:
-            level = format_level(row)
-            seen[level] = seen.get(level, -1) + 1
-            labels.append(level if seen[level] == 0 else f"{level} replicate {seen[level]}")
-        return labels
-    if len(names) != len(c):
-        raise InputError(f"{where}: {len(c)} spectra but {len(names)} names; give one for each spectrum.")
-    return [str(name) for name in names]
-
-
-def _as_mask(mask: ArrayLike | None, shape: tuple[int, ...], where: str) -> NDArray[np.bool_]:
-    result = np.zeros(shape, dtype=np.bool_) if mask is None else np.array(mask, dtype=np.bool_)
-    if result.shape != shape:
-        raise InputError(f"{where}: the mask has shape {result.shape}, the spectra {shape}.")
-    return result
-
-
-def _as_groups(groups: Sequence[Any] | NDArray[Any], n: int, where: str) -> NDArray[Any]:
-    result = np.array(groups)
-    if result.shape != (n,) or result.dtype.kind not in "iuUS":
-        raise InputError(f"{where}: groups must be {n} whole numbers or strings, one for each spectrum.")
-    return result
-
-
-def _name_analytes(analytes: Sequence[str] | None, dim: int, where: str) -> tuple[str, ...]:
-    if analytes is None:
-        return (DEFAULT_ANALYTE,) if dim == 1 else tuple(f"analyte {i + 1}" for i in range(dim))
-    result = (analytes,) if isinstance(analytes, str) else tuple(str(name) for name in analytes)
-    if len(result) != dim or len(set(result)) != dim:
-        raise InputError(f"{where}: {dim} analyte(s) need {dim} distinct name(s), got {list(result)}.")
-    return result

@@ -1,0 +1,73 @@
+"""What a data set is made from, in the shape in which it is kept: names, groups, masks, selections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from geonode.data.checks import Floats, format_level
+from geonode.errors import InputError
+
+DEFAULT_ANALYTE = "concentration"
+
+
+def check_shapes(y: Floats, c: Floats, x: Floats, where: str) -> None:
+    if y.shape[0] == 0 or y.shape[1] == 0:
+        raise InputError(f"{where}: no spectrum, or no wavelength (spectra of shape {y.shape}).")
+    if len(c) != len(y):
+        raise InputError(f"{where}: {len(y)} spectra but {len(c)} concentrations; give one for each spectrum.")
+    if len(x) != y.shape[1]:
+        raise InputError(f"{where}: spectra have {y.shape[1]} values each but there are {len(x)} wavelengths.")
+    if c.shape[1] == 0:
+        raise InputError(f"{where}: concentrations of shape {c.shape} name no analyte.")
+
+
+def picked(length: int, index: ArrayLike | slice) -> NDArray[np.intp]:
+    """Positions that an index of any kind selects; an empty list selects none."""
+    if not isinstance(index, slice):
+        index = np.asarray(index)
+        index = index.astype(np.intp) if index.size == 0 else index
+    try:
+        return np.atleast_1d(np.arange(length)[index])
+    except IndexError as error:
+        raise InputError(f"the selection does not fit {length} entries ({error}).") from None
+
+
+def label_samples(names: Sequence[str] | None, c: Floats, where: str) -> list[str]:
+    if names is None:
+        seen: dict[str, int] = {}
+        labels = []
+        for row in c:
+            level = format_level(row)
+            seen[level] = seen.get(level, -1) + 1
+            labels.append(level if seen[level] == 0 else f"{level} replicate {seen[level]}")
+        return labels
+    if len(names) != len(c):
+        raise InputError(f"{where}: {len(c)} spectra but {len(names)} names; give one for each spectrum.")
+    return [str(name) for name in names]
+
+
+def as_mask(mask: ArrayLike | None, shape: tuple[int, ...], where: str) -> NDArray[np.bool_]:
+    result = np.zeros(shape, dtype=np.bool_) if mask is None else np.array(mask, dtype=np.bool_)
+    if result.shape != shape:
+        raise InputError(f"{where}: the mask has shape {result.shape}, the spectra {shape}.")
+    return result
+
+
+def as_groups(groups: Sequence[Any] | NDArray[Any], n: int, where: str) -> NDArray[Any]:
+    result = np.array(groups)
+    if result.shape != (n,) or result.dtype.kind not in "iuUS":
+        raise InputError(f"{where}: groups must be {n} whole numbers or strings, one for each spectrum.")
+    return result
+
+
+def name_analytes(analytes: Sequence[str] | None, dim: int, where: str) -> tuple[str, ...]:
+    if analytes is None:
+        return (DEFAULT_ANALYTE,) if dim == 1 else tuple(f"analyte {i + 1}" for i in range(dim))
+    result = (analytes,) if isinstance(analytes, str) else tuple(str(name) for name in analytes)
+    if len(result) != dim or len(set(result)) != dim:
+        raise InputError(f"{where}: {dim} analyte(s) need {dim} distinct name(s), got {list(result)}.")
+    return result
