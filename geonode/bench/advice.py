@@ -168,8 +168,7 @@ def left_out(setting: Setting, restarts: int, peers: bool) -> list[str]:
         "the largest sizes",
         "tsit5, the finer steps and the training gradient in the curves",
     ]
-    if restarts < 3:
-        text.append("the third process for the noise")
+    text.append("the third process for the noise" + (" of long calls" if restarts > 2 else ""))
     if peers and setting.device == "cuda":
         text.append("torch.compile at the second size")
     return text

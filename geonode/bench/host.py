@@ -52,7 +52,10 @@ def version(package: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The checkout's commit, ``+changes`` where sources differ from it; GEONODE_COMMIT where there is no git."""
+    """GEONODE_COMMIT where it is set, else the checkout's commit, ``+changes`` where sources differ from it."""
+    told = os.environ.get("GEONODE_COMMIT")
+    if told:
+        return told
     root = Path(__file__).resolve().parent.parent.parent
     try:
         head = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
@@ -60,7 +63,7 @@ def commit() -> str | None:
         changed = subprocess.run(status, capture_output=True, text=True, check=True).stdout.strip()
         return head.stdout.strip() + ("+changes" if changed else "")
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("GEONODE_COMMIT")
+        return None
 
 
 def _cpu() -> str:

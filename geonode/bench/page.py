@@ -40,6 +40,10 @@ def html(result: dict[str, Any]) -> str:
     return document("geonode.bench", body, style=_STYLE)
 
 
+def _wide(text: str) -> str:
+    return f'<div style="min-width:22rem">{escape(text)}</div>'
+
+
 def _mark(kind: str) -> str:
     return f'<span class="{kind.split()[0]}">{escape(kind)}</span>'
 
@@ -78,7 +82,7 @@ def _cases(result: dict[str, Any]) -> str:
         rows.append((
             name, escape(r["label"]), _mark("green"), number(r["ms"]), f"{number(r['q20_ms'])}–{number(r['q80_ms'])}",
             percent(r["noise"]), rate(r), share, *(f"{a[n]:.0f}" if n in a else "–" for n in seen), energy,
-            f"{r['peak_gb']:.2f}" if "peak_gb" in r else "–", escape(f"{state}; {r['mode']}; {r['notes']}"),
+            f"{r['peak_gb']:.2f}" if "peak_gb" in r else "–", _wide(f"{state}; {r['mode']}; {r['notes']}"),
         ))  # fmt: skip
     head = (
         "case",

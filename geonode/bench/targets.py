@@ -98,7 +98,13 @@ def _busy(result: dict[str, Any], train: dict[str, Any]) -> dict[str, Any]:
     busy = train.get("activity", {}).get("sm_activity")
     if busy is None:
         return _row(target, None, None, f"no counter of SM activity here ({title})")
-    return _row(target, f"{busy:.1f} %", busy > 90.0, f"{title}, {train['title']}")
+    others = [
+        f"{r['activity']['sm_activity']:.1f} % at {r['label']}"
+        for r in result["rows"]
+        if r["case"] == TRAIN and r is not train and r.get("activity", {}).get("sm_activity") is not None
+    ]
+    smaller = f"; smaller batches: {', '.join(others)}" if others else ""
+    return _row(target, f"{busy:.1f} %", busy > 90.0, f"{title}, {train['title']}, {train['label']}{smaller}")
 
 
 def _memory(train: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 MARK = "@geonode.bench "
+LONG_CALLS = "wall clock, long calls"
 
 
 def tell(kind: str, **values: Any) -> None:
@@ -83,7 +84,7 @@ def _measured(work: Any, setting: Any, plan: dict[str, Any], seconds: float) -> 
         if found is not None:
             if not first:
                 return {"samples_ms": found["samples_ms"]}
-            return {"mode": "wall clock, long calls", **found, **peak(device)}
+            return {"mode": LONG_CALLS, **found, **peak(device)}
     result, run = _times(work, setting, plan["budget"], first)
     if not first:
         return result

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from geonode.bench import activity, activity_ncu, advice, compare, host, nvml, peers, problem, suite, targets
+from geonode import training
+from geonode.bench import activity, activity_ncu, advice, compare, finish, host, nvml, peers, problem, targets, timing
 from geonode.bench.__main__ import main
 from geonode.bench.case import CASES, Case, Checked, Setting, Size, Work, load, select
 from geonode.bench.ceilings import floor
@@ -125,7 +126,7 @@ def test_bad_arguments_are_one_sentence_and_exit_2(capsys, monkeypatch, argument
 @pytest.mark.parametrize(("name", "modules"), peers.PEERS.items())
 def test_a_peer_that_is_not_installed_is_skipped_and_named(monkeypatch, name, modules):
     monkeypatch.setattr(peers, "find_spec", lambda module: None)
-    answer = peers.run(name, 5, "cpu", 0.01, curve=False)
+    (answer,) = peers.run(name, [5, 7], "cpu", 0.01)
     assert answer["status"] == "skipped" and answer["reason"] == f"{modules[0]} is not installed"
 
 
@@ -205,7 +206,6 @@ def test_nan_and_wrong_shapes_are_never_right():
         "geodesic-closed-form",
         "node-step-fused",
         "infer-one",
-        "ensemble-step",
     ],
 )
 def test_cases_are_green_at_a_small_size(name):
@@ -213,6 +213,30 @@ def test_cases_are_green_at_a_small_size(name):
     for i in range(work.rotations):
         work.run(i)
     assert all(row.ok for row in work.check()), work.check()
+
+
+@pytest.mark.parametrize(("name", "size"), [("train-step", Size(6, 13)), ("ensemble-step", Size(2, 13))])
+def test_training_is_green_and_one_step_short_is_not(monkeypatch, name, size):
+    work = load()[name].build(CPU, size)
+    assert all(row.ok for row in work.check()), work.check()
+    real = training.train
+
+    def wrong(problem, config, **options):
+        single = problem.target.dtype == torch.float32
+        return real(problem, config.replace(epochs=9) if single else config, **options)
+
+    monkeypatch.setattr(training, "train", wrong)
+    assert not all(row.ok for row in load()[name].build(CPU, size).check())
+
+
+def test_a_long_call_is_measured_once_and_a_short_one_left_to_the_others(monkeypatch):
+    import time
+
+    monkeypatch.setattr(timing, "LONG", 0.02)
+    found = timing.long_calls(lambda i: time.sleep(0.03), 1, "cpu", 0.0)
+    assert found is not None and len(found["samples_ms"]) == found["window"]["calls"] == 1
+    assert found["samples_ms"][0] >= 30.0 and found["host_us"] >= 30e3
+    assert timing.long_calls(lambda i: None, 1, "cpu", 0.0) is None
 
 
 def test_select_takes_names_and_prefixes():
@@ -262,10 +286,10 @@ def test_energy_by_integration_and_by_counter():
     assert summary["energy_seconds"] == pytest.approx(10.0)
     assert summary["energy_counter_j"] == pytest.approx(summary["energy_integrated_j"]) == pytest.approx(3000.0)
     assert summary["throttle_reasons"] == ["software power cap"]
-    check = suite.energy_check([{"case": "x", "label": "1×1", "activity": summary}])
+    check = finish.energy_check([{"case": "x", "label": "1×1", "activity": summary}])
     assert check is not None and abs(check["difference"]) < 1e-6 and "agree" in check["trusted"]
     off = {**summary, "energy_counter_j": 2000.0}
-    check = suite.energy_check([{"case": "x", "label": "1×1", "activity": off}])
+    check = finish.energy_check([{"case": "x", "label": "1×1", "activity": off}])
     assert check is not None and "trust the counter" in check["trusted"]
 
 
@@ -315,7 +339,8 @@ def test_monitor_on_a_cpu_names_its_rung():
 def training_row(busy=95.0, ms=4.0):
     return {
         "case": targets.TRAIN, "label": "2048×601", "title": "training step", "status": "green", "size": [2048, 601],
-        "counts": {"odes": 1_230_848, "samples": 2048}, "rates": {"samples": 2048e3 / ms}, "ms": ms, "peak_gb": 0.5,
+        "counts": {"odes": 1_230_848, "samples": 2048, "gradient_steps": 1},
+        "rates": {"samples": 2048e3 / ms}, "ms": ms, "peak_gb": 0.5,
         "activity": {"sm_activity": busy}, "window": {"begin": 0.0, "end": 10.0, "calls": 2500},
     }  # fmt: skip
 
@@ -337,8 +362,8 @@ def test_targets_pass_fail_and_stay_open():
     coarse["activity"] = {"coarse_busy": 100.0}
     assert verdict(coarse)["GPU utilisation > 90 %"] == "not measured"
     small = training_row()
-    small["counts"] = {"odes": 18_030, "samples": 30}
-    assert verdict(small)["epoch < 3 s"] == "not measured"
+    small["counts"] = {"odes": 18_030, "samples": 30, "gradient_steps": 1}
+    assert set(verdict(small).values()) == {"not measured"}  # neither pass nor fail of a target for 1.23 M
     assert set(verdict().values()) == {"not measured"}
 
 
@@ -366,8 +391,10 @@ def test_foreign_baselines_are_refused(tmp_path):
 
 
 def test_a_peer_that_says_nothing_has_failed():
-    answer = peers.read("torchode", 5, "chatter\n", "Traceback\nValueError: no\n")
-    assert answer["status"] == "failed" and answer["reason"] == "ValueError: no"
+    line = peers.MARK + json.dumps({"library": "torchode", "n": 5, "rows": [], "curve": []})
+    good, bad = peers.read("torchode", [5, 7], f"chatter\n{line}\n", "Traceback\nValueError: no\n")
+    assert good["status"] == "green" and good["n"] == 5
+    assert bad["status"] == "failed" and bad["n"] == 7 and bad["reason"] == "ValueError: no"
 
 
 def test_advice_names_the_crossover():
@@ -385,6 +412,7 @@ def test_a_quick_run_says_what_it_left_out():
     assert "torch.compile at the second size" in advice.left_out(quick, 3, True)
     assert "torch.compile at the second size" not in advice.left_out(quick, 3, False)
     assert "the third process for the noise" in advice.left_out(CPU, 2, True)
+    assert "the third process for the noise of long calls" in advice.left_out(quick, 3, True)
 
 
 def test_work_defaults_describe_a_plain_case():
