@@ -8,6 +8,8 @@ distances) the graph computes in float64; spectra come out in float32.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,6 +34,8 @@ class Warps(nn.Module):
     The same formulas as :func:`geonode.metric.warp.scaled_warps`, with asinh written out: not every runtime has it in
     float64.
     """
+
+    __getattr__: Callable[[str], Any]  # buffers are tensors, of which the type checker knows nothing
 
     def __init__(self, origin: float, span: float, c_min: float, c_max: float) -> None:
         super().__init__()
@@ -73,6 +77,8 @@ class GPSpectra(nn.Module):
     The formulas of :meth:`geonode.calibration.GeodesicGP.predict`, summed over its G candidates: B_g = k_g K_g⁻¹ and
     v_g in float64; what they multiply is computed once, here, in the constructor.
     """
+
+    __getattr__: Callable[[str], Any]  # buffers are tensors, of which the type checker knows nothing
 
     def __init__(self, gp: GeodesicGP) -> None:
         super().__init__()
@@ -141,6 +147,8 @@ class Quantifier(nn.Module):
     and Q ``[U]``, T² ``[U]``, squared distance ``[U, K]`` to the K points of the curve, squared ``steps [U, K − 1]``
     between them, and the profile log-likelihood ``[U, K]`` (:mod:`geonode_runtime.sets`).
     """
+
+    __getattr__: Callable[[str], Any]  # buffers are tensors, of which the type checker knows nothing
 
     def __init__(self, inverse: InverseModel) -> None:
         super().__init__()

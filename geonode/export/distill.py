@@ -6,6 +6,9 @@ measured after they are made (:mod:`geonode.export.report`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -24,6 +27,8 @@ class Table(nn.Module):
     Σ_k clip((c − x_k)/(x_{k+1} − x_k), 0, 1) (y_{k+1} − y_k): a clip and two matrix products, no search. The
     differences are kept as products of rank p, with an error below 1e-6 of the range.
     """
+
+    __getattr__: Callable[[str], Any]  # buffers are tensors, of which the type checker knows nothing
 
     def __init__(self, knots: np.ndarray, mean: np.ndarray, std: np.ndarray, unit: float) -> None:
         super().__init__()
@@ -48,6 +53,8 @@ class DirectNetwork(nn.Module):
 
     Attributes: ``units``, ``pruned`` (units whose output weights show in no spectrum).
     """
+
+    __getattr__: Callable[[str], Any]  # buffers are tensors, of which the type checker knows nothing
 
     def __init__(
         self, warps: Warps, mixture: Tensor, knots: np.ndarray, mean: np.ndarray, std: np.ndarray, unit: float

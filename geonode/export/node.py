@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,6 +42,8 @@ class NodeSpectra(nn.Module):
 
     Attributes: ``units`` (all), ``pruned`` (left out).
     """
+
+    __getattr__: Callable[[str], Any]  # buffers are tensors, of which the type checker knows nothing
 
     @torch.no_grad()
     def __init__(self, model: GeodesicModel, prune: bool = True) -> None:

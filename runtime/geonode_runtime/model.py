@@ -97,7 +97,7 @@ class Model:
         served = facts["served_range"]
         self.served_range: tuple[float, float] | None = None if served is None else tuple(served)
         self._curve = OnnxCurve(session, facts, arrays)
-        rules = {name: np.inf if value is None else value for name, value in facts["rules"].items()}
+        rules: dict[str, Any] = {name: np.inf if value is None else value for name, value in facts["rules"].items()}
         self._facts = Facts(int(facts["levels"]), VerdictRules(**rules))
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
 
