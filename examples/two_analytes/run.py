@@ -79,6 +79,7 @@ def draw_spectra(gp: SurfaceGP, data: SpectralDataset, path: Path) -> None:
     axes[0, 0].set_title("Response between the standards (dots)", loc="left", fontsize=10)
     at = between(gp)
     prediction = gp.predict(at)
+    print(prediction.sentence())
     low, high = prediction.interval(0.8)
     colours = (BLUE, ORANGE, "#009E73")
     for c, mean, bottom, top, colour in zip(at, prediction.mean, low, high, colours, strict=True):

@@ -106,13 +106,24 @@ def evaluate_surface(
 def _coverage(
     gps: list[SurfaceGP], levels: np.ndarray, means: np.ndarray, folds: Sequence[np.ndarray]
 ) -> dict[str, float]:
-    """Share of (held-out level, wavelength) inside the 80 % bands, apart by response."""
-    inside = np.zeros_like(means, dtype=bool)
+    """Share of (held-out level, wavelength) inside the 80 % bands, apart by response.
+
+    ``claimed`` is the share of levels at which bands claim a coverage, ``responding_claimed`` the coverage there.
+    """
+    inside, claimed = np.zeros_like(means, dtype=bool), np.zeros(len(means), dtype=bool)
     for gp, fold in zip(gps, folds, strict=True):
-        low, high = gp.predict(levels[fold]).interval(0.8)
-        inside[fold] = (low <= means[fold]) & (means[fold] <= high)
+        predicted = gp.predict(levels[fold])
+        low, high = predicted.interval(0.8)
+        inside[fold], claimed[fold] = (low <= means[fold]) & (means[fold] <= high), predicted.claimed
+    tested = np.concatenate([np.asarray(fold) for fold in folds])
     responding = responding_wavelengths(means)
-    found = {"nominal": 0.8, "responding": float(inside[:, responding].mean())}
+    found = {
+        "nominal": 0.8,
+        "responding": float(inside[tested][:, responding].mean()),
+        "claimed": float(claimed[tested].mean()),
+    }
+    if claimed.any():
+        found["responding_claimed"] = float(inside[claimed][:, responding].mean())
     if not responding.all():
-        found["silent"] = float(inside[:, ~responding].mean())
+        found["silent"] = float(inside[tested][:, ~responding].mean())
     return found

@@ -14,7 +14,7 @@ starts. Nothing else is chosen by data: no validation set, no early stopping. Tr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import torch
 from scipy.special import stdtrit
 from torch import Tensor
 
+from geonode.analytes.bands import RowEffect, new_values, outside_hull, row_effect
 from geonode.analytes.embedding import EmbeddingMetric, EnsembleEmbedding, Surfaces
 from geonode.calibration.gp_numerics import one_thread
 from geonode.errors import InputError
@@ -34,14 +35,34 @@ _JITTER = 1e-9
 @dataclass(frozen=True)
 class SurfacePrediction:
     """``mean`` and ``scale [C, W]`` of a Student t with ``dof`` degrees of freedom for one further spectrum;
-    ``variance [C]`` is the kriging variance (dimensionless, mean over starts) and ``extrapolated [C]`` says which
-    concentrations lie outside the calibrated box."""
+    ``variance [C]`` is the kriging variance (dimensionless, mean over starts).
+
+    ``between_rows [C]``: some analyte has a concentration that no standard has; bands are widened there by what whole
+    rows left out were off (`geonode.analytes.bands`). ``extrapolated [C]``: outside the convex hull of the standards
+    (in warp coordinates). ``claimed [C]``: the bands' 80 % rests on standards left out; False where extrapolated, and
+    between rows of which fewer than four can be left out.
+    """
 
     mean: np.ndarray
     scale: np.ndarray
     dof: float
     variance: np.ndarray
+    between_rows: np.ndarray
     extrapolated: np.ndarray
+    claimed: np.ndarray
+
+    def sentence(self) -> str:
+        """What the bands may be taken for, to stand beside them."""
+        count = len(self.claimed)
+        parts = [f"Bands at {int(self.claimed.sum())} of {count} concentrations rest on standards left out"]
+        if self.between_rows.any():
+            parts.append(f"{int(self.between_rows.sum())} lie between rows and are widened by what rows left out show")
+        if self.extrapolated.any():
+            parts.append(f"{int(self.extrapolated.sum())} lie outside the standards, where no coverage is claimed")
+        few = ~self.claimed & ~self.extrapolated
+        if few.any():
+            parts.append(f"{int(few.sum())} lie between too few rows for a claim; measure four or more")
+        return "; ".join(parts) + "."
 
     def interval(self, level: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper limits ``[C, W]`` of the central interval at ``level``, per wavelength."""
@@ -167,6 +188,7 @@ class SurfaceGP:
         self.warp_weights = torch.softmax(own.logits[0], 0).numpy()
         self.eta = own.log_eta[0].exp().numpy()
         self.evidence = evidence.numpy().copy()
+        self._row_effects: dict[int, RowEffect] = {}
 
     # ------------------------------------------------------------------ prediction
 
@@ -202,24 +224,51 @@ class SurfaceGP:
     def predict(self, concentrations: Any) -> SurfacePrediction:
         """Mean and bands at concentrations ``[C, D]``.
 
+        scale² is that of `predict_within` and, where an analyte has a concentration that no standard has, a share of
+        the wavelength's variance over the standards: the largest `row_effect` of those analytes. The first such
+        prediction fits the process again without each row.
+        """
+        within = self.predict_within(concentrations)
+        c = np.atleast_2d(np.asarray(concentrations, dtype=np.float64))
+        new = new_values(c, self.levels)
+        claimed, share = ~within.extrapolated, np.zeros(len(c))
+        for d in np.flatnonzero(new.any(0)):
+            effect = self.row_effect(int(d))
+            share = np.where(new[:, d], np.maximum(share, effect.share), share)
+            claimed &= ~new[:, d] | effect.claimed
+        scale = np.sqrt(within.scale**2 + share[:, None] * self.level_means.var(0))
+        return replace(within, scale=scale, claimed=claimed)
+
+    def row_effect(self, analyte: int) -> RowEffect:
+        """What a row of standards of ``analyte`` is off by itself (`geonode.analytes.bands`); measured once."""
+        if analyte not in self._row_effects:
+            self._row_effects[analyte] = row_effect(self, analyte)
+        return self._row_effects[analyte]
+
+    def predict_within(self, concentrations: Any) -> SurfacePrediction:
+        """Mean and bands as the process alone has them: for cells of rows that were measured, and too narrow elsewhere.
+
         scale²_λ = mean over starts of (v + η) s²_λ + variance between starts, with each wavelength's own
         s²_λ = (q_λ + d₀ q̄)/(n − 1 + d₀) shrunk to the shared one as for one analyte.
         """
-        rows, variance = self.rows_at(self.coordinates(concentrations))
+        at = self.coordinates(concentrations)
+        rows, variance = self.rows_at(at)
         q = np.einsum("iw,sij,jw->sw", self.residual, self._inverse.numpy(), self.residual, optimize=True)
         n = len(self.levels)
         shared = q.mean(1, keepdims=True) / (n - 1)
         own = (q + self.prior_dof * shared) / self.dof
         within = np.einsum("sc,sw->cw", variance.numpy() + self.eta[:, None], own) / self.starts
         means = rows.numpy() @ self.residual
-        c = np.atleast_2d(np.asarray(concentrations, dtype=np.float64))
-        outside = (c < self.levels.min(0)) | (c > self.levels.max(0))
+        between = new_values(np.atleast_2d(np.asarray(concentrations, dtype=np.float64)), self.levels).any(1)
+        outside = outside_hull(at.numpy(), self._x.numpy())
         return SurfacePrediction(
             self.column_mean + means.mean(0),
             np.sqrt(within + means.var(0)),
             self.dof,
             variance.mean(0).numpy(),
-            outside.any(1),
+            between,
+            outside,
+            ~(between | outside),
         )
 
     # ------------------------------------------------------------------ geometry

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -16,8 +18,10 @@ from geonode.analytes import (
     leave_cells_out,
     leave_rows_out,
 )
+from geonode.analytes.bands import outside_hull
 from geonode.analytes.embedding import EmbeddingMetric
 from geonode.analytes.interpolators import INTERPOLATORS, Bilinear
+from geonode.calibration.coverage import responding_wavelengths
 from geonode.data.sensor import simulate_sensor
 from geonode.errors import InputError
 from geonode.metric import Euclidean, PoincareHalfPlane, PullbackMetric, Sphere
@@ -108,6 +112,59 @@ def test_prediction_scales_with_the_spectra_and_bands_widen_away_from_standards(
     assert (low < near.mean).all() and (near.mean < high).all()
     with pytest.raises(InputError, match="between 0 and 1"):
         near.interval(80.0)
+
+
+def test_bands_with_the_row_effect_hold_for_the_rows_that_were_left_out(sensor: tuple[np.ndarray, np.ndarray]) -> None:
+    """Four rows: the largest score is taken, so each row's bands hold 80 % of it, one of them no more than that."""
+    levels, means = sensor
+    spoiled = means * (1.0 + 0.3 * np.sin(7.0 * levels[:, :1]))  # every pH off by itself
+    gp = SurfaceGP(**QUICK).fit(levels, spoiled)
+    effect = gp.row_effect(0)
+    assert effect.rows == 4 and effect.claimed
+    assert effect.share > 4 * SurfaceGP(**QUICK).fit(levels, means).row_effect(1).share
+    held = []
+    for row in leave_rows_out(levels):
+        (without,) = gp.fit_folds(levels, spoiled, [np.setdiff1d(np.arange(len(levels)), row)])
+        responding, prediction = responding_wavelengths(without.level_means), without.predict_within(levels[row])
+        scale = np.sqrt(prediction.scale**2 + effect.share * without.level_means.var(0))
+        low, high = replace(prediction, scale=scale * (1 + 1e-9)).interval(0.8)
+        held.append(((low <= spoiled[row]) & (spoiled[row] <= high))[:, responding].mean())
+    assert min(held) == pytest.approx(0.8, abs=0.01)
+
+
+def test_bands_widen_where_no_standard_has_the_concentration(gp: SurfaceGP) -> None:
+    ph, chloride = (np.unique(column) for column in gp.levels.T)
+    at = np.array([[ph[1], chloride[2]], [ph[1] + 0.1, chloride[2]], [ph[1], chloride[2] + 1.0], [ph[-1] + 0.5, 0.0]])
+    plain, prediction = gp.predict_within(at), gp.predict(at)
+    np.testing.assert_array_equal(prediction.between_rows, [False, True, True, True])
+    np.testing.assert_array_equal(prediction.extrapolated, [False, False, False, True])
+    np.testing.assert_array_equal(prediction.claimed, [True, True, True, False])
+    np.testing.assert_array_equal(plain.claimed, [True, False, False, False])
+    np.testing.assert_array_equal(prediction.scale[0], plain.scale[0])
+    share = (prediction.scale**2 - plain.scale**2)[1:] / gp.level_means.var(0)
+    np.testing.assert_allclose(share[0], gp.row_effect(0).share, rtol=1e-6)
+    np.testing.assert_allclose(share[1], gp.row_effect(1).share, rtol=1e-6, atol=1e-12)
+    assert "1 lie outside the standards, where no coverage is claimed" in prediction.sentence()
+
+
+@pytest.mark.parametrize(("rows", "spared"), [(2, 0), (3, 3)])
+def test_too_few_rows_claim_nothing_between_them(sensor: tuple[np.ndarray, np.ndarray], rows: int, spared: int) -> None:
+    levels, means = sensor
+    few = levels[:, 0] <= np.unique(levels[:, 0])[rows - 1]
+    gp = SurfaceGP(**QUICK).fit(levels[few], means[few])
+    middle = levels[0] + 0.5 * (levels[few][-1] - levels[0]) * [1.0, 0.0] + [0.01, 0.0]
+    prediction = gp.predict([levels[0], middle])
+    assert gp.row_effect(0).rows == spared
+    np.testing.assert_array_equal(prediction.claimed, [True, False])
+    assert "measure four or more" in prediction.sentence()
+
+
+def test_hull_of_a_triangle_of_standards() -> None:
+    triangle = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 300.0], [1.0, 10.0]])
+    at = np.array([[1.0, 100.0], [2.0, 150.0], [3.0, 200.0], [-1.0, 0.0], [4.0, 0.0]])
+    np.testing.assert_array_equal(outside_hull(at, triangle), [False, False, True, True, False])
+    box = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 300.0], [4.0, 300.0]])
+    np.testing.assert_array_equal(outside_hull(at, box), [False, False, False, True, False])
 
 
 def test_held_out_cells_are_never_seen(sensor: tuple[np.ndarray, np.ndarray]) -> None:
