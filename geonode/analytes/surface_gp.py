@@ -259,7 +259,8 @@ class SurfaceGP:
         own = (q + self.prior_dof * shared) / self.dof
         within = np.einsum("sc,sw->cw", variance.numpy() + self.eta[:, None], own) / self.starts
         means = rows.numpy() @ self.residual
-        between = new_values(np.atleast_2d(np.asarray(concentrations, dtype=np.float64)), self.levels).any(1)
+        new = new_values(np.atleast_2d(np.asarray(concentrations, dtype=np.float64)), self.levels)
+        between = np.asarray(new.any(1))
         outside = outside_hull(at.numpy(), self._x.numpy())
         return SurfacePrediction(
             self.column_mean + means.mean(0),
