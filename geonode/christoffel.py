@@ -23,7 +23,13 @@ class ChristoffelRule:
         raise NotImplementedError
 
     def acceleration(self, metric: Metric, c: Tensor, v: Tensor, wavelength: Tensor | None = None) -> Tensor:
-        """The geodesic equation's right-hand side, c̈ᵏ = −Γᵏᵢⱼ vⁱ vʲ, shaped like ``v``."""
+        """The geodesic equation's right-hand side, c̈ᵏ = −Γᵏᵢⱼ vⁱ vʲ, shaped like ``v``.
+
+        Args:
+            metric: of dimension D.
+            c, v: position and velocity [...] (D = 1) or [..., D].
+            wavelength: [...], or None where the metric does not use it.
+        """
         gamma = self(metric, c, wavelength)
         if metric.dim == 1:
             return -gamma * v * v
@@ -34,7 +40,8 @@ class ChristoffelRule:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Acceleration [..., D] and its derivatives by c and by v, each [..., k, i]: the variational equation (D ≥ 2).
 
-        The default takes forward-mode tangents of ``acceleration``, one per coordinate of c and of v.
+        Arguments as for `acceleration`. The default takes forward-mode tangents of it, one per coordinate of c and of
+        v.
         """
         axes = [torch.zeros_like(c) + axis for axis in torch.eye(metric.dim, dtype=c.dtype, device=c.device)]
         still = torch.zeros_like(c)
@@ -164,6 +171,7 @@ class Grid(ChristoffelRule):
         low, high: range of c.
         wavelength_low, wavelength_high: range of the (normalised) wavelength; None for metrics that use none.
         shape: points along c and along λ.
+        dtype: of the table.
 
     Raises:
         InputError: a metric with D ≥ 2, an empty range, or fewer than two points along an axis.

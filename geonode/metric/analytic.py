@@ -43,32 +43,32 @@ class Euclidean(Metric):
         return _with_wavelength(eye, c, wavelength, self.dim)
 
     def value_and_derivative(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """g and zeros."""
+        """g and zeros: nothing depends on ``c``."""
         g = self(c, wavelength)
         return g, torch.zeros_like(g) if self.dim == 1 else torch.stack([torch.zeros_like(g)] * self.dim, -3)
 
     def two_derivatives(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """g and zeros."""
+        """g, zeros and zeros: nothing depends on ``c``."""
         g, dg = self.value_and_derivative(c, wavelength)
         return g, dg, torch.zeros_like(g) if self.dim == 1 else torch.stack([torch.zeros_like(dg)] * self.dim, -4)
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
-        """|b − a|."""
+        """|b − a| [...]."""
         return (b - a).abs() if self.dim == 1 else torch.linalg.vector_norm(b - a, dim=-1)
 
     def log(self, a: Tensor, b: Tensor) -> Tensor:
-        """b − a."""
+        """b − a, shaped like the points."""
         return b - a
 
     def exp(self, a: Tensor, v: Tensor) -> Tensor:
-        """a + v."""
+        """a + v, shaped like the points."""
         return a + v
 
 
 class PowerLaw(Metric):
     """g = c^exponent on c > 0 (D = 1); c⁻² by default, whose geodesics are geometric interpolation.
 
-    Arc length: s = ln c for exponent −2, else c^q/q with q = 1 + exponent/2.
+    Arc length: s = ln c for exponent −2, else c^q/q with q = 1 + exponent/2. ``exponent`` is any number.
     """
 
     def __init__(self, exponent: float = -2.0) -> None:
@@ -80,16 +80,16 @@ class PowerLaw(Metric):
         return _with_wavelength(c**self.exponent, c, wavelength, 1)
 
     def value_and_derivative(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """g and exponent·g/c."""
+        """g and its derivative exponent·g/c, both [...]."""
         g = c**self.exponent
         return _with_wavelength(g, c, wavelength, 1), _with_wavelength(self.exponent * g / c, c, wavelength, 1)
 
     def in_domain(self, c: Tensor) -> Tensor:
-        """c > 0."""
+        """True where c > 0 and finite: bool [...]."""
         return torch.isfinite(c) & (c > 0)
 
     def reference(self, like: Tensor) -> Tensor:
-        """c = 1."""
+        """The point c = 1, shaped like ``like``."""
         return torch.ones_like(like)
 
     @property
@@ -98,12 +98,12 @@ class PowerLaw(Metric):
         return Chart(self.arc_length, self._at_length, lambda c: c ** (0.5 * self.exponent), Euclidean(1))
 
     def arc_length(self, c: Tensor) -> Tensor:
-        """An antiderivative of √g."""
+        """An antiderivative s(c) of √g, shaped like ``c`` > 0."""
         q = 1.0 + 0.5 * self.exponent
         return c.log() if q == 0 else c**q / q
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
-        """|s(b) − s(a)|."""
+        """|s(b) − s(a)| [...], s the arc length."""
         return (self.arc_length(b) - self.arc_length(a)).abs()
 
     def log(self, a: Tensor, b: Tensor) -> Tensor:
@@ -130,7 +130,7 @@ class PoincareHalfPlane(Metric):
         super().__init__(dim=2)
 
     def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
-        """I/y² [..., 2, 2]."""
+        """I/y² [..., 2, 2], y the second coordinate of ``c`` [..., 2]."""
         self.check(c)
         eye = torch.eye(2, dtype=c.dtype, device=c.device)
         return _with_wavelength(eye / c[..., 1, None, None] ** 2, c, wavelength, 2)
@@ -151,7 +151,7 @@ class PoincareHalfPlane(Metric):
         return g, dg, d2g
 
     def in_domain(self, c: Tensor) -> Tensor:
-        """y > 0."""
+        """True where y > 0 and both coordinates are finite: bool [...]."""
         return torch.isfinite(c).all(-1) & (c[..., 1] > 0)
 
     def reference(self, like: Tensor) -> Tensor:
@@ -159,7 +159,7 @@ class PoincareHalfPlane(Metric):
         return torch.zeros_like(like) + torch.tensor([0.0, 1.0], dtype=like.dtype, device=like.device)
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
-        """Hyperbolic distance [...]."""
+        """Hyperbolic distance [...] of a and b [..., 2]: 2 asinh(|a − b| / 2√(y_a y_b))."""
         return 2.0 * torch.asinh(0.5 * torch.linalg.vector_norm(b - a, dim=-1) / (a[..., 1] * b[..., 1]).sqrt())
 
     def log(self, a: Tensor, b: Tensor) -> Tensor:
@@ -216,7 +216,7 @@ class Sphere(Metric):
         return g, dg, torch.stack([torch.stack([along, zero], -3), torch.stack([zero, zero], -3)], -4)
 
     def in_domain(self, c: Tensor) -> Tensor:
-        """0 < θ < π."""
+        """True where 0 < θ < π and both coordinates are finite: bool [...]."""
         return torch.isfinite(c).all(-1) & (c[..., 0] > 0) & (c[..., 0] < math.pi)
 
     def reference(self, like: Tensor) -> Tensor:
@@ -224,7 +224,7 @@ class Sphere(Metric):
         return torch.zeros_like(like) + torch.tensor([0.5 * math.pi, 0.0], dtype=like.dtype, device=like.device)
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
-        """Angle [...] between the points, by atan2: accurate for near and for opposite points."""
+        """Angle [...] between the points a and b [..., 2], by atan2: accurate for near and for opposite points."""
         na, nb = self._embed(a), self._embed(b)
         return torch.atan2(torch.linalg.vector_norm(torch.linalg.cross(na, nb), dim=-1), (na * nb).sum(-1))
 

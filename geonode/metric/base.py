@@ -34,6 +34,12 @@ class Metric(nn.Module):
 
     ``value_and_derivative`` has a forward-mode default, so a new metric needs only its formula; classes on hot or
     exported paths override it with the analytic derivative.
+
+    Args:
+        dim: D, the number of analytes.
+
+    Raises:
+        InputError: ``dim`` below one.
     """
 
     chart: Chart | None = None  # D = 1 metrics may name a coordinate in which they are smooth
@@ -46,13 +52,25 @@ class Metric(nn.Module):
         self.dim = int(dim)
 
     def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
-        """Metric at ``c`` [...] or [..., D]; returns g [...] (D = 1) or [..., D, D]."""
+        """The metric g at a point, in (unit of length / unit of c)²; each subclass gives its formula.
+
+        Args:
+            c: concentrations [...] (D = 1) or [..., D].
+            wavelength: [...], broadcast against ``c`` without its axis D; None where the metric does not use it.
+
+        Returns:
+            g [...] (D = 1) or [..., D, D], symmetric positive definite.
+        """
         raise NotImplementedError
 
     def value_and_derivative(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """g and its concentration derivative ``dg`` [...] (D = 1) or ``dg[..., k, i, j] = ∂_k g_ij``.
 
-        Differentiable to any order. The default carries one forward-mode tangent per coordinate.
+        Differentiable to any order; ``c`` and ``wavelength`` as for `forward`. The default carries one forward-mode
+        tangent per coordinate.
+
+        Raises:
+            InputError: the last axis of ``c`` is not the D coordinates.
         """
         if self.dim == 1:
             return tangent_of(lambda x: self(x, wavelength), c, torch.ones_like(c))
@@ -64,8 +82,11 @@ class Metric(nn.Module):
     def two_derivatives(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """g, ``dg[..., k, i, j]`` and ``d2g[..., l, k, i, j] = ∂_l ∂_k g_ij`` (D = 1: all [...]), for Jacobi fields.
 
-        The default takes forward-mode tangents of ``value_and_derivative``; they cost far more than the formula, so
-        metrics that are shot with often should give it.
+        ``c`` and ``wavelength`` as for `forward`. The default takes forward-mode tangents of ``value_and_derivative``;
+        they cost far more than the formula, so metrics that are shot with often should give it.
+
+        Raises:
+            InputError: the last axis of ``c`` is not the D coordinates.
         """
         if self.dim == 1:
             tangents = [torch.ones_like(c)]
@@ -87,7 +108,10 @@ class Metric(nn.Module):
         return torch.zeros_like(like)
 
     def energy(self, c: Tensor, v: Tensor, wavelength: Tensor | None = None) -> Tensor:
-        """g(v, v) [...]: conserved along geodesics; its square root is the length of a path over t ∈ [0, 1]."""
+        """g(v, v) [...]: conserved along geodesics; its square root is the length of a path over t ∈ [0, 1].
+
+        ``c`` and ``wavelength`` as for `forward`; the velocity ``v`` = dc/dt is shaped like ``c``.
+        """
         g = self(c, wavelength)
         return g * v * v if self.dim == 1 else (v.unsqueeze(-1) * g * v.unsqueeze(-2)).sum((-2, -1))
 

@@ -93,7 +93,7 @@ class StackedMLP(nn.Module):
         return self.weights[0].dtype
 
     def forward(self, x: Tensor) -> Tensor:
-        """``[M, N, in]`` → ``[M, N, out]``."""
+        """``x`` ``[M, N, in]`` → ``[M, N, out]``, in the parameters' dtype."""
         act = ACTIVATIONS[self.activation][0]
         last = len(self.weights) - 1
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
@@ -102,7 +102,7 @@ class StackedMLP(nn.Module):
         return x
 
     def value_and_derivative(self, x: Tensor, inputs: Sequence[int] = (0,)) -> tuple[Tensor, Tensor]:
-        """Value ``[M, N, out]`` and its derivatives by the named inputs, ``[K, M, N, out]``."""
+        """Value ``[M, N, out]`` at ``x [M, N, in]`` and its derivatives by the K ``inputs``, ``[K, M, N, out]``."""
         act, slope, _ = ACTIVATIONS[self.activation]
         last = len(self.weights) - 1
         tangents: list[Tensor] = []
@@ -119,7 +119,9 @@ class StackedMLP(nn.Module):
         return x, torch.stack([tangent.expand_as(x) for tangent in tangents])
 
     def two_derivatives(self, x: Tensor, inputs: Sequence[int] = (0,)) -> tuple[Tensor, Tensor, Tensor]:
-        """Value ``[M, N, out]``, first ``[K, M, N, out]`` and second ``[K, K, M, N, out]`` derivatives."""
+        """Value ``[M, N, out]`` at ``x [M, N, in]``, first ``[K, M, N, out]`` and second ``[K, K, M, N, out]``
+        derivatives by the K named ``inputs``.
+        """
         act, slope, bend = ACTIVATIONS[self.activation]
         last, count = len(self.weights) - 1, len(inputs)
         first: list[Tensor] = []
@@ -239,7 +241,12 @@ class MetricNetwork(Metric):
         self.register_buffer("on_diagonal", rows == columns, persistent=False)
 
     def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
-        """g [...] (D = 1) or [..., D, D] in the dtype of ``c``."""
+        """g [...] (D = 1) or [..., D, D] in the dtype of ``c``.
+
+        Raises:
+            InputError: the last axis of ``c`` is not the D coordinates; no wavelength where the network takes one;
+                shapes that do not broadcast, or do not lead with M.
+        """
         self.check(c)
         raw = self.network.evaluate(c, wavelength)
         positive = TRANSFORMS[self.transform][0]
@@ -301,6 +308,15 @@ class LogMetricNetwork(nn.Module):
 
     ``u`` is the warp coordinate (±1 on the calibrated range) and ``wavelength`` is normalised; inputs broadcast, and
     with ``models=M`` they lead with M. Used as g̃ = exp m in the warp coordinate, see ``ConformalWarpMetric``.
+
+    Args:
+        hidden: widths of the hidden layers.
+        models: None for a single model with inputs of any batch shape; M for a stack whose inputs lead with M.
+        seed: of the initial weights; one number, or one per model.
+        activation: a key of ACTIVATIONS.
+
+    Raises:
+        InputError: an unknown activation, a width below one, or a wrong number of seeds.
     """
 
     def __init__(
@@ -317,28 +333,36 @@ class LogMetricNetwork(nn.Module):
         )
 
     def forward(self, u: Tensor, wavelength: Tensor | None = None) -> Tensor:
-        """m [...]."""
+        """m [...] at the warp coordinate ``u`` [...] and the normalised ``wavelength`` [...], in the dtype of ``u``.
+
+        Raises:
+            InputError: no wavelength; shapes that do not broadcast, or do not lead with M.
+        """
         return self.network.evaluate(u, wavelength)[..., 0]
 
     def value_and_derivative(self, u: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """m and ∂m/∂u, both [...]; Γ̃ = ½ ∂m/∂u."""
+        """m and ∂m/∂u, both [...]; Γ̃ = ½ ∂m/∂u. Arguments and errors as for `forward`."""
         value, slope = self.network.evaluate_with_derivative(u, wavelength)
         return value[..., 0], slope[0, ..., 0]
 
 
 class ExponentialMetric(Metric):
-    """g̃(u, λ) = exp m_θ(u, λ): the full metric seen in the warp coordinate (D = 1)."""
+    """g̃(u, λ) = exp m_θ(u, λ): the full metric seen in the warp coordinate (D = 1).
+
+    Args:
+        network: m_θ; ``c`` of the methods is the warp coordinate u.
+    """
 
     def __init__(self, network: LogMetricNetwork) -> None:
         super().__init__(dim=1)
         self.network, self.models = network, network.models
 
     def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
-        """exp m [...]."""
+        """exp m [...]: closed form; errors as for `LogMetricNetwork.forward`."""
         return torch.exp(self.network(c, wavelength))
 
     def value_and_derivative(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """exp m and m′ exp m."""
+        """exp m and m′ exp m, both [...]: closed form."""
         m, slope = self.network.value_and_derivative(c, wavelength)
         g = torch.exp(m)
         return g, slope * g
@@ -349,6 +373,9 @@ class ConformalWarpMetric(Metric):
 
     The full metric of the default flow. ``chart`` exposes it in the warp coordinate, where it is the smooth
     g̃ = exp m_θ; the closed form integrates there.
+
+    Args:
+        warp: g_warp and the coordinate u(c). network: m_θ.
     """
 
     def __init__(self, warp: WarpMetric, network: LogMetricNetwork) -> None:

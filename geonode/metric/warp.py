@@ -98,15 +98,15 @@ class Warp:
         return self.kind if self.kappa is None else f"{self.kind}({self.kappa:g})"
 
     def value(self, x: Tensor) -> Tensor:
-        """φ(x)."""
+        """φ(x), shaped like ``x``, the scaled concentration."""
         return self._evaluate(x, 0)
 
     def derivative(self, x: Tensor) -> Tensor:
-        """φ′(x) > 0."""
+        """φ′(x) > 0, shaped like ``x``."""
         return self._evaluate(x, 1)
 
     def second_derivative(self, x: Tensor) -> Tensor:
-        """φ″(x)."""
+        """φ″(x), shaped like ``x``."""
         return self._evaluate(x, 2)
 
     def _evaluate(self, x: Tensor, order: int) -> Tensor:
@@ -225,8 +225,10 @@ class WarpMetric(Metric):
     ) -> WarpMetric:
         """The metric whose weights over WARPS are ``weights`` [13] or [M, 13] (≥ 0, normalised here).
 
+        ``c0``, ``c_min``, ``c_max`` and ``trainable`` are those of the constructor.
+
         Raises:
-            InputError: a weight is negative or not finite, or all of them are zero.
+            InputError: a weight is negative or not finite, all of them are zero, or what the constructor refuses.
         """
         weights = torch.as_tensor(weights, dtype=torch.float64).detach()
         if not torch.isfinite(weights).all() or (weights < 0).any() or (weights.sum(-1) <= 0).any():
