@@ -68,6 +68,13 @@ def tune(op: str, candidates: list[dict[str, Any]], run: Callable[[], Any], repe
     A candidate that needs more registers, shared memory or threads than this device has is passed over; any other
     error is the caller's to see, and leaves the block sizes as they were.
 
+    Args:
+        op: a key of TABLE. candidates: launch options to try, over the table's. run: launches the op once.
+        repeats: timed runs of each candidate, of which the median counts.
+
+    Returns:
+        The launch options now in force.
+
     Raises:
         RuntimeError: inside CUDA-graph capture, or where no candidate runs.
     """

@@ -87,6 +87,10 @@ def default_flow_loss(
         u, wavelength: [M, T·W] table nodes and wavelengths, the nodes slowest.
         phi: [M, 2B + 1, T] integration matrix of the B starts, the B ends, and u = 1.
         target: [M, B, W] measured change; weight: [M, B].
+        nodes: of Gauss–Legendre. precision, backend: as in `metric_christoffel`.
+
+    Raises:
+        KernelError: an unknown name, or ``backend="triton"`` where a kernel cannot run.
     """
     omega, embedding, coefficient, bias = flow
     models, _, nodes_in_table = phi.shape

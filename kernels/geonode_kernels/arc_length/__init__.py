@@ -13,8 +13,14 @@ __all__ = ["arc_length"]
 def arc_length(phi: Tensor, density: Tensor, *, backend: str = "auto") -> Tensor:
     """ŝ [M, P, W] in [−1, 1] on the calibrated range; see `reference.arc_length`.
 
-    ``phi`` [M, P + 1, T] is constant (the integration matrix of the points, its last row that of u = 1) and gets no
-    gradient from the kernel; ``density`` ρ [M, T, W].
+    Args:
+        phi: [M, P + 1, T], constant (the integration matrix of the points, its last row that of u = 1); gets no
+            gradient from the kernel.
+        density: ρ [M, T, W] at the table's nodes.
+        backend: ``auto``, ``triton`` or ``torch``.
+
+    Raises:
+        KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     refusal = "phi requires a gradient" if phi.requires_grad else None
     if not use_kernel("arc_length", backend, [phi, density], refusal):

@@ -105,11 +105,16 @@ _softplus.register_autograd(_softplus_vjp, setup_context=_keep_softplus)
 
 
 def christoffel_fd(below: Tensor, centre: Tensor, above: Tensor, epsilon: float, *, backend: str = "auto") -> Tensor:
-    """Γ = ½ g′/g from g(c − ε), g(c) and g(c + ε), all of one shape; the error of g′ is O(ε²).
+    """Γ = ½ g′/g by central differences; the error of g′ is O(ε²).
+
+    Args:
+        below, centre, above: g(c − ε), g(c) and g(c + ε), all of one shape, which Γ has too.
+        epsilon: ε, in the unit of c.
+        backend: ``auto``, ``triton`` or ``torch``.
 
     Raises:
         ValueError: shapes that differ, or ε ≤ 0.
-        KernelError: ``backend="triton"`` where the kernel cannot run.
+        KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     if not below.shape == centre.shape == above.shape:
         shapes = ", ".join(str(tuple(t.shape)) for t in (below, centre, above))
@@ -195,12 +200,13 @@ def christoffel_grid(
 ) -> Tensor:
     """Γ by bilinear interpolation in ``table`` [M, C, L] over (c, λ), at ``c``, ``wavelength`` [M, N] → [M, N].
 
-    NaN outside the ranges. The kernel gives gradients to c and λ (piecewise constant along each); a table that
-    requires one takes the torch path.
+    The table's nodes are evenly spaced over ``c_range`` and ``wavelength_range``, (low, high) each; NaN outside them.
+    The kernel gives gradients to c and λ (piecewise constant along each); a table that requires one takes the torch
+    path. ``backend`` is ``auto``, ``triton`` or ``torch``.
 
     Raises:
         ValueError: shapes that do not fit, fewer than two nodes along an axis, or an empty range.
-        KernelError: ``backend="triton"`` where the kernel cannot run.
+        KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     if (
         table.ndim != 3

@@ -26,11 +26,12 @@ def flow_quadrature(
 ) -> Tensor:
     """∫ h dŝ from ``s_start`` to ``s_end``; see `reference.flow_quadrature` for the formula.
 
-    ``s_start``, ``s_end`` [M, B, W]; ``omega`` [M, H]; ``beta``, ``a`` [M, W, H]; ``a0`` [M, W] → [M, B, W].
-    The kernel takes up to 256 hidden units, is bitwise reproducible, and refuses a second derivative.
+    ``s_start``, ``s_end`` [M, B, W]; ``omega`` [M, H]; ``beta``, ``a`` [M, W, H]; ``a0`` [M, W] → [M, B, W], by
+    ``nodes`` Gauss–Legendre nodes. The kernel takes up to 256 hidden units, is bitwise reproducible, and refuses a
+    second derivative. ``backend`` is ``auto``, ``triton`` or ``torch``.
 
     Raises:
-        KernelError: ``backend="triton"`` where the kernel cannot run.
+        KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     tensors = [s_start, s_end, omega, beta, a, a0]
     if not use_kernel("flow_quadrature", backend, tensors, _refusal(omega)):
@@ -53,8 +54,12 @@ def flow_loss(
 ) -> Tensor:
     """Σ over pairs and wavelengths of weight · (∫ h dŝ − target)², [M]; value and all gradients in one pass.
 
-    ``target`` [M, B, W] is the measured change of absorbance, ``weight`` [M, B]; neither gets a gradient. Where only
-    the loss is needed this does half the work of `flow_quadrature` and its backward.
+    ``target`` [M, B, W] is the measured change of absorbance, ``weight`` [M, B]; neither gets a gradient. The other
+    arguments are those of `flow_quadrature`. Where only the loss is needed this does half the work of `flow_quadrature`
+    and its backward.
+
+    Raises:
+        KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     return flow_loss_of_ends(
         torch.stack([s_start, s_end], 1), omega, beta, a, a0, target, weight, nodes, backend=backend
@@ -73,7 +78,14 @@ def flow_loss_of_ends(
     *,
     backend: str = "auto",
 ) -> Tensor:
-    """`flow_loss` with both ends in one tensor [M, 2, B, W], as one matrix product gives them: one gradient for two."""
+    """`flow_loss` with both ends in one tensor ``ends`` [M, 2, B, W], as one matrix product gives them: one gradient
+    for two.
+
+    ``target`` [M, B, W], ``weight`` [M, B]; the other arguments are those of `flow_quadrature`.
+
+    Raises:
+        KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
+    """
     tensors = [ends, omega, beta, a, a0, target, weight]
     if not use_kernel("flow_loss", backend, tensors, _refusal(omega)):
         return reference.flow_loss(ends[:, 0], ends[:, 1], *tensors[1:], nodes=nodes)

@@ -38,11 +38,16 @@ def geodesic_rk4(
     precision: str = "fp32",
     backend: str = "auto",
 ) -> tuple[Tensor, Tensor]:
-    """(c, v) at path time 1 from (c, v) at 0, [M, N] each; see `reference.geodesic_rk4`, weights as there.
+    """(c, v) at path time 1 from (c, v) at 0, [M, N] each, by the classical Runge–Kutta method.
 
-    State and Γ are float32 in every precision; ``precision`` is that of the products with W2. For the gradient, Γ and
-    ∂Γ/∂c of each stage are kept: 640 bytes a problem for 20 steps. That storage is reused on the way back, so a graph
-    through the kernel can be walked once.
+    dc/dt = v, dv/dt = −Γ(c, λ) v²; see `reference.geodesic_rk4`. State and Γ are float32 in every precision. For the
+    gradient, Γ and ∂Γ/∂c of each stage are kept: 640 bytes a problem for 20 steps. That storage is reused on the way
+    back, so a graph through the kernel can be walked once.
+
+    Args:
+        c, v, wavelength: [M, N] start, velocity dc/dt and wavelength.
+        w1, b1, w2, b2, w3, b3, output, precision, backend: as in `metric_christoffel`.
+        steps: of equal length over t ∈ [0, 1].
 
     Raises:
         KernelError: an unknown name, or ``backend="triton"`` where the kernel cannot run; a second backward pass.
@@ -69,7 +74,15 @@ def geodesic_rk4_jacobi(
     precision: str = "fp32",
     backend: str = "auto",
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(c, v) at path time 1 and ∂(c, v)/∂v(0), [M, N] each. The kernel's results carry no gradient of their own."""
+    """(c, v) at path time 1 and the Jacobi field ∂(c, v)/∂v(0), [M, N] each. The kernel's results carry no gradient.
+
+    Args:
+        c, v, wavelength, steps: as in `geodesic_rk4`.
+        weights: w1, b1, w2, b2, w3, b3; these, ``output``, ``precision`` and ``backend`` as in `metric_christoffel`.
+
+    Raises:
+        KernelError: an unknown name, or ``backend="triton"`` where the kernel cannot run or a gradient is wanted.
+    """
     codes = precision_code(precision), output_code(output)
     tensors = [c, v, wavelength, *weights]
     refusal = width_refusal(*weights[2].shape[1:])

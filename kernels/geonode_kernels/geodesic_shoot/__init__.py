@@ -39,7 +39,8 @@ def geodesic_shoot(
     converge carry no gradient and spoil none.
 
     Args:
-        start, end, wavelength: [M, N]; weights as in `metric_christoffel`.
+        start, end, wavelength: [M, N].
+        w1, b1, w2, b2, w3, b3, output, precision, backend: as in `metric_christoffel`.
         steps: RK4 steps over t ∈ [0, 1].
         newton, stages: Newton iterations on the full target, and targets along the chord before and with it.
         tolerance: of the residual relative to |end − start|; some rounding errors are always allowed.

@@ -24,10 +24,15 @@ def metric_christoffel(
     precision: str = "fp32",
     backend: str = "auto",
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """g, ∂g/∂c and Γ at ``c``, ``wavelength`` [M, N], [M, N] each; see `reference.metric_christoffel`.
+    """g, ∂g/∂c and Γ = ½ (∂g/∂c)/g of a metric network, [M, N] each; see `reference.metric_christoffel`.
 
-    Weights W1 [M, H1, 2], b1 [M, H1], W2 [M, H2, H1], b2 [M, H2], W3 [M, 1, H2], b3 [M, 1]. ``precision`` is that of
-    the products with W2: fp32 (two halves of 11 bits an operand, three products), tf32 (one), bf16.
+    Args:
+        c, wavelength: [M, N], normalised as the network wants them.
+        w1, b1: weights [M, H1, 2] and biases [M, H1]. w2, b2: [M, H2, H1], [M, H2]. w3, b3: [M, 1, H2], [M, 1].
+        output: ``softplus``: g = softplus(y) + 0.1; ``exp``: g = e^y.
+        precision: of the products with W2: ``fp32`` (two halves of 11 bits an operand, three products), ``tf32`` (one),
+            ``bf16``.
+        backend: ``auto``, ``triton`` or ``torch``.
 
     Raises:
         KernelError: an unknown name, or ``backend="triton"`` where the kernel cannot run.
@@ -53,7 +58,13 @@ def metric_value(
     precision: str = "fp32",
     backend: str = "auto",
 ) -> Tensor:
-    """The network's value y [M, N] before any transform: ln g̃ of the default flow. Arguments as above."""
+    """The network's value y [M, N] before any transform: ln g̃ of the default flow.
+
+    Arguments as in `metric_christoffel`.
+
+    Raises:
+        KernelError: an unknown name, or ``backend="triton"`` where the kernel cannot run.
+    """
     weights = (w1, b1, w2, b2, w3, b3)
     code = precision_code(precision)
     if not use_kernel("metric_value", backend, [c, wavelength, *weights], width_refusal(*w2.shape[1:])):
@@ -75,7 +86,13 @@ def metric_density(
     precision: str = "fp32",
     backend: str = "auto",
 ) -> Tensor:
-    """ρ = √g̃ = e^{y/2} [M, N]: the density of arc length of the default flow. Arguments as above."""
+    """ρ = √g̃ = e^(y/2) [M, N]: the density of arc length of the default flow.
+
+    Arguments as in `metric_christoffel`.
+
+    Raises:
+        KernelError: an unknown name, or ``backend="triton"`` where the kernel cannot run.
+    """
     weights = (w1, b1, w2, b2, w3, b3)
     code = precision_code(precision)
     if not use_kernel("metric_density", backend, [c, wavelength, *weights], width_refusal(*w2.shape[1:])):

@@ -30,9 +30,17 @@ def path_points(
     *,
     backend: str = "auto",
 ) -> Tensor:
-    """u [M, Q, B, W] at the Gauss nodes of paths; see `reference.path_points`.
+    """u [M, Q, B, W] at the Q Gauss nodes of paths; see `reference.path_points`.
 
     ``slope`` and ``ascending`` help the inversion alone and get no gradient; ``ends``, ``half`` and ``series`` do.
+
+    Args:
+        ends: ŝ [M, 2, B, W]. half: S(1)/2 [M, W]. series, slope: coefficients [M, T + 1, W] of S and [M, T, W] of ρ.
+        ascending: S at the table's nodes [M, T, W]. matrices: of the table, whose nodes and range are used.
+        nodes: Q. backend: ``auto``, ``triton`` or ``torch``.
+
+    Raises:
+        KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     grid, low, high = (t.to(ends.dtype) for t in (matrices.nodes, matrices.low, matrices.high))
     if not use_kernel("path_points", backend, [ends, half, series, slope, ascending]):
@@ -58,6 +66,14 @@ def velocity_loss(
     """Σ weight (∫ h dŝ − target)² [M] of a flow that sees u̇; see `reference.velocity_loss`.
 
     ``target`` and ``weight`` get no gradient from the kernel, which takes up to 256 hidden units.
+
+    Args:
+        ends: ŝ [M, 2, B, W]. density: ρ [M, Q, B, W] at the Gauss nodes. half: S(1)/2 [M, W].
+        omega, nu: [M, H]. beta, a: [M, W, H]. a0: [M, W].
+        target: [M, B, W]. weight: [M, B]. backend: ``auto``, ``triton`` or ``torch``.
+
+    Raises:
+        KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     tensors = [ends, density, half, omega, nu, beta, a, a0, target, weight]
     hidden = omega.shape[-1]
@@ -83,8 +99,11 @@ def velocity_flow_loss(
 ) -> Tensor:
     """Σ weight (A(b) − A(a) − target)² [M] of ``flow="velocity"``: the metric network at every node of every path.
 
-    Arguments as in `default_flow_loss`, with ``flow`` = ω, ν [M, H], embedding [M, W, E], weights [M, E, 2H + 1] and
-    bias [M, 2H + 1] of (β | a | a₀), and the table's ``matrices``.
+    Arguments as in `geonode_kernels.default_flow_loss`, with ``flow`` = ω, ν [M, H], embedding [M, W, E], weights
+    [M, E, 2H + 1] and bias [M, 2H + 1] of (β | a | a₀), and the table's ``matrices``.
+
+    Raises:
+        KernelError: an unknown name, or ``backend="triton"`` where a kernel cannot run.
     """
     omega, nu, embedding, coefficient, bias = flow
     models, _, size = phi.shape
