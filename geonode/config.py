@@ -122,7 +122,12 @@ class GeodesicConfig:
         """The original recipe exactly: metric 2→64→64→1 without warp, flow 11→16→1 free in v, ten Newton steps of
         shooting, dopri5 with adjoint gradients, mega-batches of 2048 in micro-batches of 256, fp16 with loss scaling.
 
-        It needs a CUDA device as it stands; ``blueprint(precision="32-true")`` runs anywhere.
+        It needs a CUDA device as it stands; ``blueprint(precision="32-true")`` runs anywhere. ``changes`` are settings
+        that take the place of the recipe's.
+
+        Raises:
+            InputError: a setting out of range, or settings that do not go together.
+            TypeError: a setting that does not exist.
         """
         recipe: dict[str, Any] = {
             "warp": False,
@@ -149,7 +154,12 @@ class GeodesicConfig:
         return cls(**{**recipe, **changes})
 
     def replace(self, **changes: Any) -> GeodesicConfig:
-        """A copy with some settings changed (validated again)."""
+        """A copy with some settings changed (validated again): ``changes`` by name.
+
+        Raises:
+            InputError: a setting out of range, or settings that do not go together.
+            TypeError: a setting that does not exist.
+        """
         return dataclasses.replace(self, **changes)
 
     def to_json(self) -> str:
@@ -158,7 +168,11 @@ class GeodesicConfig:
 
     @classmethod
     def from_json(cls, text: str) -> GeodesicConfig:
-        """The inverse of `to_json`; unknown settings are refused by name."""
+        """The inverse of `to_json`: ``text`` is what it gave.
+
+        Raises:
+            InputError: an unknown setting, by name, one out of range, or settings that do not go together.
+        """
         values = json.loads(text)
         known = {field.name for field in dataclasses.fields(cls)}
         unknown = sorted(set(values) - known)

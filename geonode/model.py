@@ -95,7 +95,14 @@ class GeodesicModel:
         return coverage(self.calibration if of_node else self.calibration.of_process)
 
     def quantify(self, spectra: Any, wavelengths: Any = None, **options: Any) -> Quantification:
-        """The concentration of one unknown: see :meth:`geonode.calibration.Calibration.quantify`."""
+        """The concentration of one unknown.
+
+        Arguments, errors and result as for `geonode.calibration.Calibration.quantify`: ``spectra`` [V] or [k, V] as
+        measured, ``wavelengths`` [V], and its further ``options`` (``level``, ``dilution``, ``blank``, …).
+
+        Raises:
+            InputError: spectra that do not suit the standards, or an option out of range.
+        """
         return self.calibration.quantify(spectra, wavelengths, **options)
 
     def arc_length(self, concentrations: Sequence[float] | np.ndarray) -> np.ndarray | None:
@@ -187,7 +194,12 @@ class GeodesicModel:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the bundle: one file, tensors in safetensors and metadata in its JSON header, whole or not at all."""
+        """Write the bundle to ``path``: one file, tensors in safetensors and metadata in its JSON header, whole or not
+        at all.
+
+        Raises:
+            InputError: the folder does not exist, or ``path`` is a folder.
+        """
         arrays = {f"dataset/{k}": v for k, v in dataset_arrays(self.standards).items()}
         tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
         if self.ode is not None:
@@ -316,7 +328,7 @@ def prepared(dataset: SpectralDataset) -> SpectralDataset:
 
 
 def load(path: str | Path) -> GeodesicModel:
-    """Read a bundle written by `GeodesicModel.save`.
+    """Read a bundle written by `GeodesicModel.save` from the file ``path``.
 
     Raises:
         BundleError: missing, truncated, altered, foreign, or of a later version.

@@ -33,6 +33,10 @@ class MultiAnalyteODE(nn.Module):
         config: `flow_hidden`, `embedding`, `metric_hidden`, `newton_steps`, `ode_steps`, `rtol`, `atol` are used.
         warps: one `WarpMetric` per analyte; None: linear on [0, 1].
         metric: a `Metric` of dimension D in the warp coordinates; None: a Cholesky-parametrised `MetricNetwork`.
+        seed: of the initial weights; None takes ``config.seed``.
+
+    Raises:
+        InputError: fewer than two analytes or wavelengths, or not one warp per analyte.
     """
 
     wavelength: Tensor
@@ -61,7 +65,11 @@ class MultiAnalyteODE(nn.Module):
         self.flow = GradientFlow(len(scaled), dim, config.flow_hidden, config.embedding, seed=seed)
 
     def to_x(self, concentration: Tensor) -> Tensor:
-        """Warp coordinates [B, D] (float64) of concentrations [B, D] in user units."""
+        """Warp coordinates [B, D] (float64) of ``concentration`` [B, D] in user units.
+
+        Raises:
+            InputError: another shape.
+        """
         if concentration.ndim != 2 or concentration.shape[1] != self.dim:
             raise InputError(f"concentrations must be [B, {self.dim}], got {tuple(concentration.shape)}.")
         columns = concentration.double().unbind(-1)

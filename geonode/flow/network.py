@@ -101,6 +101,17 @@ class SpectralFlow(_EmbeddedFlow):
     ``kind="velocity"`` lets h see the velocity u̇ as well.
 
     Shapes: ŝ, u̇ [M, B, W] → h [M, B, W]; ``index`` [K] picks wavelengths.
+
+    Args:
+        wavelengths: W, their number.
+        hidden: H, tanh units.
+        embedding: E, numbers that describe a wavelength, from which β, a and a₀ are made.
+        kind: see above.
+        models: M.
+        seed: of the initial weights; model m starts from ``seed`` + m.
+
+    Raises:
+        InputError: an unknown kind.
     """
 
     def __init__(
@@ -151,14 +162,22 @@ class SpectralFlow(_EmbeddedFlow):
         return torch.linalg.solve(normal + penalty.diag(), features.mT @ (share * projected))
 
     def coefficients(self, index: Tensor | None = None) -> FlowCoefficients:
-        """The per-wavelength coefficients, formed once per step and shared by every pair and node."""
+        """The per-wavelength coefficients, formed once per step and shared by every pair and node; ``index`` as for the
+        class.
+        """
         beta, a = self._at_wavelengths(index)
         embedding = self.embedding if index is None else self.embedding[:, index]
         a0 = (embedding @ self.a0_weight[..., None]).squeeze(-1).to(beta.dtype)
         return FlowCoefficients(self.omega, beta, a, a0, self.nu)
 
     def forward(self, s_hat: Tensor, index: Tensor | None = None, velocity: Tensor | None = None) -> Tensor:
-        """h at ŝ [M, B, W] (and u̇ [M, B, W] for ``kind="velocity"``) → [M, B, W]."""
+        """h at ``s_hat`` ŝ [M, B, W] (and u̇ ``velocity`` [M, B, W] for ``kind="velocity"``) → [M, B, W].
+
+        ``index`` [K] picks wavelengths; None takes all of them.
+
+        Raises:
+            InputError: ``kind="velocity"`` without ``velocity``.
+        """
         omega, beta, a, a0, nu = self.coefficients(index)
         inside = s_hat[..., None] * omega[:, None, None] + beta[:, None]
         if nu is not None:
@@ -168,7 +187,13 @@ class SpectralFlow(_EmbeddedFlow):
         return (torch.tanh(inside) * a[:, None]).sum(-1) + a0[:, None]
 
     def integral(self, s_start: Tensor, s_end: Tensor, index: Tensor | None = None, nodes: int = 16) -> Tensor:
-        """∫ h dŝ from ``s_start`` to ``s_end`` [M, B, W] by Gauss–Legendre: zero where both are equal."""
+        """∫ h dŝ from ``s_start`` to ``s_end`` [M, B, W]: zero where both are equal. By ``nodes`` Gauss–Legendre nodes.
+
+        ``index`` [K] picks wavelengths; None takes all of them.
+
+        Raises:
+            InputError: ``kind="velocity"``, whose integral depends on the path.
+        """
         if self.nu is not None:
             raise InputError("kind='velocity' depends on the path; integrate it with CoupledSpectralODE.")
         c = self.coefficients(index)
@@ -180,6 +205,12 @@ class GradientFlow(_EmbeddedFlow):
 
     ŝ [M, B, D] are the analytes' warp coordinates. The line integral of a gradient depends on the end points alone, so
     the spectrum is a function of the concentrations.
+
+    Args:
+        wavelengths: W, their number.
+        dim: D.
+        hidden, embedding: tanh units, and numbers that describe a wavelength.
+        models: M. seed: of the initial weights.
     """
 
     def __init__(
@@ -191,7 +222,7 @@ class GradientFlow(_EmbeddedFlow):
         self.a0_weight = nn.Parameter(torch.zeros(models, embedding, dim))
 
     def potential(self, s_hat: Tensor, index: Tensor | None = None) -> Tensor:
-        """H at ŝ [M, B, D] → [M, B, W]."""
+        """H at ``s_hat`` ŝ [M, B, D] → [M, B, W]; ``index`` [K] picks wavelengths, None all."""
         beta, a = self._at_wavelengths(index)
         embedding = self.embedding if index is None else self.embedding[:, index]
         inside = (s_hat @ self.omega.mT)[:, :, None] + beta[:, None]
@@ -199,7 +230,10 @@ class GradientFlow(_EmbeddedFlow):
         return (torch.tanh(inside) * a[:, None]).sum(-1) + linear
 
     def forward(self, s_hat: Tensor, velocity: Tensor, index: Tensor | None = None) -> Tensor:
-        """F at ŝ [M, B, D] or [M, B, W, D] with velocity dŝ/dt of the same shape → [M, B, W]."""
+        """F at ``s_hat`` ŝ [M, B, D] or [M, B, W, D] with velocity dŝ/dt of the same shape → [M, B, W].
+
+        ``index`` [K] picks wavelengths; None takes all of them.
+        """
         if s_hat.ndim == 3:
             s_hat, velocity = s_hat[:, :, None], velocity[:, :, None]
         beta, a = self._at_wavelengths(index)
@@ -215,6 +249,11 @@ class FreeFlow(nn.Module):
     """F(c, v, λ): (concentration, velocity, wavelength, 8-wide embedding) → hidden → 1, tanh. The original network.
 
     Nothing forces F(c, 0, λ) = 0, so a zero-length path may change the spectrum; kept as the original recipe.
+
+    Args:
+        wavelengths: [W], scaled to [−1, 1].
+        hidden, embedding: tanh units, and numbers that describe a wavelength.
+        models: M. seed: of the initial weights.
     """
 
     wavelength: Tensor
@@ -233,10 +272,10 @@ class FreeFlow(nn.Module):
         self.bias2 = nn.Parameter(torch.zeros(models))
 
     def set_embedding(self, spectra: Tensor) -> None:
-        """The original starts from a random embedding: nothing to do."""
+        """The original starts from a random embedding: ``spectra`` change nothing."""
 
     def forward(self, position: Tensor, velocity: Tensor, index: Tensor | None = None) -> Tensor:
-        """F at position and velocity [M, B, W] → [M, B, W]."""
+        """F at position and velocity [M, B, W] → [M, B, W]; ``index`` [K] picks wavelengths, None all."""
         wavelength, embedding = self.wavelength, self.embedding
         if index is not None:
             wavelength, embedding = wavelength[index], embedding[:, index]

@@ -41,6 +41,7 @@ class CoupledSpectralODE(nn.Module):
         warp: `WarpMetric` (one, or one with a model axis [M]); None: unit range [0, 1], no warp.
         models: M.
         low, high: [M] or a number: range of the arc-length table in the warp coordinate, ⊇ [−1, 1].
+        seed: of the initial weights; None takes ``config.seed``.
 
     Raises:
         InputError: fewer than two wavelengths, or a table range that leaves out the calibrated range.
@@ -72,17 +73,20 @@ class CoupledSpectralODE(nn.Module):
     # ------------------------------------------------------------------ metric
 
     def log_metric(self, u: Tensor, index: Tensor | None = None) -> Tensor:
-        """ln g̃ at u [M, P, W] or [M, P] (each point at every wavelength) → [M, P, W]."""
+        """ln g̃ at u [M, P, W] or [M, P] (each point at every wavelength) → [M, P, W].
+
+        ``index`` [K] picks wavelengths; None takes all of them.
+        """
         u, wavelength = self._grid(u, index)
         return _log_metric(self.metric, self.models, u, wavelength)
 
     def log_metric_and_slope(self, u: Tensor, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """ln g̃ and ∂ ln g̃/∂u = 2 Γ̃ at u [M, P, W] or [M, P] → [M, P, W]."""
+        """ln g̃ and ∂ ln g̃/∂u = 2 Γ̃, [M, P, W] each; arguments as for `log_metric`: ``u`` and ``index``."""
         u, wavelength = self._grid(u, index)
         return _log_metric_and_slope(self.metric, self.models, u, wavelength)
 
     def on_table(self, index: Tensor | None = None) -> MetricOnTable:
-        """The metric at the table's nodes: once per step, shared by every pair."""
+        """The metric at the table's nodes: once per step, shared by every pair. ``index`` picks wavelengths, None all."""
         log_metric = self.log_metric(self.table.nodes.to(self.wavelength), index)
         return MetricOnTable(torch.exp(0.5 * log_metric), log_metric)
 
@@ -124,7 +128,7 @@ class CoupledSpectralODE(nn.Module):
         return result[0] if single else result
 
     def to_u(self, concentration: Tensor) -> Tensor:
-        """Warp coordinate (float64) of concentrations [M, B] in user units."""
+        """Warp coordinate [M, B] (float64) of ``concentration`` [M, B] in user units."""
         return self.warp.scaled(concentration.double())
 
     def transport(
@@ -139,6 +143,12 @@ class CoupledSpectralODE(nn.Module):
         """`forward` in the warp coordinate: start, end [M, B] (float64), source and result [M, B, W].
 
         The ends must lie inside the table: that is not looked at here, for it would wait for the device every step.
+
+        Args:
+            source, start, end: as above.
+            index: which wavelengths those of ``source`` are; None for all.
+            solver: as for `forward`.
+            table: what `on_table` gave for ``index``; None computes it.
         """
         solver = solver or self.config.solver
         table = table or self.on_table(index)

@@ -47,6 +47,12 @@ SOLVERS: dict[str, Callable[..., Tensor]] = {"rk4": _rk4, "dopri5": _dopri5, "ad
 def integrate(rhs: nn.Module, state: Tensor, solver: str, **settings: Any) -> Tensor:
     """State [N, 3] at t = 1 from the state at t = 0.
 
+    Args:
+        rhs: called as ``rhs(t, state)``, gives the derivative of the state [N, 3].
+        state: at t = 0.
+        solver: a key of SOLVERS.
+        settings: ``steps`` (used by rk4), ``rtol`` and ``atol`` (used by the others); all three are needed.
+
     Raises:
         InputError: a solver that is not in SOLVERS.
     """

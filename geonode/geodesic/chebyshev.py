@@ -18,7 +18,7 @@ from geonode.errors import InputError
 def chebyshev_nodes(
     nodes: int = 64, low: float = -1.0, high: float = 1.0, device: torch.device | None = None
 ) -> Tensor:
-    """The ``nodes`` Chebyshev points of the first kind on [low, high], ascending, float64 [T].
+    """The ``nodes`` Chebyshev points of the first kind on [low, high], ascending, float64 [T], on ``device``.
 
     Raises:
         InputError: fewer than two nodes, or low ≥ high.
