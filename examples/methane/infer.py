@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from common import PPM, apparent_absorbance, arguments, load_network, network_input, run
 
-from geonode.calibration.calibration import Calibration
-from geonode.data import load_standards
+from geonode import load
 from geonode.data.methane import load_scans
 
 
@@ -29,7 +28,7 @@ def main() -> None:
         milliseconds = 1e3 * (time.perf_counter() - started)
     print(f"truth    {PPM * scan.fraction[0]:.4g} ppm")
     print(f"network  {ppm:.4g} ppm ({milliseconds:.1f} ms)")
-    calibration = Calibration.from_dataset(load_standards(options.project / "standards.nc"))
+    calibration = load(options.project / "calibrator.bundle").calibration
     started = time.perf_counter()
     answer = calibration.quantify(
         apparent_absorbance(np.asarray(scan.voltages), scan.settings["instrument"]["offset"])[0]

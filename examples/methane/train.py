@@ -1,4 +1,4 @@
-"""Stage 2: train the network, and compare it with geonode's calibrator on scans that neither has seen."""
+"""Stage 2: train the network, fit geonode's calibrator, and compare both on scans that neither has seen."""
 
 from __future__ import annotations
 
@@ -10,32 +10,39 @@ import torch
 from common import PPM, ScanRegressor, apparent_absorbance, arguments, device_of, network_input, run, write_text
 from safetensors.torch import save_file
 
-from geonode.calibration.calibration import Calibration
+from geonode import GeodesicConfig, fit
 from geonode.data import load_standards
 from geonode.data.methane import load_scans
+from geonode.model import GeodesicModel
 
 
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--width", type=int, default=32)
+    parser.add_argument("--rate", type=float, default=3e-3, help="highest learning rate")
     options = parser.parse_args()
     device = device_of(options.device)
     scans = load_scans(options.project / "scans.h5")
-    held_out = max(len(scans) // 10, 1)
     x, y = network_input(scans.voltages), torch.tensor(np.log10(scans.fraction), dtype=torch.float32)
-    torch.manual_seed(options.seed)
-    network = ScanRegressor(options.width).to(device)
-    history = fit(network, x[:-held_out], y[:-held_out], options, device)
-    predicted = predict(network, x[-held_out:], device)
-    error = float((predicted - y[-held_out:]).square().mean().sqrt())
-    print(f"network: {error:.4f} decades RMS on {held_out} scans that it has not seen")
-    compare(options.project, scans, held_out, predicted.numpy())
+    training, validation, test = split(len(x))
+    network, history = train(x[training], y[training], options, device)
+    errors = {
+        "validation": rmse(network, x[validation], y[validation], device),
+        "test": rmse(network, x[test], y[test], device),
+    }
+    print(
+        f"network: {errors['test']:.4f} decades RMS on {len(x[test])} scans that it has not seen "
+        f"({errors['validation']:.4f} on the {len(x[validation])} that choices may rest on)"
+    )
+    model = fit(load_standards(options.project / "standards.nc"), GeodesicConfig(predictor="gp"), device="cpu")
+    model.save(options.project / "calibrator.bundle")
+    compare(model, scans, range(*test.indices(len(x)))[:200], predict(network, x[test], device).numpy())
     described = {
         "width": options.width,
         "samples": scans.voltages.shape[1],
-        "rmse_decades": error,
+        "rmse_decades": errors,
         "seed": options.seed,
     }
     part = options.project / "cnn.safetensors.part"
@@ -45,11 +52,19 @@ def main() -> None:
     write_text(options.project / "training.csv", "epoch,loss\n" + "".join(f"{e},{loss:.6g}\n" for e, loss in history))
 
 
-def fit(network: ScanRegressor, x: torch.Tensor, y: torch.Tensor, options, device: torch.device):
-    """Train; (epoch, mean loss) of each epoch."""
+def split(count: int) -> tuple[slice, slice, slice]:
+    """Training, validation (a tenth, for choices) and test (the last tenth, for figures)."""
+    tenth = max(count // 10, 1)
+    return slice(0, count - 2 * tenth), slice(count - 2 * tenth, count - tenth), slice(count - tenth, count)
+
+
+def train(x: torch.Tensor, y: torch.Tensor, options, device: torch.device):
+    """A network of ``options.width`` trained on scans x; and (epoch, mean loss) of each epoch."""
+    torch.manual_seed(options.seed)
+    network = ScanRegressor(options.width).to(device)
     steps = options.epochs * -(-len(x) // options.batch)
-    optimiser = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=1e-4)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=steps)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=options.rate, weight_decay=1e-4)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, options.rate, total_steps=steps)
     generator = torch.Generator().manual_seed(options.seed)
     history = []
     for epoch in range(options.epochs):
@@ -69,7 +84,7 @@ def fit(network: ScanRegressor, x: torch.Tensor, y: torch.Tensor, options, devic
         print(
             f"epoch {epoch}: loss {history[-1][1]:.5f}, {len(x) / (time.perf_counter() - started):.0f} scans per second"
         )
-    return history
+    return network, history
 
 
 def nn_loss(predicted: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
@@ -82,15 +97,19 @@ def predict(network: ScanRegressor, x: torch.Tensor, device: torch.device) -> to
     return torch.cat([network(part.to(device)).cpu() for part in x.split(1024)])
 
 
-def compare(project, scans, held_out: int, predicted: np.ndarray) -> None:
+def rmse(network: ScanRegressor, x: torch.Tensor, y: torch.Tensor, device: torch.device) -> float:
+    """Root mean square error in decades of concentration."""
+    return float((predict(network, x, device) - y).square().mean().sqrt())
+
+
+def compare(model: GeodesicModel, scans, rows: range, predicted: np.ndarray) -> None:
     """Both on the same scans, by decade of concentration."""
-    calibration = Calibration.from_dataset(load_standards(project / "standards.nc"))
-    rows = np.arange(len(scans))[-held_out:][:200]
-    truth = scans.fraction[rows] * PPM
+    chosen = np.asarray(rows)
+    truth = scans.fraction[chosen] * PPM
     offset = scans.settings["instrument"]["offset"]
-    answers = calibration.quantify_many(apparent_absorbance(scans.voltages[rows], offset))
+    answers = model.calibration.quantify_many(apparent_absorbance(scans.voltages[chosen], offset))
     estimates = np.array([answer.estimate for answer in answers])
-    network = 10 ** predicted[: len(rows)] * PPM
+    network = 10 ** predicted[: len(chosen)] * PPM
     print("median relative error by concentration (ppm):  network  geonode, from its standards alone")
     for low, high in ((100, 1e3), (1e3, 1e4), (1e4, 1e5)):
         mine = (truth >= low) & (truth < high)
