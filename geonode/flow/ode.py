@@ -86,7 +86,7 @@ class CoupledSpectralODE(nn.Module):
         return _log_metric_and_slope(self.metric, self.models, u, wavelength)
 
     def on_table(self, index: Tensor | None = None) -> MetricOnTable:
-        """The metric at the table's nodes: once per step, shared by every pair. ``index`` picks wavelengths, None all."""
+        """The metric at the table's nodes, once per step for every pair. ``index`` [K] picks wavelengths, None all."""
         log_metric = self.log_metric(self.table.nodes.to(self.wavelength), index)
         return MetricOnTable(torch.exp(0.5 * log_metric), log_metric)
 
