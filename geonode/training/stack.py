@@ -90,7 +90,7 @@ class StackControl:
         self.factor, self.best = zero + 1.0, zero + torch.inf
         self.clean, self.since, self.seen, self.epochs = zero.clone(), zero.clone(), zero.clone(), zero.clone()
         self.rollbacks, self.skipped, self.bad = zero.clone(), zero.clone(), zero > 0
-        self._model = self._model_of_each_element()
+        self._model = optimizer.slots // 2  # of each element of the flat buffers
         self._good = [tensor.clone() for tensor in optimizer.state_tensors()]
 
     def state_tensors(self) -> list[Tensor]:
@@ -157,10 +157,3 @@ class StackControl:
         if self.scaled:
             self.optimizer.scale.copy_(torch.where(self.bad, self.config.scaler_init, self.optimizer.scale))
         self.bad.zero_()
-
-    def _model_of_each_element(self) -> Tensor:
-        """Which model an element of the flat buffers belongs to (padding: the first)."""
-        index = torch.zeros(len(self.optimizer.flat), dtype=torch.long)
-        for offset, size, _, total in self.optimizer.layout:
-            index[offset : offset + total] = torch.arange(total // size).repeat_interleave(size)
-        return index.to(self.optimizer.flat.device)

@@ -60,6 +60,7 @@ class FlatAdamW:
         self.set_rates([g["lr"] for g in groups])
         self.scale, self.active = new(self.models) + 1.0, new(self.models) + 1.0
         self.norms = new(self.models, 2)
+        self.slots = self._slots(first.device)
         self._gradients = self._move_in()
         self._kernel = use_kernel("adamw", backend, [self.flat])
         if self._kernel:
@@ -85,8 +86,17 @@ class FlatAdamW:
         ]
         return torch.cat(rows, 1).to(torch.int32).contiguous().to(device)
 
+    def _slots(self, device: torch.device) -> Tensor:
+        """2·model + group of every element of the flat buffers (padding: 0)."""
+        slots = torch.zeros(len(self.flat), dtype=torch.long)
+        for offset, size, group, total in self.layout:
+            slots[offset : offset + total] = 2 * torch.arange(total // size).repeat_interleave(size) + group
+        return slots.to(device)
+
     def set_rates(self, rates: Iterable[float]) -> None:
-        """New learning rate of each group, the same for all models (a copy to the device: not inside a capture)."""
+        """New learning rates, one of ``rates`` for each group, the same for all models (a copy to the device: not
+        inside a capture).
+        """
         values = [float(rate) for rate in rates]
         self.rates.copy_(torch.tensor((values * 2)[:2], dtype=self.rates.dtype))
 
@@ -116,7 +126,7 @@ class FlatAdamW:
             self.norms.copy_(
                 reference.step(
                     self.flat, self.gradient, self.mean, self.square, self.powers, self.rates, self.scale, self.active,
-                    self.layout, self.models, self.betas, self.eps, self.decay, self.clips,
+                    self.layout, self.slots, self.betas, self.eps, self.decay, self.clips,
                 )
             )  # fmt: skip
             return self.norms
