@@ -50,6 +50,7 @@ class EnsembleEmbedding(nn.Module):
         self.register_buffer("v", scale * torch.block_diag(*bend))
 
     def forward(self, x: Tensor) -> Tensor:
+        """A x + V tanh(U x + b) [..., K] at warp coordinates ``x`` [..., D]."""
         return x @ self.straight.to(x).mT + torch.tanh(x @ self.u.to(x).mT + self.b.to(x)) @ self.v.to(x).mT
 
 

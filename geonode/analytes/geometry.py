@@ -37,7 +37,8 @@ def gauss_curvature(metric: Metric, x: Tensor) -> Tensor:
 def all_pairs(metric: Metric, points: Tensor, **options: object) -> tuple[Tensor, GeodesicSolution]:
     """Geodesics between all n (n − 1)/2 pairs of ``points`` [n, D] by shooting: pair indices [P, 2] and the solution.
 
-    ``options`` go to `geonode.geodesic.shoot`; look at ``status`` of the solution before using it.
+    ``metric`` has dimension D; ``options`` go to `geonode.geodesic.shoot`, whose errors these are; look at ``status``
+    of the solution before using it.
     """
     pairs = torch.combinations(torch.arange(len(points)), 2)
     return pairs, shoot(metric, points[pairs[:, 0]], points[pairs[:, 1]], **options)  # pyright: ignore[reportArgumentType]

@@ -32,11 +32,13 @@ class HeldOut:
     coverage: dict[str, float] = field(default_factory=dict)
 
     def ratio(self, name: str, against: Sequence[str]) -> np.ndarray:
-        """``[n]`` RMSE of a method ÷ that of the best of ``against`` at the same level, chosen with hindsight."""
+        """``[n]`` RMSE of the method ``name`` ÷ that of the best of ``against`` at the same level, chosen with
+        hindsight.
+        """
         return self.rmse[name] / np.min([self.rmse[other] for other in against], axis=0)
 
     def summary(self, name: str) -> dict[str, float]:
-        """Geometric mean, root mean square and worst over the levels, ÷ ``scale``."""
+        """Geometric mean, root mean square and worst over the levels of the method ``name``, ÷ ``scale``."""
         value = self.rmse[name] / self.scale
         return {
             "geometric_mean": float(np.exp(np.log(value).mean())),
@@ -46,7 +48,7 @@ class HeldOut:
 
 
 def leave_cells_out(levels: np.ndarray) -> list[np.ndarray]:
-    """One fold per level ``[n, D]``: the indices left out."""
+    """One fold per level of ``levels [n, D]``: the indices left out."""
     return [np.array([i]) for i in range(len(levels))]
 
 
@@ -70,10 +72,11 @@ def evaluate_surface(
     Args:
         levels: ``[n, D]``; level_means ``[n, W]``; wavelengths ``[W]``.
         folds: index arrays of levels left out together; each level in at most one.
+        methods: names of METHODS.
         gp: settings of the process (fitted copies are made).
 
     Raises:
-        InputError: an unknown method.
+        InputError: an unknown method, or too few levels left by a fold (see `SurfaceGP.fit`).
     """
     levels, means = np.asarray(levels, dtype=np.float64), np.asarray(level_means, dtype=np.float64)
     for name in methods:

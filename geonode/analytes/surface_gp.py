@@ -65,7 +65,11 @@ class SurfacePrediction:
         return "; ".join(parts) + "."
 
     def interval(self, level: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper limits ``[C, W]`` of the central interval at ``level``, per wavelength."""
+        """Lower and upper limits ``[C, W]`` of the central interval at ``level``, per wavelength.
+
+        Raises:
+            InputError: a level outside 0 < level < 1.
+        """
         if not 0.0 < level < 1.0:
             raise InputError(f"the interval level must lie between 0 and 1, but {level} was given.")
         half = stdtrit(self.dof, 0.5 + 0.5 * level) * self.scale
@@ -80,6 +84,9 @@ class SurfaceGP:
         starts: S embeddings that are averaged. hidden: tanh units of the interaction. steps: of Adam, a fixed number.
         prior_dof: d₀, degrees of freedom of the scale shared by all wavelengths in the bands.
         seed: of the starts.
+
+    Raises:
+        InputError: starts, hidden units or steps below one.
 
     After fitting: ``levels [n, D]``, ``level_means [n, W]``, ``warp_weights [13, D]``, ``eta [S]``.
     """
@@ -120,7 +127,15 @@ class SurfaceGP:
         return self._fit_batch([(levels, means)], [self])[0]
 
     def fit_folds(self, levels: Any, level_means: Any, folds: Sequence[Any]) -> list[SurfaceGP]:
-        """One process per training set of levels (indices); sets of equal size are one batch."""
+        """One process per training set of levels; sets of equal size are one batch.
+
+        Args:
+            levels, level_means: ``[n, D]`` and ``[n, W]``, as for `fit`.
+            folds: per process, the indices of the levels it is fitted to.
+
+        Raises:
+            InputError: as `fit`, for all levels or those of one fold.
+        """
         levels, means = _checked(levels, level_means)
         jobs = [_checked(levels[np.asarray(fold, dtype=int)], means[np.asarray(fold, dtype=int)]) for fold in folds]
         fitted: dict[int, SurfaceGP] = {}
@@ -203,7 +218,11 @@ class SurfaceGP:
         return len(self.levels) - 1 + self.prior_dof
 
     def coordinates(self, concentrations: Any) -> Tensor:
-        """Warp coordinates ``[C, D]`` (float64) of concentrations ``[C, D]``."""
+        """Warp coordinates ``[C, D]`` (float64) of ``concentrations [C, D]``.
+
+        Raises:
+            InputError: values that are not finite, or another number of analytes.
+        """
         c = np.atleast_2d(np.asarray(concentrations, dtype=np.float64))
         if c.ndim != 2 or c.shape[1] != self.dim or not np.isfinite(c).all():
             raise InputError(f"concentrations must be finite numbers of shape [C, {self.dim}], got shape {c.shape}.")
@@ -250,6 +269,12 @@ class SurfaceGP:
 
         scale²_λ = mean over starts of (v + η) s²_λ + variance between starts, with each wavelength's own
         s²_λ = (q_λ + d₀ q̄)/(n − 1 + d₀) shrunk to the shared one as for one analyte.
+
+        Args:
+            concentrations: ``[C, D]``.
+
+        Raises:
+            InputError: as `coordinates`.
         """
         at = self.coordinates(concentrations)
         rows, variance = self.rows_at(at)

@@ -137,8 +137,13 @@ def export_onnx(
 def export_package(model: GeodesicModel, path: str | Path, predictor: str | None = None) -> None:
     """Write both halves as a `torch.export` package (.pt2) for use in a process that has torch.
 
+    Args:
+        model: a fitted model.
+        path: the file, written whole or not at all.
+        predictor: ``"node"`` or ``"gp"``; None takes ``model.config.predictor``.
+
     Raises:
-        InputError: as `export_onnx`.
+        InputError: a predictor, a flow or a preprocessing that cannot be exported.
     """
     module, width = in_process(model, predictor)
     data = io.BytesIO()

@@ -74,7 +74,11 @@ class BatchSource:
         return shard(torch.arange(used), self.rank, self.world)[1]
 
     def batch(self, epoch: int, step: int) -> PointsBatch | PairsBatch:
-        """The batch of one step."""
+        """The batch of one ``step`` (of a micro-batch) of one ``epoch``; the same whenever it is asked for.
+
+        Raises:
+            InputError: explicit pairs, and no such step in an epoch.
+        """
         problem = self.problem
         width = problem.target.shape[2]
         index = draw_wavelengths(width, self.config.wavelengths_per_step, self.seed, epoch, step, self.device)

@@ -49,6 +49,8 @@ def train(
     no number; what happens to one never touches another, and nothing of it waits for the device.
 
     Args:
+        config: choices of model and training. seed: of initial weights and draws.
+        progress: called as ``progress(epoch, epochs)``.
         ode: a model to go on from (trained in place); None starts a fresh one from ``seed``.
         backend: ``auto`` replays a captured step on a CUDA device where it can, ``triton`` insists on it, ``torch``
             never does (see `geonode.training.captured`). Where memory runs out, training starts anew with half as many
@@ -102,6 +104,13 @@ def predict(ode: CoupledSpectralODE, problem: Problem, concentrations: Tensor) -
 
     Sources are the smoothed spectra at the levels; each is weighted by the inverse of its arc length to the target
     (mean over wavelengths), so that near standards count most.
+
+    Args:
+        ode: the trained stack. problem: what it was trained on, on the same device.
+        concentrations: user units.
+
+    Raises:
+        InputError: a concentration outside the range served.
     """
     levels, targets = problem.level_coordinates, problem.coordinates(concentrations)
     everything = torch.cat([levels, targets], 1)
@@ -149,9 +158,14 @@ def fit_node_folds(
         gps: one fitted GP per fold (it holds the fold's levels and mean spectra).
         targets: per fold, the concentrations [C_m] to predict.
         wavelengths: [W].
+        config, seed, progress: as for `train`.
+        device: where to train.
 
     Returns:
         Per fold the mean spectra [C_m, W] in user units.
+
+    Raises:
+        DeviceError, TrainingError: as `train`.
     """
     dtype = torch.float64 if config.precision == "64-true" else torch.float32
     problem = build_problem(gps, wavelengths, config, targets).to(device, dtype)

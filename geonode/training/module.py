@@ -64,11 +64,15 @@ class GeodesicSpectralModule(L.LightningModule):
             parameter.requires_grad_(id(parameter) in trained)
 
     def forward(self, source: Tensor, start: Tensor, end: Tensor) -> Tensor:
-        """Transport spectra; see `CoupledSpectralODE.forward`."""
+        """Transport spectra: arguments as for `geonode.flow.CoupledSpectralODE.forward`."""
         return self.ode(source, start, end)
 
     def on_fit_start(self) -> None:
-        """Move the problem to the training device once; refuse what cannot be had there."""
+        """Move the problem to the training device once.
+
+        Raises:
+            DeviceError: ``precision="16-mixed"`` without a CUDA device.
+        """
         if self.config.precision == "16-mixed" and self.device.type != "cuda":
             raise DeviceError(
                 f"precision='16-mixed' needs a CUDA device, and this is {self.device.type}; "
@@ -87,7 +91,13 @@ class GeodesicSpectralModule(L.LightningModule):
         self._captured = {} if alone and use_captured("auto", self._source, self.config) else None
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        """Sum over models of the weighted loss; the terms are logged as means over models."""
+        """Sum over models of the weighted loss; the terms are logged as means over models.
+
+        ``batch`` is not used: the module makes its own from the epoch and ``batch_idx``, the step within it.
+
+        Raises:
+            RuntimeError: called before training started.
+        """
         if self._source is None or self._loss is None:
             raise RuntimeError("training_step was called before training started.")
         inputs = self._loss.inputs(self.current_epoch, self._source.batch(self.current_epoch, batch_idx))

@@ -74,7 +74,9 @@ class Problem:
 
     def build_model(self, config: GeodesicConfig, seed: int) -> CoupledSpectralODE:
         """A fresh `CoupledSpectralODE` on the problem's device, in its dtype, started from its targets: the embedding
-        from their singular vectors, the output layer from least squares."""
+        from their singular vectors, the output layer from least squares; the rest is drawn from ``seed``. ``config``
+        says the choices of the model.
+        """
         warp = deepcopy(self.warp)  # the model's goes to its device, the problem's stays on the host
         ode = CoupledSpectralODE(self.wavelengths, config, warp, self.models, self.low, self.high, seed)
         host = self.to("cpu", torch.float64)
@@ -120,6 +122,7 @@ def build_problem(
     Args:
         gps: M fitted GPs.
         wavelengths: [W].
+        config: choices of points, warp, teacher and losses.
         targets: per model, concentrations that will be asked for (widens the range served), or None.
     """
     warp = _warp(gps, config)

@@ -53,7 +53,15 @@ Losses = Callable[[CoupledSpectralODE, "PointsBatch | PairsBatch", Mapping[str, 
 
 
 def losses(ode: CoupledSpectralODE, batch: PointsBatch | PairsBatch, weights: Mapping[str, float]) -> dict[str, Tensor]:
-    """Loss terms [M] by name, weighted, and their sum ``total`` [M]. Terms of weight zero are not computed."""
+    """Loss terms [M] by name, weighted, and their sum ``total`` [M]. Terms of weight zero are not computed.
+
+    Args:
+        ode: the stack of M models. batch: its inputs and targets.
+        weights: of ``reconstruction`` (must be there) and of the regularisers, by name.
+
+    Raises:
+        InputError: points of a flow that has no potential; give it pairs.
+    """
     table = ode.on_table(batch.index)
     if isinstance(batch, PointsBatch):
         terms = {"reconstruction": _points_loss(ode, batch, table)}

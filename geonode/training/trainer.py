@@ -57,6 +57,7 @@ def build_trainer(
     """A Trainer for `GeodesicSpectralModule` on ``levels`` standards.
 
     Args:
+        config: epochs, precision and batch sizes are used.
         progress: called as ``progress(epoch, epochs)``; without it and with ``log_dir`` Lightning's own bar is shown.
         log_dir: where TensorBoard and CSV logs and checkpoints go; None writes nothing.
         checkpoint_every: epochs between checkpoints (needs ``log_dir``).
@@ -119,6 +120,7 @@ def train_module(
     """Train on ``data`` under Lightning and return the trained module on the host.
 
     Args:
+        config: choices of model and training. seed: of initial weights and draws; None takes ``config.seed``.
         checkpoint: folder for checkpoints of `geonode.training.recovery.Recovery`; None writes none.
         resume: a checkpoint to go on from, or True for the newest intact one in ``checkpoint`` (from the start where
             there is none).

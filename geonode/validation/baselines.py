@@ -63,7 +63,7 @@ def register(name: str) -> Callable[[type[Predictor]], type[Predictor]]:
 
 
 def baseline(name: str, **options: Any) -> Predictor:
-    """A new predictor by its registered name.
+    """A new predictor by its registered name; ``options`` go to its constructor.
 
     Raises:
         InputError: no predictor of that name.

@@ -103,7 +103,12 @@ class EvaluationReport:
         notes: list[str],
         seed: int,
     ) -> EvaluationReport:
-        """Choose the winners from the inner scores."""
+        """Choose the winners from the inner scores; the arguments are the attributes of the report that bear their
+        names.
+
+        ``levels`` ``[n]``, ``level_means`` ``[n, W]``, ``wavelengths`` ``[W]``, ``results`` by method, ``notes``,
+        ``seed``.
+        """
         winner = _best(results, None)
         folds = [_best(results, i) for i in range(len(levels))]
         return cls(levels, level_means, wavelengths, results, winner, folds, notes, seed)

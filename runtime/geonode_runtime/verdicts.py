@@ -124,7 +124,7 @@ class Quantification:
         }
 
     def sentence(self, unit: str = "") -> str:
-        """The result in one line."""
+        """The result in one line, with ``unit`` behind every concentration."""
         unit = f" {unit}" if unit else ""
         if self.verdict == "does not match":
             return "does not match: the spectrum is none that these standards predict at any concentration"
