@@ -108,10 +108,11 @@ class Calibration:
     ) -> Calibration:
         """From a :class:`geonode.SpectralDataset` with one analyte; wavelengths masked in any standard are left out.
 
-        ``preprocessing`` is what gave ``dataset`` by ``fit_transform``, if anything did.
+        ``preprocessing`` is what gave ``dataset`` by ``fit_transform``, if anything did; ``concentration_std`` and
+        ``ensemble`` are those of the constructor.
 
         Raises:
-            InputError: as the constructor, or several analytes.
+            InputError: as the constructor, several analytes, or every wavelength masked in some standard.
         """
         c = np.asarray(dataset.concentrations)
         if c.ndim != 1:
@@ -280,7 +281,13 @@ class Calibration:
         return answer(self.inverse, self.facts, unknown, effective, level, dilution, dilution_std)
 
     def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:
-        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together."""
+        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together.
+
+        ``level``: nominal coverage of the sets, 0 < level < 1.
+
+        Raises:
+            InputError: as :func:`geonode.calibration.unknowns.prepare_unknown`, or masked values that a step needs.
+        """
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
         unknowns = [
@@ -312,7 +319,7 @@ class Calibration:
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> Calibration:
-        """Restore from :meth:`state`."""
+        """Restore from the ``arrays`` and ``meta`` of :meth:`state`."""
         chain = None
         if "preprocessing" in meta:
             learned = {name: arrays[f"preprocessing/{name}"] for name in ("spectra", "wavelengths")}

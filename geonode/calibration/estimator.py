@@ -55,7 +55,8 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
                 they were prepared: the concentration of a group is its mean. None: equal ``y`` are a group.
 
         Raises:
-            InputError: fewer than two levels, or values that are not finite.
+            InputError: fewer than two levels, or not one group label per spectrum.
+            ValueError: (of scikit-learn) values that are not finite, or fewer than three spectra.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=3)
         y = np.asarray(y, dtype=np.float64)
@@ -99,7 +100,12 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         return self.calibration_.gp.predict_mean(concentrations)
 
     def quantify(self, X: Any, level: float | None = None) -> list[Quantification]:
-        """Verdict, components and intervals of each row of ``X [U, W]``."""
+        """Verdict, components and intervals of each row of ``X [U, W]`` at ``level`` (None: that of the constructor).
+
+        Raises:
+            NotFittedError: (of scikit-learn) before `fit`.
+            ValueError: (of scikit-learn) values that are not finite, or another number of wavelengths.
+        """
         check_is_fitted(self)
         return self.calibration_.quantify_many(self._checked(X), self.level if level is None else level)
 
@@ -111,21 +117,27 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> GeodesicCalibrator:
-        """Restore from :meth:`state`."""
+        """Restore from the ``arrays`` and ``meta`` of :meth:`state`."""
         made = cls(**meta["parameters"])
         made.calibration_ = Calibration.from_state(arrays, meta["calibration"])
         made.n_features_in_ = arrays["spectra"].shape[1]
         return made
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted calibrator: tensors in safetensors with a JSON header, versioned, whole or not at all."""
+        """Write the fitted calibrator to the file ``path``: tensors in safetensors with a JSON header, versioned, whole
+        or not at all.
+
+        Raises:
+            NotFittedError: (of scikit-learn) before `fit`.
+            InputError: the folder does not exist, or ``path`` is a folder.
+        """
         arrays, meta = self.state()
         tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
         write_bundle(Path(path), tensors, {_KIND: meta}, PLAIN)
 
     @classmethod
     def load(cls, path: str | Path) -> GeodesicCalibrator:
-        """Read what :meth:`save` wrote.
+        """Read what :meth:`save` wrote to ``path``.
 
         Raises:
             BundleError: missing, truncated, altered, of a later version, or no calibrator.
@@ -154,13 +166,21 @@ class LeaveOneConcentrationOut:
     """
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Pairs of training and test indices, levels ascending."""
+        """Pairs of training and test indices, levels ascending.
+
+        Args:
+            X: not looked at, as scikit-learn's splitters do.
+            y: ``[N]`` concentrations. groups: ``[N]`` labels, taken instead where given.
+
+        Raises:
+            InputError: neither ``y`` nor ``groups``, not one label per spectrum, or fewer than two different ones.
+        """
         labels = _labels(y, groups)
         for label in np.unique(labels):
             yield np.flatnonzero(labels != label), np.flatnonzero(labels == label)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """The number of levels (or groups)."""
+        """The number of levels (or groups). Arguments and errors as for `split`."""
         return len(np.unique(_labels(y, groups)))
 
 

@@ -275,12 +275,20 @@ class GeodesicGP:
 
     @one_thread()
     def predict_rows(self, concentrations: Any) -> np.ndarray:
-        """B̄ ``[C, n]`` alone (see :class:`GPWeights`)."""
+        """B̄ ``[C, n]`` alone at ``concentrations [C]`` (see :class:`GPWeights`).
+
+        Raises:
+            InputError: values that are not finite, or more than one axis.
+        """
         rows, _ = self.candidates.at(concentration_tensor(concentrations))
         return torch.einsum("g,gci->ci", self.candidates.weights, rows).numpy()
 
     def predict_mean(self, concentrations: Any) -> np.ndarray:
-        """The mean spectra ``[C, W]`` alone (see :meth:`predict`)."""
+        """The mean spectra ``[C, W]`` alone at ``concentrations [C]``, user units (see :meth:`predict`).
+
+        Raises:
+            InputError: values that are not finite, or more than one axis.
+        """
         return self.column_mean + self.predict_rows(concentrations) @ self.residual
 
     @one_thread()
@@ -349,7 +357,10 @@ class GeodesicGP:
         return (own + self.prior_dof * shared[:, None]) / self.dof
 
     def warp_metric(self, trainable: bool = True) -> WarpMetric:
-        """The learned metric: the warps mixed by ``warp_weights``, on the calibrated range (user units)."""
+        """The learned metric: the warps mixed by ``warp_weights``, on the calibrated range (user units).
+
+        ``trainable``: whether its weights are a parameter, to be trained on, or a buffer.
+        """
         weights = torch.from_numpy(self.warp_weights)
         return WarpMetric.from_weights(
             weights, c0=self.origin, c_min=float(self.levels[0]), c_max=float(self.levels[-1]), trainable=trainable
@@ -383,7 +394,9 @@ class GeodesicGP:
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> GeodesicGP:
-        """Restore from :meth:`state`; the grid is recomputed (milliseconds), so nothing can disagree with it."""
+        """Restore from the ``arrays`` and ``meta`` of :meth:`state`; the grid is recomputed (milliseconds), so nothing
+        can disagree with it.
+        """
         gp = cls(meta["effective_outputs"], meta["prior_dof"], meta["lengths"], meta["alphas"], meta["etas"])
         gp.fit_levels(arrays["levels"], arrays["level_means"])
         gp.noise_variance = np.asarray(arrays["noise_variance"], dtype=np.float64)

@@ -94,7 +94,11 @@ class GPPrediction:
         return self.scale * math.sqrt(self.dof / (self.dof - 2.0))
 
     def interval(self, level: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper limits ``[C, W]`` of the central interval at ``level`` (0 < level < 1), per wavelength."""
+        """Lower and upper limits ``[C, W]`` of the central interval at ``level`` (0 < level < 1), per wavelength.
+
+        Raises:
+            InputError: a level out of that range.
+        """
         if not 0.0 < level < 1.0:
             raise InputError(f"the interval level must lie between 0 and 1, but {level} was given.")
         half = stdtrit(self.dof, 0.5 + 0.5 * level) * self.scale

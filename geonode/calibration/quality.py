@@ -53,7 +53,7 @@ class QualityCheck:
     rests_on: str | None = "model"
 
     def sentence(self, unit: str = "") -> str:
-        """The result in one line."""
+        """The result in one line, with ``unit`` behind every concentration."""
         unit = f" {unit}" if unit else ""
         said = "pass" if self.passed else f"FAIL ({self.reason})"
         ends = ["no limit" if end is None else f"{end:+.3g}" for end in (self.drift_low, self.drift_high)]

@@ -162,11 +162,12 @@ def tangents(model: InverseModel, concentrations: np.ndarray) -> tuple[np.ndarra
 
 
 def detection_limits(calibration: Calibration, replicates: int = 1) -> DetectionLimits:
-    """Multivariate limits of detection and quantification.
+    """Multivariate limits of detection and quantification of ``calibration``, in user units.
 
     LOD: the smallest c with c ≥ 3.29 u(c); LOQ: the smallest c with c ≥ 10 u(c), u(c) = 1/√G(c) with everything that
     makes a result uncertain in it (Currie's limits with the uncertainty of the multivariate result in place of the
-    blank's, as in Allegrini & Olivieri 2014, Anal. Chem. 86, 7858).
+    blank's, as in Allegrini & Olivieri 2014, Anal. Chem. 86, 7858). u(c) is that of the mean of ``replicates`` ≥ 1
+    spectra of the unknown. Where no limit can be claimed it is None, and ``reason`` says why.
     """
     definition = "smallest c with c ≥ k·u(c), u(c) = 1/√G(c) the standard uncertainty of one result"
     if not (calibration.has_blank and calibration.checked):

@@ -65,7 +65,9 @@ class StandardCheck:
 
 
 def check_standards(calibration: Calibration) -> list[StandardCheck]:
-    """One :class:`StandardCheck` per level that was held out, ascending; nothing is flagged with fewer than five."""
+    """One :class:`StandardCheck` per level of ``calibration`` that was held out, ascending; nothing is flagged with
+    fewer than five.
+    """
     calibration = calibration.of_process
     gp, held = calibration.gp, calibration.held_out
     errors = np.sqrt((held.residual**2).mean(axis=1))

@@ -50,7 +50,8 @@ class Suggestion:
 
 
 def suggest_standard(calibration: Calibration, candidates: int = 41, points: int = 61) -> Suggestion:
-    """The best of ``candidates`` concentrations within the calibrated range, judged at ``points`` of it.
+    """The best of ``candidates`` concentrations within the calibrated range of ``calibration``, judged at ``points`` of
+    it.
 
     Raises:
         InputError: fewer than two candidates or points.

@@ -71,7 +71,9 @@ class UnivariateCalibration:
 
 
 def straight_line(concentrations: Any, signals: Any, measurements: int = 1) -> StraightLine:
-    """Fit ``signals [N]`` against ``concentrations [N]``.
+    """Fit ``signals [N]`` against ``concentrations [N]`` by least squares.
+
+    ``measurements``: how many of the unknown will be averaged, ≥ 1; its limits hold for that many (ISO 11843-2).
 
     Raises:
         InputError: fewer than three points, or all at one concentration.
@@ -107,6 +109,9 @@ def single_wavelength(concentrations: Any, spectra: Any, wavelengths: Any) -> Un
 
     Args:
         concentrations: ``[N]``; spectra: ``[N, W]``; wavelengths: ``[W]``.
+
+    Raises:
+        InputError: as `straight_line`.
     """
     x, signals = np.asarray(concentrations, dtype=np.float64), np.asarray(spectra, dtype=np.float64)
     noise = _noise(x, signals)
@@ -120,7 +125,10 @@ def wavelength_ratio(concentrations: Any, spectra: Any, wavelengths: Any) -> Uni
     """The ratio of two wavelengths whose straight line has the smallest detection limit; None where no wavelength keeps
     away from zero at all levels (a denominator must stay above a tenth of the largest signal).
 
-    Of many wavelengths, 60 evenly spaced ones are tried.
+    Of many wavelengths, 60 evenly spaced ones are tried. Arguments as for `single_wavelength`.
+
+    Raises:
+        InputError: as `straight_line`.
     """
     x, y = np.asarray(concentrations, dtype=np.float64), np.asarray(spectra, dtype=np.float64)
     wavelengths = np.asarray(wavelengths, dtype=np.float64)

@@ -102,7 +102,12 @@ class SpectralDataset:
 
     @classmethod
     def from_arrays(cls, spectra: ArrayLike, concentrations: ArrayLike, wavelengths: ArrayLike, **kwargs: Any) -> Self:
-        """The constructor under its descriptive name; see the class for the arguments."""
+        """The constructor under its descriptive name: ``spectra [N, W]``, ``concentrations [N]`` or ``[N, D]``,
+        ``wavelengths [W]``, and the other arguments of the class as ``kwargs``.
+
+        Raises:
+            InputError: as the class.
+        """
         return cls(spectra, concentrations, wavelengths, **kwargs)
 
     # --- arrays -------------------------------------------------------------------------------------------------
@@ -188,21 +193,33 @@ class SpectralDataset:
     # --- selections ---------------------------------------------------------------------------------------------
 
     def select_samples(self, index: ArrayLike | slice) -> SpectralDataset:
-        """The samples at ``index`` (integers, booleans or a slice)."""
+        """The samples at ``index`` (integers, booleans or a slice).
+
+        Raises:
+            InputError: an index that does not fit, or one that leaves nothing.
+        """
         rows = arguments.picked(len(self), index)
         if rows.size == 0:
             raise InputError(f"{self.source or 'spectra'}: the selection leaves no spectrum.")
         return self._derive(rows=rows)
 
     def select_wavelengths(self, index: ArrayLike | slice) -> SpectralDataset:
-        """The wavelengths at ``index`` (integers, booleans or a slice)."""
+        """The wavelengths at ``index`` (integers, booleans or a slice).
+
+        Raises:
+            InputError: an index that does not fit, or one that leaves nothing.
+        """
         columns = arguments.picked(self.shape[1], index)
         if columns.size == 0:
             raise InputError(f"{self.source or 'spectra'}: the selection leaves no wavelength.")
         return self._derive(columns=columns)
 
     def wavelength_range(self, low: float, high: float) -> SpectralDataset:
-        """The wavelengths from ``low`` to ``high``, both included, in `wavelength_unit`."""
+        """The wavelengths from ``low`` to ``high``, both included, in `wavelength_unit`.
+
+        Raises:
+            InputError: no wavelength lies there.
+        """
         inside = (self._wavelengths >= low) & (self._wavelengths <= high)
         if not inside.any():
             raise InputError(
@@ -220,7 +237,11 @@ class SpectralDataset:
         return self.select_samples(self._level_index == self._checked_level(level))
 
     def without_masked(self) -> SpectralDataset:
-        """The wavelengths at which no value is masked; a note counts the rest."""
+        """The wavelengths at which no value is masked; a note counts the rest.
+
+        Raises:
+            InputError: every wavelength has a masked value.
+        """
         spoiled = np.asarray(self._mask.any(axis=0))
         if not spoiled.any():
             return self
@@ -233,7 +254,13 @@ class SpectralDataset:
         return self._derive(columns=np.flatnonzero(~spoiled), notes=(*self.notes, note))
 
     def with_metadata(self, **changes: Any) -> SpectralDataset:
-        """The same spectra with other ``concentration_unit``, ``analytes``, ``notes``, ``source``, ``signal``, …"""
+        """The same spectra with other ``concentration_unit``, ``analytes``, ``notes``, ``source``, ``signal``, …
+
+        ``changes`` are such arguments of the class, by name.
+
+        Raises:
+            InputError: metadata of a name that does not exist.
+        """
         unknown = set(changes) - set(self._metadata())
         if unknown:
             raise InputError(f"there is no such metadata as {sorted(unknown)}; there are {sorted(self._metadata())}.")
@@ -286,7 +313,9 @@ class SpectralDataset:
     def tensors(
         self, device: str | torch.device | None = None, dtype: torch.dtype | None = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """``(concentrations, spectra, wavelengths)`` as tensors (default: CPU, float64)."""
+        """``(concentrations [N] or [N, D], spectra [N, W], wavelengths [W])`` as tensors on ``device`` (None: the CPU)
+        in ``dtype`` (None: float64).
+        """
         import torch
 
         dtype = dtype or torch.float64
@@ -302,7 +331,12 @@ class SpectralDataset:
         return to_xarray(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write as NetCDF-4, complete or not at all; `geonode.load_standards` reads it back equal."""
+        """Write as NetCDF-4 to the file ``path``, complete or not at all; `geonode.load_standards` reads it back equal.
+
+        Raises:
+            InputError: the folder does not exist.
+            OutputError: it cannot be written.
+        """
         from geonode.data.storage import save
 
         save(self, path)

@@ -18,7 +18,9 @@ _MASK = (1 << 64) - 1
 
 
 def keyed_generator(*key: int, device: Device = "cpu") -> torch.Generator:
-    """A generator on ``device`` seeded by a tuple of integers, each of which changes the stream entirely."""
+    """A generator on ``device`` seeded by the integers of ``key``, each of which changes the stream entirely
+    (splitmix64).
+    """
     state = 0
     for part in key:  # splitmix64, so that neighbouring keys give unrelated seeds
         state = (state + (int(part) & _MASK) + 0x9E3779B97F4A7C15) & _MASK
@@ -69,6 +71,7 @@ class PairSampler:
 
     @property
     def pairs_per_epoch(self) -> int:
+        """n(n − 1)."""
         return self.levels * (self.levels - 1)
 
     def __len__(self) -> int:
@@ -114,11 +117,13 @@ def continuous_concentrations(
 ) -> torch.Tensor:
     """Concentrations drawn from a range: ``[count]``, or ``[count, D]`` for D-valued ``low`` and ``high``.
 
-    Stratified draws put exactly one into each of ``count`` equal parts of the range of every analyte, in random order
-    (a Latin hypercube for D ≥ 2); else they are independent and uniform.
-
     Args:
+        low, high: ends of the range, low < high for every analyte.
+        count: how many.
         seed, epoch, step: the key. stream: a further part of it, to tell sources from targets.
+        stratified: exactly one draw in each of ``count`` equal parts of the range of every analyte, in random order (a
+            Latin hypercube for D ≥ 2); else independent and uniform.
+        device, dtype: of the result.
 
     Raises:
         InputError: an empty or infinite range, or a count below one.

@@ -71,6 +71,8 @@ class Preprocessing:
     def of(cls, given: Preprocessing | str | Sequence[str] | None) -> Preprocessing | None:
         """An unfitted chain from what `geonode.fit` and `geonode.evaluate` take; None where nothing is to be done.
 
+        ``given``: text as for `parse`, or several, one a step; a chain, whose steps are taken unfitted; or None.
+
         Raises:
             InputError: as `parse`; an empty step.
         """
@@ -97,6 +99,7 @@ class Preprocessing:
 
     @property
     def fitted(self) -> bool:
+        """Whether it has seen the standards."""
         return self._wavelengths is not None
 
     @property
@@ -116,7 +119,11 @@ class Preprocessing:
         return self
 
     def fit_transform(self, standards: SpectralDataset) -> SpectralDataset:
-        """Learn from the standards and give them back transformed, on their remaining wavelengths, with a note."""
+        """Learn from the standards and give them back transformed, on their remaining wavelengths, with a note.
+
+        Raises:
+            InputError: masked values, or as `fit_arrays`.
+        """
         where = standards.source or "spectra"
         if standards.mask.any():
             raise InputError(f"{where}: preprocessing needs complete spectra; drop masked wavelengths first.")
@@ -125,6 +132,8 @@ class Preprocessing:
 
     def fit_arrays(self, spectra: ArrayLike, wavelengths: ArrayLike, where: str = "spectra") -> tuple[Floats, Floats]:
         """Learn from spectra ``[N, W]``, all finite, on ascending wavelengths ``[W]``; both as the chain leaves them.
+
+        ``where`` names the spectra in messages.
 
         Raises:
             InputError: a range without wavelengths, a window longer than the spectrum, parameters that a step refuses.
@@ -157,16 +166,17 @@ class Preprocessing:
     # --- unknowns -----------------------------------------------------------------------------------------------------
 
     def transform(self, dataset: SpectralDataset) -> SpectralDataset:
-        """Another data set on the same wavelengths, transformed by what was learned.
+        """Another data set ``dataset`` on the same wavelengths, transformed by what was learned.
 
         Raises:
-            InputError: not fitted, or other wavelengths.
+            InputError: not fitted, other wavelengths, or masked values.
         """
         y, x = self.transform_spectra(dataset.spectra, dataset.wavelengths)
         return self._rebuild(dataset, y, x)
 
     def transform_spectra(self, spectra: ArrayLike, wavelengths: ArrayLike) -> tuple[Floats, Floats]:
-        """Spectra ``[N, W]`` (or ``[W]``) on the wavelengths of the standards → (``[N, W']``, the wavelengths left).
+        """``spectra`` ``[N, W]`` (or ``[W]``) on the wavelengths of the standards → (``[N, W']``, the wavelengths
+        left).
 
         Raises:
             InputError: not fitted, other wavelengths, values that are not finite.
@@ -192,10 +202,10 @@ class Preprocessing:
         return y, x
 
     def transform_measured(self, spectra: Floats, usable: NDArray[np.bool_], name: str) -> tuple[Floats, np.ndarray]:
-        """Spectra ``[k, V]`` on the wavelengths of `measured`, ``usable [V]`` → ``[k, W']``, ``usable [W']``.
+        """``spectra`` ``[k, V]`` on the wavelengths of `measured`, ``usable [V]`` → ``[k, W']``, ``usable [W']``.
 
         A value that cannot be used may be cut off by a range or stay masked behind ranges, but any other step would
-        spread it over its neighbours.
+        spread it over its neighbours. ``name`` is that of the unknown, for messages.
 
         Raises:
             InputError: not fitted, or a masked value before a step other than a range.
@@ -264,7 +274,8 @@ class Preprocessing:
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The inverse of `state`: the chain is fitted again on the spectra it was fitted on.
+        """The inverse of `state`, from its ``description`` and ``arrays``: the chain is fitted again on the spectra it
+        was fitted on.
 
         Raises:
             InputError: no description of this kind.

@@ -20,7 +20,8 @@ class SimulatedSpectra(SpectralDataset):
     """A `SpectralDataset` that knows its noiseless truth and keeps its tensors on the device that made them.
 
     Attributes: ``parameters``, the constants of the simulation. ``model(concentrations, wavelengths, parameters)``
-    gives noiseless spectra ``[C, W]`` of concentrations ``[C]`` or ``[C, D]``.
+    gives noiseless spectra ``[C, W]`` of concentrations ``[C]`` or ``[C, D]``. Further ``kwargs`` are those of
+    `SpectralDataset`.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class SimulatedSpectra(SpectralDataset):
 
     @property
     def device(self) -> torch.device:
+        """Where its tensors lie."""
         return self._device_tensors[1].device
 
     def truth(self, concentrations: Concentrations) -> torch.Tensor:
@@ -46,7 +48,9 @@ class SimulatedSpectra(SpectralDataset):
     def tensors(
         self, device: str | torch.device | None = None, dtype: torch.dtype | None = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """``(concentrations [N] or [N, D], spectra [N, W], wavelengths [W])``, by default as they lie on the device."""
+        """``(concentrations [N] or [N, D], spectra [N, W], wavelengths [W])``, by default on the ``device`` and in the
+        ``dtype`` in which they were made.
+        """
         concentrations, spectra, wavelengths = (t.to(device=device, dtype=dtype) for t in self._device_tensors)
         return concentrations, spectra, wavelengths
 

@@ -94,7 +94,8 @@ def inspect_file(
 ) -> Inspection:
     """Read a file as `geonode.load_standards` would, and say what was found.
 
-    Args as for `load_standards`; a selection bears on ``problem`` alone.
+    Arguments as for `geonode.load_standards`: ``path``, ``concentrations``, ``column``; ``select`` bears on ``problem``
+    alone.
 
     Raises:
         ReaderError: the file cannot be read as spectra at all.
