@@ -267,6 +267,11 @@ class InverseModel:
         return self.projection.coordinates(spectra, usable)
 
     @property
+    def basis(self) -> np.ndarray:
+        """V ``[W, r]``, orthonormal."""
+        return self.projection.basis
+
+    @property
     def scatter(self) -> np.ndarray:
         """P ``[r, r]``, the scatter of the standards' replicates within the span."""
         return self.projection.replicates

@@ -102,12 +102,14 @@ class GPSpectra(nn.Module):
         self.register_buffer("variance_weight", ((own + gp.prior_dof * shared) / gp.dof).float())
         self.register_buffer("residual", residual.float())
         self.register_buffer("products", (residual[:, None] * residual[None]).reshape(n * n, width).float())
+        self.register_buffer("expected_weight", own.mean(1, keepdim=True) / gp.dof)
+        self.register_buffer("expected_product", (residual @ residual.T).reshape(n * n, 1) / width)
         self.register_buffer("column_mean", float64(gp.column_mean).float())
         self.register_buffer("noise", float64(gp.predict([gp.levels[0]]).noise_variance).float())
         self.factor = gp.dof / (gp.dof - 2.0)
 
-    def moments(self, c: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance of one further spectrum, [C, W] float32."""
+    def _parts(self, c: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows of the mean [C, n], variance of each candidate [C, G], covariance between them [C, n²]; float64."""
         at = self.warps(c.double())[self.candidate]  # [G, C]
         r = torch.abs(at[:, :, None] - self.levels) / self.length
         matern = (1.0 + r + r * r / 3.0) * torch.exp(-r)
@@ -118,10 +120,18 @@ class GPSpectra(nn.Module):
         mean = (self.weight * rows).sum(0)
         apart = rows - mean
         weighted = (self.weight * apart).permute(1, 2, 0)  # [C, n, G]
-        between = torch.matmul(weighted, apart.permute(1, 0, 2)).flatten(1).float()
-        spread = torch.matmul(variance.permute(1, 0).float(), self.variance_weight) + torch.matmul(
-            between, self.products
-        )
+        return mean, variance.permute(1, 0), torch.matmul(weighted, apart.permute(1, 0, 2)).flatten(1)
+
+    def expected_square(self, c: Tensor) -> Tensor:
+        """q [C, 1] float64: see :func:`geonode.calibration.node_process.expected_square`."""
+        _, variance, between = self._parts(c)
+        found = torch.matmul(variance, self.expected_weight) + torch.matmul(between, self.expected_product)
+        return torch.clamp(found, min=0.0)
+
+    def moments(self, c: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance of one further spectrum, [C, W] float32."""
+        mean, variance, between = self._parts(c)
+        spread = torch.matmul(variance.float(), self.variance_weight) + torch.matmul(between.float(), self.products)
         scale2 = torch.clamp(spread + self.noise, min=0.0)
         return self.column_mean + torch.matmul(mean.float(), self.residual), self.factor * scale2
 

@@ -37,7 +37,10 @@ class NodeSpectra(nn.Module):
         P(ŝ) = Σ_j (a_j/ω_j) ln cosh(ω_j ŝ + β_j) + a₀ ŝ
         A(c) = centre + scale · [ Σ_i w_i(c) (A_i − P(ŝ_i)) + P(ŝ(c)) ]
 
-    w_i falls with the arc length from standard i, as in :func:`geonode.training.ensemble.predict`. Dead units are left
+    w_i falls with the arc length from standard i, as in :func:`geonode.training.ensemble.predict`. The variance is the
+    Gaussian process's and that between the seeds; of a model with folds it is that of
+    :class:`geonode.calibration.node_process.NodeProcess`, (q(c) + N) times a shape over wavelengths in place of the
+    process's. Dead units are left
     out: those that over the served range are constants at every wavelength; the constant goes into a₀.
 
     Attributes: ``units`` (all), ``pruned`` (left out).
@@ -68,6 +71,11 @@ class NodeSpectra(nn.Module):
         self._flow(ode, model, prune)
         centre, scale = problem.centre.double(), problem.scale.double()
         offset = problem.spectra[:, : len(levels)].double() - self._integral(s_levels).double()
+        process = None if model.ensemble is None else model.ensemble.process
+        self.held_out = process is not None
+        if process is not None:
+            self.register_buffer("shape", float64(process._shape()).float())
+            self.register_buffer("noise_square", float64(process.noise_square))
         self.register_buffer("offset", offset.float())
         self.register_buffer("centre", centre.float())
         self.register_buffer("scale", scale.float())
@@ -140,7 +148,6 @@ class NodeSpectra(nn.Module):
         return (self.height * log_cosh).sum(2) + s * (self.linear + s * self.quadratic)
 
     def forward(self, c: Tensor) -> tuple[Tensor, Tensor]:
-        _, variance = self.gp.moments(c)
         u = (self.mixture * self.warps(c.double())).sum(0)
         u = torch.minimum(torch.maximum(u, self.ends[0]), self.ends[1])
         distance = torch.abs(self._mean_arc(u)[:, :, None] - self.level_arc[:, None])  # [M, C, n]
@@ -148,10 +155,15 @@ class NodeSpectra(nn.Module):
         weight = (weight / weight.sum(-1, keepdim=True)).float()
         spectra = self.centre + self.scale * (torch.matmul(weight, self.offset) + self._integral(self._arc(u)))
         mean = spectra.mean(0)
-        if self.members > 1:
-            apart = spectra - mean
-            variance = variance + (apart * apart).sum(0) / (self.members - 1)
-        return mean, torch.sqrt(variance)
+        apart = spectra - mean
+        return mean, torch.sqrt(self._variance(c, (apart * apart).sum(0) / max(self.members - 1, 1)))
+
+    def _variance(self, c: Tensor, between: Tensor) -> Tensor:
+        """Of one further spectrum [C, W]; ``between``: that of the seeds."""
+        if not self.held_out:
+            return self.gp.moments(c)[1] + between
+        error = (self.gp.expected_square(c) + self.noise_square).float()
+        return self.gp.factor * (error * self.shape + between)
 
 
 def spectra_module(model: GeodesicModel, predictor: str | None = None) -> GPSpectra | NodeSpectra:

@@ -163,6 +163,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "grid": inverse.grid,
         "scatter": inverse.scatter,
         "noise": inverse.projection.scale,
+        "basis": inverse.basis,
     }
     return Exported(spectra, Quantifier(inverse)), facts, arrays
 

@@ -29,7 +29,7 @@ from geonode.training.problem import Problem, asked_range, build_problem, place
 
 MOST_LEVELS = 48
 """As many as a calibration keeps apart."""
-_TABLE = 129
+_TABLE, _FEWEST = 129, 9
 
 
 @dataclass
@@ -113,8 +113,9 @@ def restore(problem: Problem, config: GeodesicConfig, state: dict[str, Tensor]) 
 def seeds(ode: CoupledSpectralODE, problem: Problem, served: np.ndarray) -> Flow:
     """A stack of seeds as a function of concentration within ``served`` (low, high).
 
-    A calibration asks for thousands of concentrations, so the flow is integrated once, in float64, at _TABLE points
-    evenly spread over the warp coordinate, in which it is smooth; between them a cubic spline.
+    A calibration asks for thousands of concentrations, so the flow is integrated once, in float64, at about _TABLE points
+    evenly spread over the warp coordinate; between them cubic splines, one for each stretch between standards: within
+    it spectra are smooth, at a standard the weights of its neighbours have a kink.
     """
     double, exact = place(deepcopy(ode), "cpu", torch.float64), problem.to("cpu", torch.float64)
     double.config = double.config.replace(nodes=double.config.interval_nodes)  # neighbours lie close together
@@ -125,10 +126,15 @@ def seeds(ode: CoupledSpectralODE, problem: Problem, served: np.ndarray) -> Flow
             return warp.scaled(torch.from_numpy(np.ascontiguousarray(concentrations))).numpy()
 
     low, high = coordinate(served)
+    levels = exact.level_coordinates[0, : int(exact.counts[0])].numpy()
+    cuts = np.array([low, *levels[(levels > low) & (levels < high)], high])
+    counts = np.maximum(_FEWEST, np.ceil(_TABLE * np.diff(cuts) / (high - low))).astype(int)
+    knots = np.concatenate([np.linspace(a, b, k) for a, b, k in zip(cuts[:-1], cuts[1:], counts, strict=True)])
     with torch.no_grad():
-        asked = warp.from_scaled(torch.linspace(low, high, _TABLE, dtype=torch.float64)).numpy().clip(*served)
+        asked = warp.from_scaled(torch.from_numpy(knots)).numpy().clip(*served)
     spectra = predict(double, exact, torch.from_numpy(np.tile(asked, (exact.models, 1)))).numpy()
-    table = CubicSpline(coordinate(asked), spectra, axis=1)
+    ends = np.cumsum(counts)
+    pieces = [CubicSpline(knots[b - k : b], spectra[:, b - k : b], axis=1) for b, k in zip(ends, counts, strict=True)]
 
     def flow(concentrations: np.ndarray) -> np.ndarray:
         if (concentrations < served[0]).any() or (concentrations > served[1]).any():
@@ -136,7 +142,12 @@ def seeds(ode: CoupledSpectralODE, problem: Problem, served: np.ndarray) -> Flow
                 f"the neural flow was trained for {served[0]:g} … {served[1]:g} and is not asked beyond; fit again "
                 "with a larger margin."
             )
-        return table(coordinate(concentrations))
+        at = coordinate(concentrations)
+        piece = np.searchsorted(cuts[1:-1], at, side="right")
+        found = np.empty((len(spectra), len(at), spectra.shape[2]))
+        for k in np.unique(piece):
+            found[:, piece == k] = pieces[k](at[piece == k])
+        return found
 
     return flow
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.errors import InputError
-from geonode_runtime.sets import ConcentrationSet, Curve, Distances, concentration_sets
+from geonode_runtime.sets import ConcentrationSet, Curve, Distances, sets_at_levels
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import (
     FEWEST_CHECKED,
@@ -26,7 +26,12 @@ UNCHECKED = (
     f"fewer than {FEWEST_CHECKED} standards leave nothing to check the curve between them with: no interval can be "
     "claimed"
 )
+TOO_FEW = (
+    "too few wavelengths of the unknown can be used to tell concentrations apart; measure it again, with fewer of them "
+    "masked or saturated."
+)
 _EXCESS_TAIL = 0.05
+_SMALLEST_SHARE = 1e-6
 
 
 class Measurer(Curve, Protocol):
@@ -46,6 +51,11 @@ class Measurer(Curve, Protocol):
     @property
     def scatter(self) -> np.ndarray:
         """P ``[r, r]``, the scatter of the standards' replicates within the span."""
+        ...
+
+    @property
+    def basis(self) -> np.ndarray:
+        """``[W, r]`` orthonormal, the span of the standards."""
         ...
 
 
@@ -109,6 +119,8 @@ def answer(
     """The answer for one unknown, preprocessed as the standards were; ``effective``: replicates its mean is worth."""
     mean = unknown.spectra.mean(axis=0, keepdims=True)
     usable = None if unknown.usable.all() else unknown.usable
+    if usable is not None:
+        require_usable(curve.basis, usable)
     excess = replicate_excess(curve, unknown.spectra, usable)
     if excess > 1.0:
         # What scatters more than the noise of the standards says is worth fewer replicates.
@@ -149,12 +161,24 @@ def replicate_excess(curve: Measurer, spectra: np.ndarray, usable: np.ndarray | 
     return square / dof if square > chi2_upper_quantile(dof, _EXCESS_TAIL) else 1.0
 
 
+def require_usable(basis: np.ndarray, usable: np.ndarray) -> None:
+    """Refuse where the wavelengths left do not determine the coordinates.
+
+    They must outnumber the directions of ``basis [W, r]``, and keep at least a millionth of the square of each.
+
+    Raises:
+        InputError: they do not.
+    """
+    left = basis[usable]
+    if len(left) <= left.shape[1] or np.linalg.eigvalsh(left.T @ left)[0] < _SMALLEST_SHARE:
+        raise InputError(TOO_FEW)
+
+
 def _sets(
     curve: Measurer, spectra: np.ndarray, usable: np.ndarray | None, replicates: float, level: float
 ) -> tuple[list[ConcentrationSet], list[ConcentrationSet], np.ndarray, np.ndarray]:
     distances, q = curve.compare(spectra, usable, replicates)
-    sets = concentration_sets(curve, distances, level)
-    at_95 = sets if level == VERDICT_LEVEL else concentration_sets(curve, distances, VERDICT_LEVEL)
+    sets, at_95 = sets_at_levels(curve, distances, (level, VERDICT_LEVEL))
     return sets, at_95, q, distances.minimum
 
 

@@ -12,6 +12,7 @@ pulled onto them (coverage 61–72 % instead of 75–83 % at nominal 80 % over t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -79,8 +80,8 @@ class Distances:
         """``[U, K − 1]`` the smallest d² on each segment."""
         return self.at(self.fractions)
 
-    def at(self, t: np.ndarray) -> np.ndarray:
-        """d² at fractions ``t [U, K − 1]`` of the segments: exact along a straight line under one metric."""
+    def at(self, t: np.ndarray | float) -> np.ndarray:
+        """d² at fractions ``t [U, K − 1]``, or one for all, of the segments: exact along a straight line under one metric."""
         left, right = self.squared[:, :-1], self.squared[:, 1:]
         return np.maximum((1.0 - t) * left + t * right - t * (1.0 - t) * self.steps, 0.0)
 
@@ -155,14 +156,23 @@ def concentration_sets(model: Curve, distances: Distances, level: float) -> list
         distances: of the U unknowns.
         level: nominal coverage, 0 < level < 1.
     """
+    return sets_at_levels(model, distances, (level,))[0]
+
+
+def sets_at_levels(model: Curve, distances: Distances, levels: Sequence[float]) -> list[list[ConcentrationSet]]:
+    """As :func:`concentration_sets` for each of several levels: they share one posterior."""
     minimum = distances.minimum
-    limit = minimum + model.threshold(level, minimum)
     density, nodes = _posterior(model, distances, minimum)
-    low, high = _crossings(distances, limit)
-    return [
-        _one_set(model, distances, u, level, low[u], high[u], density[u], nodes, float(minimum[u]))
-        for u in range(len(minimum))
-    ]
+    found = []
+    for level in levels:
+        low, high = _crossings(distances, minimum + model.threshold(level, minimum))
+        found.append(
+            [
+                _one_set(model, distances, u, level, low[u], high[u], density[u], nodes, float(minimum[u]))
+                for u in range(len(minimum))
+            ]
+        )
+    return found
 
 
 def _crossings(distances: Distances, limit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -189,7 +199,7 @@ def _posterior(model: Curve, distances: Distances, minimum: np.ndarray) -> tuple
     grid = model.grid
     nodes = (grid[:-1, None] + np.diff(grid)[:, None] * fractions).ravel()
     cell = np.repeat(np.diff(grid) / _SUB, _SUB)
-    values = np.stack([distances.at(np.full_like(distances.steps, t)) for t in fractions], axis=-1)
+    values = np.stack([distances.at(t) for t in fractions], axis=-1)
     excess = np.maximum(values.reshape(len(minimum), -1) - minimum[:, None], 0.0)
     scale = model.inflation(minimum)[:, None]
     likelihood = (1.0 + excess / (model.dof * scale)) ** (-0.5 * (model.dof + 1.0))
