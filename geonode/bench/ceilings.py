@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from geonode.bench.nvml import Device
 from geonode.bench.timing import event_samples, wall_samples
 
 # special-function results a cycle and multiprocessor: CUDA C++ Programming Guide, arithmetic throughput (8.0, 9.0)
@@ -42,27 +43,30 @@ def _cuda(budget: float) -> dict[str, Any]:
         rates[name] = 2 * size**3 / _median_seconds(lambda _, b=b: b @ b, "cuda", budget)
     torch.backends.cuda.matmul.allow_tf32 = allowed
     properties: Any = torch.cuda.get_device_properties(0)
-    clock = 1e3 * getattr(properties, "clock_rate", 0) or _boost_clock()
-    if clock:
-        rates["special"] = properties.multi_processor_count * _SPECIAL_PER_CYCLE * clock
+    special, how_special = _special(properties)
+    if special:
+        rates["special"] = special
     rates["how"] = {
         "copy": "device-to-device copy of 1 GiB, bytes read and written",
         "fp32, tf32, bf16, fp16": f"matrix product of {size} on random data",
-        "special": "derived, not measured: 16 results a cycle and multiprocessor at the highest clock",
+        "special": how_special,
     }
     return rates
 
 
-def _boost_clock() -> float:
-    """Highest multiprocessor clock in Hz from NVML, 0 where it is not told."""
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByIndex(0)
-        return 1e6 * pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)
-    except Exception:  # no NVML, or one that does not tell: the ceiling is left out
-        return 0.0
+def _special(properties: Any) -> tuple[float, str]:
+    """Special-function results a second and how they were got; 0 and the reason where no clock is told."""
+    clock = 1e3 * getattr(properties, "clock_rate", 0)  # kHz
+    if not clock:
+        try:
+            device = Device()
+        except RuntimeError as error:
+            return 0.0, f"left out: the highest clock is not known ({error})"
+        clock = 1e6 * (device.ask("nvmlDeviceGetMaxClockInfo", device.api.NVML_CLOCK_SM) or 0)  # MHz
+    if not clock:
+        return 0.0, "left out: NVML does not tell the highest clock of this device"
+    rate = properties.multi_processor_count * _SPECIAL_PER_CYCLE * clock
+    return rate, "derived, not measured: 16 results a cycle and multiprocessor at the highest clock"
 
 
 def _cpu(budget: float) -> dict[str, Any]:

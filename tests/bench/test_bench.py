@@ -7,13 +7,27 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from geonode import training
-from geonode.bench import activity, activity_ncu, advice, compare, finish, host, nvml, peers, problem, targets, timing
+from geonode.bench import (
+    activity,
+    activity_ncu,
+    advice,
+    ceilings,
+    compare,
+    finish,
+    host,
+    nvml,
+    peers,
+    problem,
+    targets,
+    timing,
+)
 from geonode.bench.__main__ import main
 from geonode.bench.case import CASES, Case, Checked, Setting, Size, Work, load, select
 from geonode.bench.ceilings import floor
@@ -189,6 +203,36 @@ def test_floor_is_the_slowest_unit():
         "by_ceiling_ms": {"fp32": 1.0, "copy": 0.1},
     }
     assert floor({}, 0.0, rates) == {}
+
+
+class _Clock:
+    """A device of NVML that tells this highest clock (MHz), or raises what ``told`` is."""
+
+    api = SimpleNamespace(NVML_CLOCK_SM=1)
+
+    def __init__(self, told):
+        if isinstance(told, Exception):
+            raise told
+        self.told = told
+
+    def ask(self, function, *arguments):
+        assert (function, arguments) == ("nvmlDeviceGetMaxClockInfo", (1,))
+        return self.told
+
+
+@pytest.mark.parametrize(
+    ("kilohertz", "told", "rate", "says"),
+    [
+        ({"clock_rate": 1_980_000}, RuntimeError("not asked"), 132 * 16 * 1.98e9, "derived, not measured"),
+        ({}, 1980, 132 * 16 * 1.98e9, "derived, not measured"),
+        ({}, None, 0.0, "NVML does not tell"),
+        ({}, RuntimeError("nvidia-ml-py is not installed"), 0.0, "nvidia-ml-py is not installed"),
+    ],
+)
+def test_a_ceiling_without_a_clock_says_why(monkeypatch, kilohertz, told, rate, says):
+    monkeypatch.setattr(ceilings, "Device", lambda: _Clock(told))
+    found, how = ceilings._special(SimpleNamespace(multi_processor_count=132, **kilohertz))
+    assert found == pytest.approx(rate) and says in how
 
 
 def test_nan_and_wrong_shapes_are_never_right():
