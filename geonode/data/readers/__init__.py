@@ -101,6 +101,7 @@ def load_standards(
 
     Raises:
         ReaderError: one sentence naming the file and the place; also for fewer than three levels.
+        InputError: an empty list of files, or a column where the concentrations are a mapping.
     """
     recordings = record(path, concentrations=concentrations, column=column)
     data = assemble(recordings, select=select, concentration_unit=concentration_unit)
