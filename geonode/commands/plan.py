@@ -82,7 +82,7 @@ def lines(plan: Plan, device: Any) -> list[str]:
     from geonode.training.plan import DEVICES
 
     out = [f"{plan.models} models as one batch need {size(plan.total)}:"]
-    for part in ("weights", "gradients", "optimizer", "data", "activations", "solver"):
+    for part in ("weights", "gradients", "optimizer", "data", "activations", "solver", "library"):
         out.append(f"  {part:<12}{size(getattr(plan, part)):>12}")
     capacity = capacity_of(device)
     devices = {f"here ({device.type})": capacity, **DEVICES} if capacity else dict(DEVICES)

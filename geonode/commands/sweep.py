@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from geonode.commands.common import Device, Quiet, progress_bar, say, write_text
-from geonode.errors import GeonodeError, InputError
+from geonode.errors import GeonodeError, InputError, TrainingError
+
+if TYPE_CHECKING:
+    from geonode.sweep.jobs import Job
 
 
 def register(app: typer.Typer) -> None:
@@ -30,6 +34,10 @@ def register(app: typer.Typer) -> None:
         worker: Annotated[
             str | None, typer.Option("--worker", help="Name in results-WORKER.json; default sweep, or the shard.")
         ] = None,
+        stack: Annotated[
+            int | None,
+            typer.Option("--stack", min=1, help="Most jobs trained as one stack; default 48 on a GPU, 6 on a CPU."),
+        ] = None,
         device: Device = "auto",
         quiet: Quiet = False,
     ) -> None:
@@ -43,13 +51,14 @@ def register(app: typer.Typer) -> None:
 
             geonode sweep sweep.yaml --out results/ --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT
         """
-        from geonode.sweep.jobs import run_job
+        from geonode.sweep.jobs import stacks
         from geonode.sweep.ray_pool import run_on_ray
         from geonode.sweep.results import Results, merge, read_rows
         from geonode.sweep.spec import read_spec
         from geonode.training import resolve_device
 
-        resolve_device(device)
+        # a worker that is lost loses its stack, and more than some models at a time gain nothing on a CPU
+        most = stack or (48 if resolve_device(device).type == "cuda" else 6)
         jobs = read_spec(spec).jobs()
         number, count = shard_of(shard)
         results = Results(out, worker or ("sweep" if shard is None else f"shard-{number}-of-{count}"))
@@ -65,10 +74,9 @@ def register(app: typer.Typer) -> None:
                     progress("jobs", len(results.rows), len(mine))
 
             if mine and shard is None:
-                failures = run_on_ray(mine, keep, address, device, cpus)
+                failures = run_on_ray(stacks(mine, most), keep, address, device, cpus)
             else:
-                for job in mine:
-                    keep(run_job(job, device))
+                failures = run_here(stacks(mine, most), keep, device)
         if shard is None:
             rows = [row for row in merge([out]) if row["job"] in {job.key for job in jobs}]
             write_merged(rows, out / "results.csv")
@@ -95,6 +103,23 @@ def register(app: typer.Typer) -> None:
         rows = merge(folders)
         write_merged(rows, out)
         say(f"{len(rows)} results in {out}", quiet)
+
+
+def run_here(stacks: Sequence[Sequence[Job]], keep: Callable[[dict], None], device: str) -> list[str]:
+    """Run jobs in this process; one sentence per job whose training failed."""
+    from geonode.sweep.jobs import run_stack, sentence
+
+    failures = []
+    for stack in stacks:
+        try:
+            for row in run_stack(stack, device):
+                keep(row)
+        except TrainingError as error:
+            if len(stack) > 1:  # the others alone
+                failures += run_here([[job] for job in stack], keep, device)
+            else:
+                failures.append(sentence(stack[0], error))
+    return failures
 
 
 def write_merged(rows: list[dict], path: Path) -> None:

@@ -1,4 +1,7 @@
-"""One job of a sweep: a level left out, the rest trained on, the left-out spectrum predicted and compared."""
+"""Jobs of a sweep: a level left out, the rest trained on, the left-out spectrum predicted and compared.
+
+Jobs that differ in fold and learning rates alone are one stacked training.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,23 @@ import json
 import os
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset, load_standards
+
+if TYPE_CHECKING:
+    from geonode.flow import CoupledSpectralODE
+    from geonode.training import Problem
+
+_RATES = {"metric_lr", "flow_lr"}
 
 
 @dataclass(frozen=True)
@@ -44,28 +55,86 @@ def load_data(source: str) -> SpectralDataset:
     )
 
 
+def stacks(jobs: Sequence[Job], most: int) -> list[list[Job]]:
+    """Jobs in lists of up to ``most`` that one stacked training can hold.
+
+    Those of the same standards whose settings differ in learning rates alone; and of one seed, where it draws what all
+    models of a stack share (wavelengths, pairs).
+    """
+    groups: dict[str, list[Job]] = {}
+    for job in jobs:
+        settings = json.loads(job.config)
+        config = GeodesicConfig.from_json(job.config)
+        common = {name: value for name, value in settings.items() if name not in _RATES}
+        width = load_data(job.source).shape[1]
+        drawn = not config.all_pairs or (config.wavelengths_per_step or width) < width
+        key = json.dumps([job.source, common, job.seed if drawn else None], sort_keys=True)
+        groups.setdefault(key, []).append(job)
+    return [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]
+
+
 def run_job(job: Job, device: str = "auto") -> dict[str, Any]:
     """Train and score; a row of the sweep's table. RMSE in the unit of the signal, NRMSE over all level means' spread.
 
     Raises:
-        DeviceError: a device that is not there.
+        DeviceError: a device that is not there. TrainingError: the loss did not stay finite.
+    """
+    return run_stack([job], device)[0]
+
+
+def run_stack(jobs: Sequence[Job], device: str = "auto") -> list[dict[str, Any]]:
+    """The rows of one list of `stacks`, trained together, each as it would be alone; ``seconds`` are shared.
+
+    Raises:
+        DeviceError: a device that is not there. TrainingError: the loss of one of them did not stay finite.
     """
     from geonode.calibration import GeodesicGP
-    from geonode.training import fit_node_folds, resolve_device
+    from geonode.training import build_problem, predict, resolve_device, train
 
     start = time.perf_counter()
-    dataset = load_data(job.source)
+    dataset = load_data(jobs[0].source)
     order = np.argsort(dataset.levels)
     levels, means = dataset.levels[order], dataset.level_means()[order]
-    rank = np.argsort(order)
-    left_out = int(np.flatnonzero(levels == job.fold)[0])
-    training = np.delete(np.arange(len(levels)), left_out)
-    index = rank[dataset.level_index]
-    (gp,) = GeodesicGP().fit_folds(levels, means, [training], dataset.replicate_deviations(), index)
-    config = GeodesicConfig.from_json(job.config)
-    gps, targets = [gp] * config.members, [levels[[left_out]]] * config.members
-    spectra = fit_node_folds(gps, targets, dataset.wavelengths, config, job.seed, device=resolve_device(device))
-    error = np.mean([spectrum[0] for spectrum in spectra], axis=0) - means[left_out]
+    index = np.argsort(order)[dataset.level_index]
+    left_out = [int(np.flatnonzero(levels == job.fold)[0]) for job in jobs]
+    gps = {}
+    for k in dict.fromkeys(left_out):
+        training = np.delete(np.arange(len(levels)), k)
+        (gps[k],) = GeodesicGP().fit_folds(levels, means, [training], dataset.replicate_deviations(), index)
+    configs = [GeodesicConfig.from_json(job.config) for job in jobs]
+    config = configs[0]
+    rows = [k for k in left_out for _ in range(config.members)]
+    asked = levels[rows][:, None]
+    dtype = torch.float64 if config.precision == "64-true" else torch.float32
+    problem = build_problem([gps[k] for k in rows], dataset.wavelengths, config, list(asked))
+    if len(jobs) > 1 and not config.all_pairs and bool((problem.weight == 0).any()):
+        return [run_job(job, device) for job in jobs]  # padded: pairs would be drawn among another number of points
+    problem = problem.to(resolve_device(device), dtype)
+    rates = torch.tensor([[c.metric_lr, c.flow_lr] for c in configs]).repeat_interleave(config.members, 0)
+    ode = train(problem, config, jobs[0].seed, ode=_fresh(problem, config, jobs), rates=rates)
+    spectra = predict(ode, problem, torch.from_numpy(asked)).cpu().double().numpy()[:, 0]
+    errors = spectra.reshape(len(jobs), config.members, -1).mean(1) - means[left_out]
+    seconds = (time.perf_counter() - start) / len(jobs)
+    return [_row(job, error, float(means.std()), seconds) for job, error in zip(jobs, errors, strict=True)]
+
+
+def sentence(job: Job, cause: BaseException) -> str:
+    """Which job failed and why."""
+    return f"fold {job.fold:g}, seed {job.seed}, {job.setting}: {str(cause).splitlines()[0]}"
+
+
+def _fresh(problem: Problem, config: GeodesicConfig, jobs: Sequence[Job]) -> CoupledSpectralODE:
+    """The stack before training: the members of each job from its own seed."""
+    from geonode.training.chunks import copy_models, select
+
+    whole = problem.build_model(config, jobs[0].seed)
+    for number, job in enumerate(jobs[1:], 1):
+        part = select(problem, number * config.members, config.members)
+        copy_models(whole, part.build_model(config, job.seed), number * config.members, config.members, back=True)
+    return whole
+
+
+def _row(job: Job, error: np.ndarray, spread: float, seconds: float) -> dict[str, Any]:
     rmse = float(np.sqrt(np.mean(error**2)))
     return {
         "job": job.key,
@@ -73,7 +142,7 @@ def run_job(job: Job, device: str = "auto") -> dict[str, Any]:
         "seed": job.seed,
         **job.setting,
         "rmse": rmse,
-        "nrmse": rmse / float(means.std()),
-        "seconds": time.perf_counter() - start,
+        "nrmse": rmse / spread,
+        "seconds": seconds,
         "worker": f"{platform.node()}:{os.getpid()}",
     }

@@ -7,21 +7,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from geonode.errors import DeviceError
-from geonode.sweep.jobs import Job, run_job
+from geonode.sweep.jobs import Job, run_stack, sentence
 
 RETRIES = 5
 
 
 def run_on_ray(
-    jobs: Sequence[Job],
+    stacks: Sequence[Sequence[Job]],
     keep: Callable[[dict[str, Any]], None],
     address: str | None = None,
     device: str = "auto",
     cpus: int | None = None,
 ) -> list[str]:
-    """Run ``jobs`` and hand every row to ``keep``, in the order in which they end.
+    """Run jobs and hand every row to ``keep``, in the order in which they end.
 
     Args:
+        stacks: lists of jobs that are trained together (`geonode.sweep.stacks`). Where one of a list fails, each of
+            them is run again alone.
         address: of a Ray cluster ("auto", "ray://host:10001"); None starts Ray on this machine and stops it again.
         device: passed on; with ``cuda`` each job asks Ray for a GPU.
         cpus: of a local Ray; None for all.
@@ -44,24 +46,27 @@ def run_on_ray(
         raise DeviceError(f"Ray cannot be reached ({' '.join(str(error).split())}); check --address.") from None
     try:
         remote = ray.remote(num_cpus=1, num_gpus=int(device == "cuda"), max_retries=RETRIES)(_one_thread)
-        running = {remote.remote(job, device): job for job in jobs}
+        running = {remote.remote(stack, device): stack for stack in stacks}
         failures = []
         while running:
             done, _ = ray.wait(list(running), num_returns=1)
-            job = running.pop(done[0])
+            stack = running.pop(done[0])
             try:
-                keep(ray.get(done[0]))
+                for row in ray.get(done[0]):
+                    keep(row)
             except RayError as error:
-                cause = getattr(error, "cause", None) or error
-                failures.append(f"fold {job.fold:g}, seed {job.seed}, {job.setting}: {str(cause).splitlines()[0]}")
+                if len(stack) > 1:
+                    running.update({remote.remote([job], device): [job] for job in stack})
+                else:
+                    failures.append(sentence(stack[0], getattr(error, "cause", None) or error))
         return failures
     finally:
         ray.shutdown()
 
 
-def _one_thread(job: Job, device: str) -> dict[str, Any]:
-    """One core a job, as Ray was told."""
+def _one_thread(stack: Sequence[Job], device: str) -> list[dict[str, Any]]:
+    """One core a stack, as Ray was told."""
     import torch
 
     torch.set_num_threads(1)
-    return run_job(job, device)
+    return run_stack(stack, device)

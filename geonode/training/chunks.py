@@ -55,7 +55,7 @@ def select_model(ode: CoupledSpectralODE, problem: Problem, first: int) -> Coupl
         problem.wavelengths, ode.config, problem.warp, problem.models, problem.low, problem.high, ode.config.seed
     )
     part = place(part, problem.target.device, problem.target.dtype)
-    _copy(ode, part, first, problem.models, back=False)
+    copy_models(ode, part, first, problem.models, back=False)
     return part
 
 
@@ -86,7 +86,7 @@ def train_chunks(
         part = select(problem, first, min(size, problem.models - first))
         own = select_model(ode, part, first)
         outcome = train(own, part, slice(first, first + part.models), advance)
-        _copy(ode, own, first, part.models, back=True)
+        copy_models(ode, own, first, part.models, back=True)
         return outcome
 
     try:
@@ -99,7 +99,8 @@ def train_chunks(
 
 
 @torch.no_grad()
-def _copy(whole: CoupledSpectralODE, part: CoupledSpectralODE, first: int, count: int, back: bool) -> None:
+def copy_models(whole: CoupledSpectralODE, part: CoupledSpectralODE, first: int, count: int, back: bool) -> None:
+    """Parameters of models ``first`` … ``first + count − 1`` of ``whole`` to ``part``, or ``back`` from it."""
     own = dict(part.named_parameters())
     for name, parameter in whole.named_parameters():
         row = parameter[first : first + count]

@@ -21,6 +21,7 @@ from geonode.training.batches import BatchSource, step_counts
 from geonode.training.captured import StackSteps, use_captured
 from geonode.training.chunks import chunk_size
 from geonode.training.datamodule import fit_gp
+from geonode.training.memory import workspace_bytes
 from geonode.training.problem import Problem, build_problem
 from geonode.training.step import build_optimizer, losses
 
@@ -47,6 +48,7 @@ class Plan:
         step_seconds: of one optimiser step's micro-batch here. total_seconds: of the whole training here.
         steps: micro-batches in all. stacked: models trained at a time here. micro_batch: pairs in one (all: every
             ordered pair). bytes_per_pair: of activations and solver; 0 where all pairs are differences of potentials.
+        library: bytes that the device's libraries hold, whatever the model's size.
     """
 
     weights: int
@@ -62,6 +64,7 @@ class Plan:
     stacked: int
     micro_batch: int
     bytes_per_pair: float
+    library: int = 0
 
     @property
     def total(self) -> int:
@@ -71,7 +74,7 @@ class Plan:
     @property
     def fixed(self) -> int:
         """Bytes that no smaller micro-batch saves."""
-        return self.weights + self.gradients + self.optimizer + self.data
+        return self.weights + self.gradients + self.optimizer + self.data + self.library
 
     def fits(self, capacity: float) -> bool:
         """Whether the whole stack trains in ``capacity`` bytes."""
@@ -85,7 +88,7 @@ class Plan:
 
     def largest_stack(self, capacity: float) -> int:
         """Models (folds × seeds) that fit as one batch."""
-        return int(USABLE * capacity / (self.total / self.models))
+        return max(0, int((USABLE * capacity - self.library) / ((self.total - self.library) / self.models)))
 
 
 def plan(
@@ -141,6 +144,7 @@ def plan(
         stacked=stacked,
         micro_batch=micro,
         bytes_per_pair=0.0 if config.all_pairs else whole / micro,
+        library=workspace_bytes(device),
     )
 
 

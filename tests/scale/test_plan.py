@@ -15,6 +15,7 @@ from geonode.cli import app
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.training.datamodule import fit_gp
+from geonode.training.memory import workspace_bytes, workspaces_of
 from geonode.training.plan import Plan, measured_step, peak_allocated, plan
 
 
@@ -45,9 +46,43 @@ def test_memory_is_foretold_within_a_quarter(config, models):
     assert estimate.activations + estimate.solver == pytest.approx(measured, rel=0.25)
 
 
+@pytest.mark.parametrize(
+    ("parts", "measured"),
+    [
+        (17e6, 88e6),  # two models on an H200, recorded
+        (24 * 17e6, 24 * 17e6 / 0.81),  # 48 models, recorded as 17 to 19 % low without the libraries' part
+        (24 * 17e6, 24 * 17e6 / 0.83),
+    ],
+)
+def test_memory_recorded_on_a_gpu_lies_within_a_quarter_of_parts_and_workspaces(parts, measured):
+    assert parts + workspaces_of(9) == pytest.approx(measured, rel=0.25)
+    assert workspaces_of(7) == 2 * (8192 + 128) * 1024 < workspaces_of(9) and workspace_bytes("cpu") == 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("models", [2, 48])
+def test_memory_on_a_gpu_is_foretold_within_a_quarter(models):
+    """Against a process of its own, in which no workspace is held beforehand."""
+    code = f"""
+import torch
+from geonode.config import GeodesicConfig
+from geonode.data import simulate_assay
+from geonode.training import build_problem, train
+from geonode.training.datamodule import fit_gp
+assay, config = simulate_assay(), GeodesicConfig(epochs=5)
+train(build_problem([fit_gp(assay)] * {models}, assay.wavelengths, config).to("cuda", torch.float32), config)
+print(torch.cuda.max_memory_allocated())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    foretold = plan(GeodesicConfig(epochs=5), simulate_assay(), models, "cuda").total
+    assert foretold == pytest.approx(int(done.stdout.splitlines()[-1]), rel=0.25)
+
+
 @pytest.mark.parametrize("models", [1, 4])
 def test_time_is_foretold_within_a_quarter(models):
-    """Processor time where this machine is shared; the better of three, for others' work disturbs both figures."""
+    """The median of three: others' work on this machine disturbs either figure, one way or the other."""
     from geonode.training import build_problem, train
 
     assay, config = simulate_assay(), GeodesicConfig(epochs=12, wavelengths_per_step=64)
@@ -61,12 +96,9 @@ def test_time_is_foretold_within_a_quarter(models):
             start = time.perf_counter()
             train(problem, config)
             ratios.append(estimate / (time.perf_counter() - start))
-            if 0.75 <= ratios[-1] <= 1.25:
-                break
     finally:
         torch.set_num_threads(threads)
-    print(ratios)
-    assert 0.75 <= ratios[-1] <= 1.25, ratios
+    assert 0.75 <= sorted(ratios)[1] <= 1.25, ratios
 
 
 @pytest.mark.gpu
@@ -131,6 +163,8 @@ def test_what_fits_follows_from_the_parts():
     assert one.fits(120) and not one.fits(100)  # 85 % of a device are usable
     assert one.largest_micro_batch(200) == 8  # (170 − 10) / 18
     assert one.largest_stack(1000) == 17
+    held = Plan(1, 1, 2, 6, 60, 30, 0.1, 1.0, 10, 2, 2, 5, 18.0, library=20)
+    assert held.total == 120 and held.largest_stack(1000) == 16  # (850 − 20) / 50
     assert Plan(1, 1, 2, 6, 60, 30, 0.1, 1.0, 10, 2, 2, 5, 0.0).largest_micro_batch(200) is None
 
 

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from geonode.cli import app
 from geonode.data import simulate_assay
-from geonode.errors import InputError
-from geonode.sweep import merge, read_spec
+from geonode.errors import InputError, TrainingError
+from geonode.sweep import merge, read_spec, run_job, run_stack, stacks
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -89,7 +89,6 @@ def test_a_job_of_the_sweep_equals_the_same_fold_of_the_batch(spec):
     from geonode.calibration import GeodesicGP
     from geonode.config import GeodesicConfig
     from geonode.data import load_standards
-    from geonode.sweep import run_job
     from geonode.training import fit_node_folds
 
     job = read_spec(spec).jobs()[2]
@@ -102,6 +101,51 @@ def test_a_job_of_the_sweep_equals_the_same_fold_of_the_batch(spec):
     assert run_job(job, "cpu")["rmse"] == pytest.approx(
         float(np.sqrt(np.mean((spectrum - means[~keep]) ** 2))), rel=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    "changes", ["wavelengths_per_step: 7, members: 2", "members: 1", "flow: velocity, batch_size: 8, members: 1"]
+)
+def test_jobs_trained_as_one_stack_have_the_results_of_each_alone(spec, changes, one_thread):
+    text = SPEC.replace("EPOCHS", "3").replace("members: 1", f"precision: 64-true, {changes}")
+    spec.write_text(f"folds: [0, 20, 60]{text}")
+    jobs = read_spec(spec).jobs()
+    lists = stacks(jobs, 48)
+    # without anything drawn by seed, seeds share a stack too
+    assert [len(group) for group in lists] == ([12] if changes == "members: 1" else [6, 6])
+    assert [len(group) for group in stacks(jobs, 4)] == ([4, 4, 4] if changes == "members: 1" else [4, 2, 4, 2])
+    for group in lists:
+        rows = run_stack(group, "cpu")
+        assert [row["job"] for row in rows] == [job.key for job in group]
+        for k in (0, 4, len(group) - 1):
+            alone = run_job(group[k], "cpu")
+            assert rows[k].keys() == alone.keys() and rows[k]["job"] == alone["job"]
+            assert (rows[k]["rmse"], rows[k]["nrmse"]) == pytest.approx((alone["rmse"], alone["nrmse"]), rel=1e-9)
+    assert len({row["rmse"] for row in rows}) == len(rows)  # rates and folds reached the training
+
+
+def test_jobs_of_other_settings_or_standards_are_not_stacked(spec):
+    spec.write_text(SPEC.replace("EPOCHS", "6") + "  flow_hidden: [12, 16]\n")
+    jobs = read_spec(spec).jobs()
+    assert sorted(len(group) for group in stacks(jobs, 48)) == [24, 24]
+    assert all(len({job.setting["flow_hidden"] for job in group}) == 1 for group in stacks(jobs, 48))
+
+
+def test_a_job_that_fails_fails_alone(spec, monkeypatch):
+    from geonode.commands import sweep
+    from geonode.sweep import jobs as module
+
+    jobs, kept = read_spec(spec).jobs()[:3], []
+
+    def run(stack, device):
+        if jobs[1] in stack:
+            raise TrainingError("The loss is not finite.")
+        return [{"job": job.key} for job in stack]
+
+    monkeypatch.setattr(module, "run_stack", run)
+    (failure,) = sweep.run_here([jobs], kept.append, "cpu")
+    assert [row["job"] for row in kept] == [jobs[0].key, jobs[2].key]
+    assert f"fold {jobs[1].fold:g}" in failure and "not finite" in failure
 
 
 def test_contradicting_results_are_refused_and_equal_ones_merged(tmp_path):
