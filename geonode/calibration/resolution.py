@@ -168,7 +168,14 @@ def detection_limits(calibration: Calibration, replicates: int = 1) -> Detection
     makes a result uncertain in it (Currie's limits with the uncertainty of the multivariate result in place of the
     blank's, as in Allegrini & Olivieri 2014, Anal. Chem. 86, 7858). u(c) is that of the mean of ``replicates`` ≥ 1
     spectra of the unknown. Where no limit can be claimed it is None, and ``reason`` says why.
+
+    Raises:
+        InputError: fewer than one replicate.
     """
+    if replicates < 1:
+        raise InputError(
+            f"replicates must be at least 1, the spectra of the unknown that are averaged; got {replicates}."
+        )
     definition = "smallest c with c ≥ k·u(c), u(c) = 1/√G(c) the standard uncertainty of one result"
     if not (calibration.has_blank and calibration.checked):
         reason = "no blank among the standards" if calibration.checked else "fewer than four standards"

@@ -76,8 +76,10 @@ def straight_line(concentrations: Any, signals: Any, measurements: int = 1) -> S
     ``measurements``: how many of the unknown will be averaged, ≥ 1; its limits hold for that many (ISO 11843-2).
 
     Raises:
-        InputError: fewer than three points, or all at one concentration.
+        InputError: fewer than three points, all at one concentration, or fewer than one measurement.
     """
+    if measurements < 1:
+        raise InputError(f"measurements must be at least 1, how many of the unknown are averaged; got {measurements}.")
     x, y = np.asarray(concentrations, dtype=np.float64), np.asarray(signals, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape or len(x) < 3:
         raise InputError(

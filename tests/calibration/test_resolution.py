@@ -155,6 +155,8 @@ def test_budget_refuses(line: Calibration) -> None:
         uncertainty_budget(line, 1e4)
     with pytest.raises(InputError, match="replicates must be"):
         uncertainty_budget(line, 10.0, replicates=0)
+    with pytest.raises(InputError, match="replicates must be at least 1"):
+        detection_limits(line, replicates=0)
 
 
 # ---------------------------------------------------------------------- next standard

@@ -89,3 +89,5 @@ def test_bad_input() -> None:
         straight_line([1.0, 2.0], [1.0, 2.0])
     with pytest.raises(InputError, match="two different"):
         straight_line([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
+    with pytest.raises(InputError, match="measurements must be at least 1"):
+        straight_line([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], measurements=0)

@@ -31,14 +31,14 @@ def absent(setting: Setting) -> str | None:
 @cache
 def _models(wavelengths: int, seed: int) -> tuple[Any, Any]:
     """A fitted model of a simulated assay, and the same exported and loaded again."""
-    import geonode
     import geonode_runtime
     from geonode.config import GeodesicConfig
     from geonode.data import simulate_assay
     from geonode.export.export import export_onnx
+    from geonode.model import fit
 
     assay = simulate_assay(LEVELS, wavelengths=np.linspace(350.0, 750.0, wavelengths).tolist(), seed=seed)
-    model = geonode.fit(assay, GeodesicConfig(epochs=3))
+    model = fit(assay, GeodesicConfig(epochs=3))
     with tempfile.TemporaryDirectory() as folder:
         export_onnx(model, Path(folder) / "model.onnx")
         return model, geonode_runtime.load(Path(folder) / "model.onnx")
