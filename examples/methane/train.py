@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--width", type=int, default=32)
-    parser.add_argument("--rate", type=float, default=3e-3, help="highest learning rate")
+    parser.add_argument("--rate", type=float, default=1e-2, help="highest learning rate")
     options = parser.parse_args()
     device = device_of(options.device)
     scans = load_scans(options.project / "scans.h5")
@@ -38,7 +38,7 @@ def main() -> None:
     )
     model = fit(load_standards(options.project / "standards.nc"), GeodesicConfig(predictor="gp"), device="cpu")
     model.save(options.project / "calibrator.bundle")
-    compare(model, scans, range(*test.indices(len(x)))[:200], predict(network, x[test], device).numpy())
+    compare(model, scans, range(*test.indices(len(x)))[:1000], predict(network, x[test], device).numpy())
     described = {
         "width": options.width,
         "samples": scans.voltages.shape[1],

@@ -17,7 +17,7 @@ def stage(name: str, project: Path, *options: str, device: str = "cpu") -> str:
         [sys.executable, "-W", "ignore", str(ROOT / "examples" / "methane" / f"{name}.py"), "--project", str(project),
          "--device", device, *options],
         capture_output=True, text=True, timeout=300, cwd=project.parent,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'kernels'}"},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'kernels'}{os.pathsep}{ROOT / 'runtime'}"},
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
@@ -35,9 +35,13 @@ def test_the_whole_pipeline_small(tmp_path):
     project.rename(moved)  # nothing in a project knows where it was
     answer = stage("infer", moved, "--scan", "5")
     assert {line.split()[0] for line in answer.splitlines()} == {"truth", "network", "geonode"}
-    said = stage("export", moved)
-    assert "any batch" in said and "calibrator.onnx: full" in said
+    exported = stage("export", moved, "--scan", "5")
+    assert "any batch" in exported and "calibrator.onnx: full" in exported
+    assert "geonode_runtime and geonode agree on 64 scans" in exported
+    library = next(line for line in answer.splitlines() if line.startswith("geonode")).split(None, 1)[1]
+    runtime = next(line for line in exported.splitlines() if line.startswith("runtime")).split(None, 1)[1]
+    assert library.startswith(runtime), "the same sentence by both"
     assert {p.name for p in moved.iterdir()} == {
         "scans.h5", "standards.nc", "cnn.safetensors", "cnn.json", "training.csv", "cnn.pt2",
-        "calibrator.onnx",
+        "calibrator.bundle", "calibrator.onnx",
     }  # fmt: skip
