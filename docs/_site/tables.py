@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
-CARD = "kernels-NVIDIA-H100-80GB-HBM3"
+CARD, BENCH = "kernels-NVIDIA-H100-80GB-HBM3", "bench-NVIDIA-H100-80GB-HBM3"
 
 
 def _read(name: str) -> Any:
@@ -157,6 +157,31 @@ def peers() -> str:
     return _table(["library", "version", "method", "direction", "geodesics", "time"], rows)
 
 
+def libraries() -> str:
+    """Geodesic initial-value problems with geonode's kernel and with other libraries, one run of `geonode.bench`."""
+    data = _read(BENCH)
+    case, rows = "geodesic-ivp", []
+    own = {row["label"]: row["ms"] for row in data["rows"] if row["case"] == case}
+    for label, ms in own.items():
+        rows.append(["geonode", "", f"{_count(label)}", f"{ms:.1f} ms", "", "20 steps of RK4 in one kernel"])
+        for peer in data["peers"]:
+            if (peer["case"], peer["label"], peer["status"]) != (case, label, "green"):
+                continue
+            for row in peer["rows"]:
+                times = f"{row['ms'] / ms:.0f} ×"
+                rows.append(
+                    [peer["library"], peer["version"], _count(label), f"{row['ms']:.1f} ms", times, row["note"]]
+                )
+    heads = ["library", "version", "geodesics", "forward, fp32", "of geonode's time", "how"]
+    return f"{data['device']['card']}.\n\n" + _table(heads, rows)
+
+
+def _count(label: str) -> str:
+    """``30×601`` as the number of geodesics."""
+    problems, wavelengths = (int(part) for part in label.split("×"))
+    return f"{problems * wavelengths:,}".replace(",", " ")
+
+
 def folds() -> str:
     """Forty-eight models at once."""
     rows = []
@@ -170,5 +195,17 @@ def folds() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     function.__name__: function
-    for function in (accuracy, winners, noise, inverse, coverage, two_analytes, closed_form, kernels, peers, folds)
+    for function in (
+        accuracy,
+        winners,
+        noise,
+        inverse,
+        coverage,
+        two_analytes,
+        closed_form,
+        kernels,
+        peers,
+        libraries,
+        folds,
+    )
 }

@@ -281,7 +281,8 @@ print("same prediction:", np.array_equal(again.predict_spectra(25.0)[0], model.p
 
 # %% [markdown]
 # For places without torch there is ONNX, and `geonode_runtime`, which needs numpy and onnxruntime only. The export is
-# compared with the library before it is written, and refused where it differs too much.
+# compared with the library before it is written, and refused where it differs too much ([Export and the
+# runtime](../export.md)).
 
 # %%
 import subprocess

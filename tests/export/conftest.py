@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import geonode
+from geonode.cli import app
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.export.export import ExportReport, export_onnx
@@ -23,8 +25,9 @@ class Pair:
     model: geonode.model.GeodesicModel
     truth: object
     path: Path
-    report: ExportReport
+    report: ExportReport | None
     runtime: Model
+    said: str = ""
 
 
 def standards(truth, seed: int = 0) -> SpectralDataset:
@@ -46,12 +49,18 @@ def exported(folder: Path, truth, **options) -> Pair:
 
 @pytest.fixture(scope="session")
 def gp(tmp_path_factory) -> Pair:
-    return exported(tmp_path_factory.mktemp("gp"), monotone, config={"predictor": "gp"})
+    """Written by the command, for one export costs ten seconds; ``said`` is what it printed."""
+    folder = tmp_path_factory.mktemp("gp")
+    model, path = geonode.fit(standards(monotone), GeodesicConfig(predictor="gp")), folder / "model.onnx"
+    model.save(folder / "model.bundle")
+    result = CliRunner().invoke(app, ["export", str(folder / "model.bundle"), "--onnx", str(path)])
+    assert result.exit_code == 0, result.output
+    return Pair(model, monotone, path, None, load(path), result.output)
 
 
 @pytest.fixture(scope="session")
 def node(tmp_path_factory) -> Pair:
-    return exported(tmp_path_factory.mktemp("node"), folding)
+    return exported(tmp_path_factory.mktemp("node"), folding, config={"epochs": 2})
 
 
 @pytest.fixture(params=["gp", "node"])
