@@ -113,9 +113,9 @@ def restore(problem: Problem, config: GeodesicConfig, state: dict[str, Tensor]) 
 def seeds(ode: CoupledSpectralODE, problem: Problem, served: np.ndarray) -> Flow:
     """A stack of seeds as a function of concentration within ``served`` (low, high).
 
-    A calibration asks for thousands of concentrations, so the flow is integrated once, in float64, at about _TABLE points
-    evenly spread over the warp coordinate; between them cubic splines, one for each stretch between standards: within
-    it spectra are smooth, at a standard the weights of its neighbours have a kink.
+    A calibration asks for thousands of concentrations, so the flow is integrated once, in float64, at about _TABLE
+    points evenly spread over the warp coordinate; between them cubic splines, one for each stretch between standards:
+    within it spectra are smooth, at a standard the weights of its neighbours have a kink.
     """
     double, exact = place(deepcopy(ode), "cpu", torch.float64), problem.to("cpu", torch.float64)
     double.config = double.config.replace(nodes=double.config.interval_nodes)  # neighbours lie close together

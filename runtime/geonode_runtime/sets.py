@@ -81,7 +81,8 @@ class Distances:
         return self.at(self.fractions)
 
     def at(self, t: np.ndarray | float) -> np.ndarray:
-        """d² at fractions ``t [U, K − 1]``, or one for all, of the segments: exact along a straight line under one metric."""
+        """d² at fractions ``t [U, K − 1]`` of the segments, or at one of all: exact along a straight line under one
+        metric."""
         left, right = self.squared[:, :-1], self.squared[:, 1:]
         return np.maximum((1.0 - t) * left + t * right - t * (1.0 - t) * self.steps, 0.0)
 

@@ -16,16 +16,17 @@ def read_spectrum(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Wavelengths ``[V]`` ascending and values ``[V]`` of one file.
 
     Columns are divided by commas, semicolons, tabs or spaces (with semicolons or tabs the decimal sign may be a comma).
-    Empty lines and lines that begin with # are skipped, and one line of headings may come first.
+    Empty lines and lines that begin with # are skipped, and one line of headings may come first. The text is UTF-8 or
+    UTF-16 with its mark, else Latin-1, as instruments write µ and λ.
 
     Raises:
         InputError: naming the file and the row.
     """
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = _text(path.read_bytes()).splitlines()
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; give a text file of wavelength and absorbance.") from None
-    except (UnicodeDecodeError, IsADirectoryError):
+    except (UnicodeError, IsADirectoryError):
         raise InputError(
             f"{path} is no text file; give two columns, wavelength and absorbance, or read it with geonode."
         ) from None
@@ -76,6 +77,18 @@ def read_replicates(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
     if grid is None:
         raise InputError("give at least one file with a spectrum.")
     return grid, np.stack(spectra)
+
+
+def _text(data: bytes) -> str:
+    """Raises UnicodeError where this is no text."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16")
+    if b"\0" in data:
+        raise UnicodeError("a NUL byte")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def _numbers(line: str) -> list[float] | None:

@@ -299,6 +299,7 @@ def test_dead_units_are_left_out_and_nothing_changes(node):
         torch.testing.assert_close(lean(c)[0], all_of_it(c)[0], rtol=0, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_the_package_says_the_same(node, tmp_path):
     export_package(node.model, tmp_path / "m.pt2")
     module, width = in_process(node.model)

@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import venv
 from pathlib import Path
 
@@ -91,6 +90,23 @@ def test_plain_text_in_any_usual_form(gp, tmp_path, divider, comma):
     assert main(["quantify", str(gp.path), str(path)]) == 0
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
+def test_headings_in_the_encodings_of_instruments(gp, tmp_path, encoding):
+    path = spectrum_file(tmp_path / "u.csv", 25.0)
+    path.write_bytes(path.read_text(encoding="utf-8").replace("absorbance", "µ").encode(encoding))
+    assert main(["quantify", str(gp.path), str(path)]) == 0
+
+
+def test_a_reader_that_has_enough_is_no_error(gp):
+    command = [sys.executable, "-m", "geonode_runtime", "predict", str(gp.path), *["--at", "25"] * 40]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "runtime")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -98,6 +114,7 @@ def test_plain_text_in_any_usual_form(gp, tmp_path, divider, comma):
         ("300,0.1\n304,oops\n308,0.2\n312,0.2\n", "row 2: no numbers"),
         ("300,0.1\n300,0.2\n308,0.2\n", "wavelength 300 is given twice"),
         ("hello\n", "has 0 rows of numbers"),
+        ("\0\0", "is no text file"),
     ],
 )
 def test_other_files_are_refused_with_their_row(gp, tmp_path, capsys, text, said):
@@ -175,18 +192,18 @@ def test_alone_with_numpy_and_onnxruntime_within_its_limits(gp, tmp_path):
 
     run("predict", str(gp.path), "--at", "25", "--out", "p.csv")
     assert (tmp_path / "p.csv").read_text().startswith("wavelength,mean_25,std_25\n")
-    times = []
+    times = []  # of the processor: what a machine that does nothing else takes
     for _ in range(5):
-        started = time.perf_counter()
+        started = os.times()
         answer = run("quantify", str(gp.path), str(unknown), "--json")
-        times.append(time.perf_counter() - started)
+        times.append(sum(os.times()[2:4]) - sum(started[2:4]))
     assert json.loads(answer.stdout)["unknowns"][0]["verdict"] == "quantified"
     assert min(times) <= 0.5, f"a cold start takes {min(times):.2f} s"
     code = (
         "import time, numpy as np, geonode_runtime as g\n"
         f"m = g.load({str(gp.path)!r}); x = np.loadtxt({str(unknown)!r}, delimiter=',', skiprows=1)[:, 1]\n"
-        "m.quantify(x); t = time.perf_counter(); [m.quantify(x) for _ in range(20)]\n"
-        "print((time.perf_counter() - t) / 20)"
+        "m.quantify(x); t = time.process_time(); [m.quantify(x) for _ in range(20)]\n"
+        "print((time.process_time() - t) / 20)"
     )
     single = float(subprocess.run([python, "-c", code], capture_output=True, text=True, env=clean, check=True).stdout)
     assert single <= 0.02, f"one unknown takes {1e3 * single:.1f} ms"
