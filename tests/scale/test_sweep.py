@@ -192,9 +192,10 @@ def test_shards_out_of_range_are_refused(spec, shard):
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed (extra cluster)")
 def test_ray_finishes_every_job_once_though_a_worker_is_killed(spec, tmp_path):
-    spec.write_text(SPEC.replace("EPOCHS", "60"))  # long enough to be killed in the middle
+    spec.write_text(SPEC.replace("EPOCHS", "12"))
     out = tmp_path / "out"
     command = [sys.executable, "-m", "geonode", "sweep", str(spec), "--out", str(out), "--device", "cpu", "--cpus", "2"]
+    command += ["--stack", "2"]
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -202,14 +203,23 @@ def test_ray_finishes_every_job_once_though_a_worker_is_killed(spec, tmp_path):
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     }
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    table, victim, deadline = out / "results-sweep.json", None, time.monotonic() + 400
-    while process.poll() is None and time.monotonic() < deadline:
-        rows = json.loads(table.read_text())["rows"] if table.exists() else []
-        if victim is None and len(rows) >= 6:
-            victim = int(rows[-1]["worker"].split(":")[1])
-            os.kill(victim, signal.SIGKILL)
-            when_killed = len(rows)
-        time.sleep(0.05)
+    table, victim, other, deadline = out / "results-sweep.json", None, None, time.monotonic() + 400
+    try:
+        while process.poll() is None and time.monotonic() < deadline:
+            rows = json.loads(table.read_text())["rows"] if table.exists() else []
+            seen = list(dict.fromkeys(int(row["worker"].split(":")[1]) for row in reversed(rows)))
+            if victim is None and len(seen) == 2:
+                victim, other = seen
+                os.kill(other, signal.SIGSTOP)  # so that the rest waits for whoever takes the victim's place
+                os.kill(victim, signal.SIGKILL)
+                when_killed = len(rows)
+            if other is not None and len(seen) > 2:
+                os.kill(other, signal.SIGCONT)
+                other = None
+            time.sleep(0.05)
+    finally:
+        if other is not None:
+            os.kill(other, signal.SIGCONT)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors[-3000:]
     assert "24 of 24 results" in " ".join(output.split())
