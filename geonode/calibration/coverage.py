@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from geonode.calibration.calibration import Calibration
+from geonode.calibration.quantify import FEWEST_CHECKED
 
 
 def responding_wavelengths(means: np.ndarray) -> np.ndarray:
@@ -16,14 +17,17 @@ def responding_wavelengths(means: np.ndarray) -> np.ndarray:
 
 
 def coverage(calibration: Calibration) -> dict[str, float | None]:
-    """How often held-out levels fall inside their 80 % bands and sets: what stands beside every interval."""
+    """How often held-out levels fall inside their 80 % bands and sets: what stands beside every interval.
+
+    Of sets with fewer than four standards nothing is said (None): none is claimed.
+    """
     held = calibration.held_out
     responding = responding_wavelengths(calibration.gp.level_means)
     inside = held.band_inside
     return {
         "nominal": 0.8,
-        "sets": _finite(held.covered(0.8)),
-        "sets_interior": _finite(held.covered(0.8, interior=True)),
+        "sets": _finite(held.covered(0.8)) if calibration.checked else None,
+        "sets_interior": _finite(held.covered(0.8, interior=True)) if calibration.checked else None,
         "bands_responding": float(inside[:, responding].mean()) if responding.any() and len(inside) else None,
         "bands_silent": float(inside[:, ~responding].mean()) if (~responding).any() and len(inside) else None,
         "attainable_confidence": calibration.attainable,
@@ -32,6 +36,8 @@ def coverage(calibration: Calibration) -> dict[str, float | None]:
 
 def coverage_sentence(found: dict[str, float | None], levels: int) -> str:
     """What :func:`coverage` found, to stand beside every interval."""
+    if levels < FEWEST_CHECKED:
+        return band_sentence(found, levels)
     return (
         f"Coverage of held-out levels at nominal 80 %: concentration sets {_percent(found['sets'])} (interior levels "
         f"{_percent(found['sets_interior'])}), {_bands(found)}. {_vouched(levels)}; beyond that, sets rest on the "
@@ -52,6 +58,8 @@ def _bands(found: dict[str, float | None]) -> str:
 
 
 def _vouched(levels: int) -> str:
+    if levels < FEWEST_CHECKED:
+        return f"{levels} standards leave nothing to check the curve between them with: no interval or band is claimed"
     return f"{levels} standards alone vouch for at most {100 * levels / (levels + 1):.1f} % (n/(n + 1))"
 
 

@@ -44,8 +44,9 @@ def r2(predicted: Any, true: Any) -> float:
 
 def rpd(predicted: Any, true: Any) -> float:
     """Ratio of performance to deviation, SD(c)/SEP, SD with N − 1 (Williams & Norris 1987, *Near-Infrared Technology in
-    the Agricultural and Food Industries*)."""
-    return _quotient(float(np.asarray(true, dtype=np.float64).std(ddof=1)), sep(predicted, true))
+    the Agricultural and Food Industries*); NaN for one sample."""
+    true = np.asarray(true, dtype=np.float64)
+    return _quotient(float(true.std(ddof=1)) if len(true) > 1 else float("nan"), sep(predicted, true))
 
 
 def rpiq(predicted: Any, true: Any) -> float:
@@ -69,4 +70,6 @@ def _errors(predicted: Any, true: Any) -> np.ndarray:
 
 
 def _quotient(numerator: float, denominator: float) -> float:
+    if np.isnan(numerator) or np.isnan(denominator):
+        return float("nan")
     return numerator / denominator if denominator > 0.0 else float("inf")

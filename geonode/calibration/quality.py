@@ -23,7 +23,8 @@ class QualityCheck:
     """A control sample of known concentration, measured today.
 
     Attributes:
-        passed: the nominal concentration lies in the 95 % set and the spectrum matches.
+        passed: the nominal concentration lies in the 95 % set and the spectrum matches. Never with fewer than four
+            standards, whose 95 % set is not claimed: ``reason`` then says that it is not decided.
         nominal: user units; found: where it is found on the nominal's own branch; low, high: the 95 % interval of the
             component of the set that holds ``found`` (or lies nearest to it), None where the data set no limit.
         drift: found − nominal, user units; drift_low, drift_high: its 95 % interval, the uncertainty of the nominal
@@ -56,6 +57,8 @@ class QualityCheck:
         """The result in one line, with ``unit`` behind every concentration."""
         unit = f" {unit}" if unit else ""
         said = "pass" if self.passed else f"FAIL ({self.reason})"
+        if self.rests_on is None:
+            said = f"not decided ({self.reason})"
         ends = ["no limit" if end is None else f"{end:+.3g}" for end in (self.drift_low, self.drift_high)]
         by = "95 %" if self.rests_on == "standards" else "95 % by the model"
         limits = "no limits can be claimed" if self.rests_on is None else f"{by}: {ends[0]} to {ends[1]}"
@@ -107,16 +110,18 @@ def quality_check(
     unknown = calibration.measured.preprocessed(measured, name)
     found = _downhill(calibration, unknown, float(np.clip(nominal, part.low, part.high)))
     gain, gain_std = _gain(calibration, measured.usable, measured.spectra.mean(axis=0), nominal)
+    rests_on = result.rests_on(result.level)
     reason = ""
-    if not matches:
+    if rests_on is None:
+        reason = f"{result.standards} standards are too few to claim the 95 % set that a control is held against"
+    elif not matches:
         reason = "the spectrum is none that the calibration predicts"
     elif not inside:
         reason = "the nominal concentration lies outside the 95 % set"
-    rests_on = result.rests_on(result.level)
     low = None if part.open_low or rests_on is None else part.low
     high = None if part.open_high or rests_on is None else part.high
     return QualityCheck(
-        passed=matches and inside,
+        passed=not reason,
         nominal=float(nominal),
         found=found,
         low=low,

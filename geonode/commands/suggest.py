@@ -37,7 +37,10 @@ def register(app: typer.Typer) -> None:
         calibration = load(bundle).calibration
         found = suggest_standard(calibration)
         say(found.sentence(calibration.unit), quiet)
-        for note in calibration.notes:
+        notes = list(calibration.of_process.notes)
+        if calibration.ensemble is not None:
+            notes.insert(0, "this rests on the Gaussian process of the same standards, not on the neural flow")
+        for note in notes:
             say(f"note: {note}", quiet)
         if json_path is not None:
             data = {

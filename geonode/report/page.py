@@ -93,7 +93,7 @@ def _head(model: GeodesicModel, report: CalibrationReport, unit: str) -> str:
 
 def _spectra(model: GeodesicModel, report: CalibrationReport) -> str:
     measured = coverage_sentence(report.data["coverage"], len(report.data["levels"]))
-    if model.ode is not None:
+    if model.ode is not None and model.folds is None:
         measured += (
             " The coverage is that of the bands of the Gaussian process; the neural flow's are those around its own "
             "mean, wider by the spread of its members."

@@ -26,8 +26,9 @@
   data.mean.forEach((row, i) => {
     if (data.extrapolated[i]) return;  // a band far outside the standards would flatten everything else
     row.forEach((v, j) => {
-      bottom = Math.min(bottom, v - data.half[i][j]);
-      top = Math.max(top, v + data.half[i][j]);
+      const half = data.half ? data.half[i][j] : 0;
+      bottom = Math.min(bottom, v - half);
+      top = Math.max(top, v + half);
     });
   });
   const x = (v) => margin.left + (v - low) / (high - low || 1) * (width - margin.left - margin.right);
@@ -94,7 +95,7 @@
     const i = Number(slider.value), c = data.concentrations[i], levels = data.levels;
     document.getElementById("prediction").setAttribute("d", line(data.mean[i]));
     document.getElementById("prediction").classList.toggle("extrapolated", data.extrapolated[i]);
-    document.getElementById("band").setAttribute("d", area(data.mean[i], data.half[i]));
+    if (data.half) document.getElementById("band").setAttribute("d", area(data.mean[i], data.half[i]));
     const at = levels.indexOf(c);
     let below = -1, above = -1;
     levels.forEach((v, k) => { if (v <= c) below = k; if (v >= c && above < 0) above = k; });
@@ -112,7 +113,7 @@
     let peak = 0;
     data.mean[i].forEach((v, j) => { if (v > data.mean[i][peak]) peak = j; });
     state.textContent = said + "; highest at " + number(w[peak]) + wavelengthUnit + ": " +
-      number(data.mean[i][peak]) + " ± " + number(data.half[i][peak]) + " (80 %)";
+      number(data.mean[i][peak]) + (data.half ? " ± " + number(data.half[i][peak]) + " (80 %)" : ", no band claimed");
     slider.setAttribute("aria-valuetext", number(c) + unit + ", " + said);
   }
 

@@ -27,7 +27,7 @@ def slider_data(model: GeodesicModel) -> dict[str, Any]:
 
     Values are rounded to the fifth decimal of the span of the standards' spectra, far below what a screen resolves.
     The band is the central 80 % of a Student t with the degrees of freedom of the Gaussian process, whose coverage of
-    held-out standards is measured.
+    held-out standards is measured; with fewer than four standards no band is claimed and ``half`` is None.
     """
     gp, calibration = model.gp, model.calibration
     c = _grid(model)
@@ -51,7 +51,7 @@ def slider_data(model: GeodesicModel) -> dict[str, Any]:
         "every": step,
         "pieces": _pieces(wavelengths),
         "mean": rows(mean.values),
-        "half": rows(half, places - 1),
+        "half": rows(half, places - 1) if calibration.checked else None,
         "standards": rows(gp.level_means),
         "places": places,
         "unit": calibration.unit,
@@ -103,7 +103,8 @@ def slider_section(data: dict[str, Any], coverage: str) -> str:
     unit = f" {data['unit']}" if data["unit"] else ""
     alt = (
         f"Spectra of {len(data['levels'])} standards from {low:g} to {high:g}{unit}, and the spectrum predicted at the "
-        "concentration that the slider below is at, with its 80 % band. What is shown is also said in words below."
+        f"concentration that the slider below is at{', with its 80 % band' if data['half'] else ''}. What is shown is "
+        "also said in words below."
     )
     thinned = f" Every {data['every']}th wavelength is shown." if data["every"] > 1 else ""
     marks = (
@@ -113,6 +114,8 @@ def slider_section(data: dict[str, Any], coverage: str) -> str:
         (' id="key-above"', "above", "", 'standard <span id="label-above"></span>'),
         ("", "standard", "stroke:#b8c0c8", "other standards"),
     )
+    if not data["half"]:
+        marks = tuple(mark for mark in marks if mark[1] != "band")
     key = "".join(
         f'<li{where}><svg aria-hidden="true" viewBox="0 0 28 10">'
         f'<path class="{name}" style="{style}" d="M0 5H28"/></svg>{words}</li>'

@@ -47,6 +47,8 @@ def verdict_table(calibration: Calibration, names: tuple[str, ...], data: dict[s
         else:
             low, high = held.interval[k]
             inside = "inside" if held.coverage[k] <= 0.8 else "<strong>outside</strong>"
+            if not calibration.checked:
+                inside = "no set is claimed"
             cells += [number(held.estimate[k]), f"{end(low, 'lower')} to {end(high, 'upper')}", inside]
         rows.append(cells)
     head = ("standard", f"prepared{unit}", "verdict, all standards in place", "found", "found, its level left out",
@@ -87,10 +89,11 @@ def budget_table(budgets: list[dict[str, Any]], unit: str) -> str:
     for budget in budgets:
         at = f"<strong>at {number(budget['concentration'])}{escape(unit)}</strong>"
         if not budget["resolved"]:
-            rows.append([at, "", "not resolved by this calibration", ""])
+            rows.append([at, "", escape(budget["reason"]), ""])
             continue
         expanded = (
-            f" (k = {budget['coverage_factor']:.2f}, expanded {budget['expanded']:.3g}, {100 * budget['level']:g} %)"
+            f" (k = {budget['coverage_factor']:.2f}, expanded {budget['expanded']:.3g}, {100 * budget['level']:g} %, "
+            "rests on the model)"
         )
         rows.append([at + expanded, "", f"<strong>{budget['combined']:.3g}</strong>", ""])
         for part in budget["contributions"]:

@@ -153,7 +153,7 @@ def _predicted(calibration: Calibration) -> Sheet:
         "set_80_percent_high": held.interval[:, 1],
         "open_low": np.isinf(held.interval[:, 0]).astype(float),
         "open_high": np.isinf(held.interval[:, 1]).astype(float),
-        "covered_by_80_percent_set": (held.coverage <= 0.8).astype(float),
+        "covered_by_80_percent_set": np.where(calibration.checked, held.coverage <= 0.8, np.nan),
         "edge": held.edge.astype(float),
     }
 
@@ -172,7 +172,7 @@ def _predicted(calibration: Calibration) -> Sheet:
                 for is_open, cap in zip((False, True), caps, strict=True):
                     at = np.isinf(ends[:, column]) == is_open
                     axis.plot(x[at], shown[at, column], cap, color=colour, markersize=5, fillstyle="none")
-        missed = held.coverage > 0.8
+        missed = calibration.checked & (held.coverage > 0.8)
         if missed.any():
             missed_label = "truth outside its 80 % set"
             axis.plot(held.concentration[missed], held.estimate[missed], "kx", markersize=7, label=missed_label)

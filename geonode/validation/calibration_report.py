@@ -118,9 +118,11 @@ def _budgets(calibration: Calibration) -> list[dict[str, Any]]:
         except InputError:  # the spectrum does not change there at all
             found = None
         if found is not None and found.resolved and calibration.checked:
-            budgets.append({**asdict(found), "prior": "none"})
+            budgets.append({**asdict(found), "prior": "none", "rests_on": "model"})
         else:
-            budgets.append({"concentration": c, "resolved": False, "contributions": [], "prior": "none"})
+            reason = "not resolved by this calibration" if calibration.checked else "not claimed: too few standards"
+            left = {"resolved": False, "reason": reason, "contributions": [], "prior": "none"}
+            budgets.append({"concentration": c, **left})
     return budgets
 
 
@@ -177,6 +179,11 @@ def _markdown(calibration: Calibration, data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def number(value: float | None, unit: str = "") -> str:
+    """Four digits and the unit; a dash where there is no number."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:.4g}{unit}"
+
+
 def _merit_table(data: dict[str, Any], unit: str) -> list[str]:
     lines = [f"| | RMSE{unit} | bias | SEP | R² / Q² | RPD | RPIQ |", "|---|---|---|---|---|---|---|"]
     for key, name in (
@@ -185,7 +192,7 @@ def _merit_table(data: dict[str, Any], unit: str) -> list[str]:
         ("cross_validated_interior", "interior left out"),
     ):
         m = data[key]
-        cells = " | ".join(f"{m[k]:.4g}" for k in ("rmse", "bias", "sep", "r2", "rpd", "rpiq"))
+        cells = " | ".join(number(m[k]) for k in ("rmse", "bias", "sep", "r2", "rpd", "rpiq"))
         lines.append(f"| {name} | {cells} |")
     return lines
 
@@ -228,7 +235,7 @@ def _iso(found: dict[str, Any], unit: str) -> str:
             f"quantification {line['quantification']:.4g}{unit} (k = 10)"
         )
     warned = "".join(f" **{reason[0].upper() + reason[1:]}.**" for reason in found["reasons"])
-    return f"{said}, R² {line['r2']:.4f}, RMSECV {found['rmsecv']:.4g}{unit}.{warned}"
+    return f"{said}, R² {line['r2']:.4f}, RMSECV {number(found['rmsecv'], unit)}.{warned}"
 
 
 def _budget_lines(budgets: list[dict[str, Any]], unit: str) -> list[str]:
@@ -244,10 +251,12 @@ def _budget_lines(budgets: list[dict[str, Any]], unit: str) -> list[str]:
     for budget in budgets:
         at = f"**at {budget['concentration']:.4g}{unit}**"
         if not budget["resolved"]:
-            lines.append(f"| {at} | | not resolved by this calibration | |")
+            lines.append(f"| {at} | | {budget['reason']} | |")
             continue
         expanded = f"k = {budget['coverage_factor']:.2f}, expanded {budget['expanded']:.3g}"
-        lines.append(f"| {at} ({expanded}, {100 * budget['level']:g} %) | | **{budget['combined']:.3g}** | |")
+        lines.append(
+            f"| {at} ({expanded}, {100 * budget['level']:g} %, rests on the model) | | **{budget['combined']:.3g}** | |"
+        )
         for part in budget["contributions"]:
             share = f"{100 * part['share']:.0f} %"
             lines.append(f"| {part['source']} | {part['kind']} | {part['standard_uncertainty']:.3g} | {share} |")

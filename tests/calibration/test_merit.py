@@ -40,3 +40,9 @@ def test_bad_input() -> None:
     for predicted, true in (([1.0], [1.0, 2.0]), ([], []), ([[1.0]], [[1.0]])):
         with pytest.raises(InputError, match="two lists of equal length"):
             merit.rmse(predicted, true)
+
+
+def test_one_sample_has_no_spread_and_so_no_ratio_to_it() -> None:
+    found = merit.summary([2.0], [1.0])
+    assert found["rmse"] == found["bias"] == 1.0
+    assert all(np.isnan(found[key]) for key in ("sep", "r2", "rpd", "rpiq"))

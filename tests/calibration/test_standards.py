@@ -80,3 +80,11 @@ def test_preprocessing_that_learns_is_fitted_without_the_levels_left_out() -> No
     (seen,) = _level_means_without(made, [[2, 5]])
     np.testing.assert_allclose(seen, raw - raw[[0, 1, 3, 4]].mean(axis=0), atol=1e-12)
     assert len(check_standards(made)) == len(levels)
+
+
+def test_a_control_is_not_decided_by_three_standards() -> None:
+    few = Calibration(LEVELS[[0, 2, -1]], noisy(monotone, LEVELS[[0, 2, -1]], 0), WAVE)
+    for nominal in (25.0, 55.0):  # one that its 95 % set would hold, and one that it would not
+        check = quality_check(few, noisy(monotone, 25.0, 1)[0], nominal)
+        assert not check.passed and "too few" in check.reason and check.low is None and check.drift_low is None
+        assert check.sentence().startswith("not decided (3 standards") and "FAIL" not in check.sentence()

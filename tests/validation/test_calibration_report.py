@@ -164,3 +164,27 @@ def test_bad_folders(report: CalibrationReport, tmp_path) -> None:
         report.write(tmp_path / "file")
     with pytest.raises(InputError, match="does not exist"):
         report.write(tmp_path / "no" / "report")
+
+
+def test_three_standards_claim_no_interval_anywhere() -> None:
+    three = CalibrationReport(Calibration(LEVELS[[0, 2, -1]], noisy(folding, LEVELS[[0, 2, -1]], 0), WAVE, unit="mM"))
+    found = coverage(three.calibration)
+    assert found["sets"] is None and found["sets_interior"] is None
+    sentence = coverage_sentence(found, 3)
+    assert (
+        "no interval or band is claimed" in sentence and "sets" not in sentence and "rest on the model" not in sentence
+    )
+    text = three.to_markdown()
+    assert "not claimed: too few standards" in text and "expanded 0" not in text
+    assert " nan" not in text and " inf" not in text
+    (predicted,) = (sheet for sheet in sheets(three.calibration) if sheet.name == "predicted")
+    assert np.isnan(predicted.columns["covered_by_80_percent_set"]).all()
+
+
+def test_expanded_uncertainties_say_what_they_rest_on(report: CalibrationReport) -> None:
+    from geonode.report.tables import budget_table
+
+    resolved = [budget for budget in report.data["budgets"] if budget["resolved"]]
+    assert resolved and {budget["rests_on"] for budget in resolved} == {"model"}
+    for said in (report.to_markdown(), budget_table(report.data["budgets"], " mM")):
+        assert said.count("expanded ") == said.count("rests on the model)") == len(resolved)
