@@ -42,7 +42,7 @@ def row_effect(gp: SurfaceGP, analyte: int) -> RowEffect:
 
     Each row is predicted by the process fitted without it; its score is the smallest share with which its 80 % bands
     cover 80 % of its values at responding wavelengths. The share is the ⌈0.8 (R + 1)⌉-th smallest of R scores, the rank
-    of leave-one-out conformal prediction (Barber, Candès, Ramdas and Tibshirani, Ann. Statist. 49 (2021) 486): were rows
+    of leave-one-out conformal prediction (Barber, Candès, Ramdas and Tibshirani, Ann. Statist. 49, 2021): were rows
     exchangeable and the fit the same without one of them, bands would hold 80 % of a further row with probability at
     least 0.8. Neither is exactly so: docs/two_analytes.md has what was measured. With fewer than four rows that rank
     does not exist: the largest score is taken, and nothing claimed. Without any row that can be spared the share is 0.

@@ -188,7 +188,7 @@ def test_surface_beats_the_interpolators_on_the_simulated_sensor(sensor: tuple[n
     chosen = np.concatenate(folds)
     assert np.exp(np.log(held.ratio("gp", methods[:3])[chosen]).mean()) < 0.95
     assert np.isnan(held.rmse["gp"][0]), "cells that no fold leaves out have no error"
-    assert 0.0 <= held.coverage["responding"] <= 1.0
+    assert 5 / len(levels) < held.coverage["responding"] <= 1.0, "levels that no fold leaves out do not count"
 
 
 def test_flow_follows_its_teacher_and_arrives_by_any_path(gp: SurfaceGP) -> None:
