@@ -191,3 +191,22 @@ def test_the_estimator_is_saved_without_pickle(bundle: str, tmp_path: Path) -> N
     assert again.predict(truth([12.0, 45.0])).tolist() == model.predict(truth([12.0, 45.0])).tolist()
     with pytest.raises(BundleError, match="no GeodesicCalibrator"):
         geonode.GeodesicCalibrator.load(bundle)
+
+
+def test_three_standards_decide_no_control_and_claim_no_band(tmp_path: Path) -> None:
+    levels = LEVELS[[0, 2, -1]]
+    table = write(tmp_path / "three.csv", truth(levels), [f"{c:.1f}" for c in levels])
+    made = tmp_path / "three.bundle"
+    assert run("fit", table, "--out", made, "--unit", "ppb", "--predictor", "gp", "-q").exit_code == 0
+    unknown = write(tmp_path / "u.csv", spectrum(27.0))
+    done = run("quantify", made, unknown, "--qc", "27", "--json", tmp_path / "r.json")
+    assert done.exit_code == 1 and "QC: not decided (3 standards" in done.output
+    assert "no interval or band is claimed" in done.output and "rest on the model" not in done.output
+    (found,) = json.loads((tmp_path / "r.json").read_text())["unknowns"]
+    assert found["qc"]["passed"] is False and found["qc"]["drift_low"] is None and found["interval"] == [None, None]
+    predicted = run("predict", made, "--at", "27", "--out", tmp_path / "p.csv")
+    assert predicted.exit_code == 0 and "no interval or band is claimed" in predicted.output
+    page = run("report", made, "--out", tmp_path / "page")
+    assert page.exit_code == 0, page.output
+    text = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+    assert "80 % band of one further spectrum" not in text and "no set is claimed" in text and '"half":null' in text

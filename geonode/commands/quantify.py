@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
             float | None,
             typer.Option(
                 "--qc",
-                help="It is a control of this known concentration: pass or fail, and drift. Exit code 1 unless it passes.",
+                help="A control of this known concentration: pass or fail, and drift. Exit code 1 unless it passes.",
             ),
         ] = None,
         quiet: Quiet = False,
