@@ -1,6 +1,6 @@
 """Six-fold leave-one-out × 8 seeds × 500 epochs on 6 × 601 spectra as one batch of 48 models.
 
-    python benchmarks/folds_at_once.py [--device cuda] [--seeds 8] [--epochs 500] [--json result.json]
+    python benchmarks/folds_at_once.py [--device cuda] [--seeds 8] [--epochs 500] [--compile] [--json result.json]
 
 Measured from a warm start (one short training of the same shapes comes first): fitting the six Gaussian processes,
 stacking the problem, training, and predicting every held-out level with every model. Then a few models are trained
@@ -68,7 +68,7 @@ def difference_to_alone(
     return largest
 
 
-def run(device: str, seeds: int, epochs: int, alone_epochs: int) -> dict[str, Any]:
+def run(device: str, seeds: int, epochs: int, alone_epochs: int, compiled: bool = False) -> dict[str, Any]:
     """Times in seconds and errors of one run."""
     config = GeodesicConfig(epochs=epochs)
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
@@ -81,11 +81,11 @@ def run(device: str, seeds: int, epochs: int, alone_epochs: int) -> dict[str, An
         return time.perf_counter() - start, value
 
     warm = config.replace(epochs=3)
-    cold, _ = timed(lambda: train(stacked_problem(warm, seeds, device, torch.float32)[0], warm))
+    cold, _ = timed(lambda: train(stacked_problem(warm, seeds, device, torch.float32)[0], warm, compiled=compiled))
     prepare, (problem, held_out) = timed(lambda: stacked_problem(config, seeds, device, torch.float32))
     before = time.process_time()
     probe = nvml_probe() if device == "cuda" else None
-    training, ode = timed(lambda: train(problem, config))
+    training, ode = timed(lambda: train(problem, config, compiled=compiled))
     counters = None if probe is None else probe()
     cores = time.process_time() - before
     asked = torch.from_numpy(held_out[:, None])
@@ -99,6 +99,7 @@ def run(device: str, seeds: int, epochs: int, alone_epochs: int) -> dict[str, An
         "models": len(held_out),
         "spectra": list(means.shape),
         "epochs": epochs,
+        "compiled": compiled,
         "cold_s": cold,
         "prepare_s": prepare,
         "train_s": training,
@@ -126,9 +127,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--epochs", type=int, default=500)
     parser.add_argument("--alone-epochs", type=int, default=10, help="epochs of the comparison; 0 leaves it out")
+    parser.add_argument("--compile", action="store_true", help="losses through torch.compile (built in the warm start)")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    text = json.dumps(run(options.device, options.seeds, options.epochs, options.alone_epochs), indent=2) + "\n"
+    text = (
+        json.dumps(run(options.device, options.seeds, options.epochs, options.alone_epochs, options.compile), indent=2)
+        + "\n"
+    )
     if options.json is not None:
         write_text(options.json, text)
     print(text, end="")

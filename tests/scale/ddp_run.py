@@ -3,6 +3,7 @@
     torchrun --nproc-per-node 2 ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [full] [fsdp]
     python ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [full] [fsdp]
 
+Several flows with commas between them: one after another, into OUT-FLOW.ckpt, for one start of the processes.
 ``full`` is the assay's 601 wavelengths with the default network sizes. The main process prints a line of JSON: seconds
 of training and all-reduces. Both are counted from the second epoch on.
 """
@@ -75,11 +76,13 @@ def main(
 
 if __name__ == "__main__":
     numbers = [int(text) for text in sys.argv[4:] if text.isdigit()]
-    main(
-        Path(sys.argv[1]),
-        sys.argv[2],
-        sys.argv[3],
-        *numbers,
-        full="full" in sys.argv,
-        strategy="fsdp" if "fsdp" in sys.argv else "auto",
-    )
+    target, flows = Path(sys.argv[1]), sys.argv[2].split(",")
+    for name in flows:
+        main(
+            target if len(flows) == 1 else target.with_name(f"{target.stem}-{name}.ckpt"),
+            name,
+            sys.argv[3],
+            *numbers,
+            full="full" in sys.argv,
+            strategy="fsdp" if "fsdp" in sys.argv else "auto",
+        )

@@ -25,7 +25,7 @@ from geonode.data import simulate_assay
 from geonode.training import SafetensorsIO, SpectralDataModule, train_module
 from geonode.training.recovery import newest_checkpoint
 
-EPOCHS = 60
+EPOCHS = 30
 
 
 def main(folder: Path, kills: int, seed: int) -> None:

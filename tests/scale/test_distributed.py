@@ -19,21 +19,32 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
 
-def run(out: Path, flow: str, processes: int) -> dict:
-    """The outcome of `ddp_run.py`."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    command = (command if processes > 1 else [sys.executable]) + [str(HERE / "ddp_run.py"), str(out), flow, "cpu"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    printed = next(line for line in done.stdout.splitlines() if line.startswith("{"))
-    return {**SafetensorsIO().load_checkpoint(out), **json.loads(printed)}
+FLOWS = ["path_independent", "velocity"]
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    """By number of processes and flow, the outcome of `ddp_run.py`: both flows in one start, which is what costs."""
+    found = {}
+    for processes in (1, 2):
+        out = tmp_path_factory.mktemp("ddp") / "run.ckpt"
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+        command = command if processes > 1 else [sys.executable]
+        command += [str(HERE / "ddp_run.py"), str(out), ",".join(FLOWS), "cpu"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr[-3000:]
+        printed = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        for flow, counts in zip(FLOWS, printed, strict=True):
+            kept = SafetensorsIO().load_checkpoint(out.with_name(f"run-{flow}.ckpt"))
+            found[processes, flow] = {**kept, **counts}
+    return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flow", ["path_independent", "velocity"])
-def test_two_gloo_processes_have_the_loss_curve_and_weights_of_one(tmp_path, flow):
-    one, two = run(tmp_path / "one.ckpt", flow, 1), run(tmp_path / "two.ckpt", flow, 2)
+@pytest.mark.parametrize("flow", FLOWS)
+def test_two_gloo_processes_have_the_loss_curve_and_weights_of_one(outcomes, flow):
+    one, two = outcomes[1, flow], outcomes[2, flow]
     assert len(one["history"]) == len(two["history"]) == 6
     for a, b in zip(one["history"], two["history"], strict=True):
         assert a.keys() == b.keys()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from geonode.cli import app
@@ -42,6 +43,32 @@ def test_batch_recompute_and_profile_reach_the_training(standards, tmp_path, mon
     assert result.exit_code == 0, result.output
     assert seen[0][:2] == (False, 3) and (tmp_path / "m").exists()
     assert list(log.glob("*profile*")), "the profiler left nothing"
+
+
+def test_compiled_losses_train_as_they_are(standards, tmp_path, monkeypatch):
+    """Traced whole and run by torch's own operators: the generated code takes half a minute to build."""
+    from geonode.training import trainer
+
+    called, trained, build, real = [], [], torch.compile, trainer._train_once
+
+    def compiled(function, **options):
+        called.append(function.__name__)
+        return build(function, backend="aot_eager", fullgraph=True, **options)
+
+    def watched(*arguments, **options):
+        trained.append(real(*arguments, **options))
+        return trained[-1]
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    monkeypatch.setattr(trainer, "_train_once", watched)
+    for name, options in (("a", ["--compile"]), ("b", [])):
+        result = _fit(standards, tmp_path / name, "--precision", "64-true", "--margin", "0", *options)
+        assert result.exit_code == 0, result.output
+    assert called == ["losses"]
+    one, other = (module.history for module in trained)
+    assert len(one) == 2
+    for a, b in zip(one, other, strict=True):
+        assert a == pytest.approx(b, rel=1e-6)
 
 
 def test_what_cannot_be_is_refused(standards, tmp_path):

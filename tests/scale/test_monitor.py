@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+import time
 
 import torch
 
@@ -40,6 +42,21 @@ def test_rates_metric_range_and_probe_reach_csv_and_tensorboard(assay, small, tm
     (folder,) = tmp_path.glob("tensorboard/*")
     events = EventAccumulator(str(folder)).Reload()
     assert [event.step for event in events.Scalars("rate/steps_per_s")] == [3, 6, 7]
+
+
+def test_the_progress_bar_shows_rate_and_time_left(monkeypatch, capfd):
+    from geonode.commands.common import progress_bar
+
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, as far as rich is concerned
+    monkeypatch.setenv("COLUMNS", "140")
+    with progress_bar(False) as progress:
+        for done in range(1, 41):
+            progress("train", done, 400)
+            time.sleep(0.01)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capfd.readouterr().err)
+    assert re.search(r"train .*40/400 +[0-9.e+]+/s +\d:\d\d:\d\d +\d:\d\d:\d\d", shown), shown
+    with progress_bar(True) as nothing:
+        assert nothing is None
 
 
 def test_solver_outcomes_are_counted(folds, assay, small):
