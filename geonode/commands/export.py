@@ -49,6 +49,10 @@ def register(app: typer.Typer) -> None:
         for path in (onnx, pt2):
             if path is not None:
                 check_output(path)
+                if path.resolve() == bundle.resolve():
+                    raise InputError(f"{path} is the bundle itself; give another file to write.")
+        if onnx is not None and pt2 is not None and onnx.resolve() == pt2.resolve():
+            raise InputError(f"--onnx and --pt2 name the same file {onnx}; give two.")
         model = load(bundle)
         if onnx is not None:
             report = export_onnx(model, onnx, predictor=predictor, int8=int8, distill=distill, max_error=max_error)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import geonode
 from geonode.cli import app
 from geonode.errors import InputError
 from geonode.export.closed_form import GPSpectra
@@ -67,6 +68,8 @@ def test_the_command_refuses_in_one_sentence(gp, tmp_path):
     for arguments, said in (
         ([str(bundle)], "Nothing to write"),
         ([str(bundle), "--onnx", str(tmp_path)], "is a folder"),
+        ([str(bundle), "--onnx", str(bundle)], "is the bundle itself"),
+        ([str(bundle), "--onnx", str(tmp_path / "m.onnx"), "--pt2", str(tmp_path / "m.onnx")], "name the same file"),
         ([str(bundle), "--onnx", str(tmp_path / "none" / "m.onnx")], "does not exist"),
         ([str(tmp_path / "text"), "--onnx", str(tmp_path / "m.onnx")], "not a geonode bundle"),
         ([str(bundle), "--onnx", str(tmp_path / "m.onnx"), "--predictor", "node"], "has no neural flow"),
@@ -75,7 +78,7 @@ def test_the_command_refuses_in_one_sentence(gp, tmp_path):
         result = CliRunner().invoke(app, ["export", *arguments])
         assert result.exit_code == 2, result.output
         assert said in result.output
-    assert not (tmp_path / "m.onnx").exists()
+    assert not (tmp_path / "m.onnx").exists() and geonode.load(bundle)
 
 
 def test_a_missing_extra_is_named(gp, tmp_path, monkeypatch):
