@@ -11,6 +11,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.interpreter import import_kernels
+
+import_kernels()
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Derandomised, so that a red run is red for everybody; HYPOTHESIS_PROFILE=explore looks for new cases.
