@@ -1,7 +1,8 @@
 """Where there is no GPU, Triton's interpreter runs the kernels.
 
-Triton chooses when it is itself imported and when a kernel is, so both happen here, before any test imports what imports
-Triton in turn (Lightning, torch.export), with the variable set only meanwhile: what the tests compile never sees it.
+Triton chooses when it is itself imported and when a kernel is, so both happen here, before any test imports what
+imports Triton in turn (Lightning, torch.export), with the variable set only meanwhile: what the tests compile never
+sees it.
 """
 
 from __future__ import annotations
