@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
 import torch
 
@@ -18,6 +17,8 @@ from geonode_runtime import load
 from geonode_runtime.distributions import chi2_upper_quantile, f1_quantile, student_quantile
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy
 from tests.export.conftest import exported, standards
+
+onnx = pytest.importorskip("onnx", reason="needs the extra export")
 
 
 def same(mine, theirs, where="answer") -> None:
