@@ -133,6 +133,7 @@ def answer(
 
 def answer_many(curve: Measurer, facts: Facts, unknowns: Sequence[Unknown], level: float) -> list[Quantification]:
     """One answer for each unknown of one spectrum, computed together where none has masked values."""
+    check_options(level, 1.0, 0.0)
     if not unknowns:
         return []
     if any(not u.usable.all() for u in unknowns):

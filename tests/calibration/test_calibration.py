@@ -253,3 +253,10 @@ def test_above_the_attainable_confidence_only_the_model_speaks(count: int, level
     )
     assert np.isinf(ends).all() != claimed
     assert "95 % by the model" in quality_check(made, noisy(monotone, 25.0, 33), 25.0).sentence()
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 1.5])
+def test_a_level_that_is_none_is_refused_for_many_as_for_one(level: float) -> None:
+    calibration = Calibration(LEVELS, noisy(monotone, LEVELS, 0), WAVE)
+    with pytest.raises(InputError, match="level of the set must lie between 0 and 1"):
+        calibration.quantify_many(noisy(monotone, [20.0, 30.0], 1), level)

@@ -8,16 +8,7 @@ import pytest
 from geonode.calibration import Calibration
 from geonode.data import load_standards
 from geonode.validation.inverse import evaluate_inverse
-
-SERIES = (
-    "aunp_dmsa_nacl",
-    "flu_quinine",
-    "h148g_cl_ph74",
-    "nttA04_cl_em",
-    "clariostar_dye",
-    "nanodrop_anisaldehyde",
-    "rhodamine6g_meoh",
-)
+from tests.real_series import SERIES
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 
 from geonode import evaluate, load_standards
+from tests.real_series import SERIES
 
-SERIES = (
-    "aunp_dmsa_nacl",
-    "flu_quinine",
-    "h148g_cl_ph74",
-    "nttA04_cl_em",
-    "clariostar_dye",
-    "nanodrop_anisaldehyde",
-    "rhodamine6g_meoh",
-)
 SIMPLE = ("linear", "pchip", "cubic", "quadratic", "line")
 
 
