@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -26,28 +25,14 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
+from accuracy import SERIES, data_folder  # noqa: E402
+
 from geonode.calibration.calibration import Calibration  # noqa: E402
 from geonode.calibration.geodesic_gp import GeodesicGP  # noqa: E402
 from geonode.data import load_standards, simulate_assay  # noqa: E402
 from geonode.files import write_text  # noqa: E402
 from geonode.validation.evaluate import responding_wavelengths  # noqa: E402
 from geonode.validation.inverse import evaluate_inverse  # noqa: E402
-
-SERIES = (
-    "aunp_dmsa_nacl",
-    "flu_quinine",
-    "h148g_cl_ph74",
-    "nttA04_cl_em",
-    "clariostar_dye",
-    "nanodrop_anisaldehyde",
-    "rhodamine6g_meoh",
-)
-
-
-def data_folder(argument: str | None) -> Path:
-    """The folder that holds ``series/``."""
-    shared = Path(os.environ.get("GEONODE_SHARED", ROOT.parent / "shared"))
-    return Path(argument) if argument else shared / "data"
 
 
 def band_coverage(dataset: Any) -> dict[str, Any]:
