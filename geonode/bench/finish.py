@@ -19,13 +19,13 @@ def finish(rows: list[dict[str, Any]], extras: dict[str, Any], idle: dict[str, A
             for name in ("samples_ms", "eager_samples_ms", "restarts_ms", "activity", "window"):
                 row.pop(name, None)
     processes = [[r["samples_ms"], *r.get("restarts_ms", [])] for r in green]
-    medians = [[quantiles(samples)["median"] for samples in each] for each in processes]
-    for row, each, middle, spread in zip(green, processes, medians, noise(medians), strict=True):
-        everything = quantiles([x for samples in each for x in samples])
+    found = [[quantiles(samples) for samples in each] for each in processes]
+    medians = [[q["median"] for q in each] for each in found]
+    for row, each, middle, spread in zip(green, found, medians, noise(medians), strict=True):
         row.update(
             ms=figure(middle),
-            q20_ms=everything["q20"],
-            q80_ms=everything["q80"],
+            q20_ms=figure([q["q20"] for q in each]),  # as the headline is made, so that it lies between them
+            q80_ms=figure([q["q80"] for q in each]),
             process_medians_ms=middle,
             noise=spread,
         )

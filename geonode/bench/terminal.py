@@ -120,6 +120,8 @@ def show_comparison(comparison: dict[str, Any], console: Console) -> None:
         new = [number(r["new_ms"]), f"{r['ratio']:.3f}", percent(r["allowed"])] if "new_ms" in r else ["–", "–", "–"]
         table.add_row(r["case"], r["label"], number(r["old_ms"]), *new, f"[{colour}]{r['verdict']}[/]")
     console.print(table)
+    same = sum(r["verdict"] == "same" for r in comparison["rows"])
+    console.print(f"{same} of {len(comparison['rows'])} rows differ from the baseline by no more than the noise")
 
 
 def number(x: float) -> str:

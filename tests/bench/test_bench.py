@@ -177,6 +177,16 @@ def test_quantiles_are_ordered_and_exact_on_a_line():
     assert quantiles([3.0]) == {"median": 3.0, "q20": 3.0, "q80": 3.0}
 
 
+def test_the_headline_lies_between_its_quantiles_where_processes_differ():
+    row = {
+        "status": "green", "samples_ms": [12.0, 13.0, 14.0, 12.5, 13.5], "restarts_ms": [[28.0, 29.0, 30.0]],
+        "counts": {"odes": 1}, "operations": {}, "bytes": 8.0,
+    }  # fmt: skip
+    finish.finish([row], {}, {})
+    assert row["ms"] == (13.0 + 29.0) / 2
+    assert row["q20_ms"] < row["ms"] < row["q80_ms"]
+
+
 def test_noise_covers_repeated_runs():
     """Two runs of the same cases differ by less than the reported noise in at least 90 % of them."""
     rng = np.random.default_rng(0)
