@@ -24,7 +24,8 @@ def _rk4(rhs: nn.Module, state: Tensor, steps: int, rtol: float, atol: float) ->
 def _dopri5(rhs: nn.Module, state: Tensor, steps: int, rtol: float, atol: float) -> Tensor:
     from torchdiffeq import odeint
 
-    states: Any = odeint(rhs, state, _span(state), method="dopri5", rtol=rtol, atol=atol)
+    span = _span(state)
+    states: Any = odeint(rhs, state, span, method="dopri5", rtol=rtol, atol=atol, options={"step_t": span})
     return states[-1]
 
 
@@ -33,11 +34,14 @@ def _adjoint(rhs: nn.Module, state: Tensor, steps: int, rtol: float, atol: float
 
     trained = tuple(p for p in rhs.parameters() if p.requires_grad)
     span = _span(state)
-    states: Any = odeint_adjoint(rhs, state, span, method="dopri5", rtol=rtol, atol=atol, adjoint_params=trained)
+    states: Any = odeint_adjoint(
+        rhs, state, span, method="dopri5", rtol=rtol, atol=atol, options={"step_t": span}, adjoint_params=trained
+    )
     return states[-1]
 
 
 def _span(state: Tensor) -> Tensor:
+    """Start and end; as ``step_t`` no step goes past them, where the path has no meaning and may overflow."""
     return torch.tensor([0.0, 1.0], dtype=state.dtype, device=state.device)
 
 

@@ -379,8 +379,9 @@ def _adaptive(
         return state[1], flow.rule.acceleration(flow.metric, state[0], state[1], wavelength)
 
     times = torch.linspace(0.0, 1.0, flow.steps + 1, dtype=c.dtype, device=c.device)
+    ends = {"step_t": times[[0, -1]]}  # no step goes past the end, where the metric may have no value
     try:
-        states: Any = odeint(field, (c, v), times, rtol=rtol, atol=atol, method=method)
+        states: Any = odeint(field, (c, v), times, rtol=rtol, atol=atol, method=method, options=ends)
     except AssertionError as error:  # its step size underflowed
         raise SolverError(f"{method} cannot meet rtol={rtol:g}, atol={atol:g} here; use rk4 ({error}).") from None
     return states[0], states[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE
 from geonode.flow.ode import WarpCoordinateMetric
+from geonode.flow.solvers import integrate
 from geonode.geodesic import arc_length_geodesic
 from tests.flow.conftest import build
 from tests.tolerances import tolerance
@@ -111,6 +114,27 @@ def test_all_gradients_agree(make, pairs, flow: str) -> None:
             scale = reference.abs().max().item()
             difference = (gradients[solver][name] - reference).abs().max().item()
             assert difference <= 1e-4 * scale + 1e-7, (solver, name, difference, scale)
+
+
+@pytest.mark.parametrize("solver", ["dopri5", "adjoint"])
+def test_adaptive_steps_end_at_the_ends(solver: str) -> None:
+    class Recording(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rate, self.seen = torch.nn.Parameter(torch.tensor(0.3, dtype=torch.float64)), []
+
+        def forward(self, t: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+            self.seen.append(float(t.detach()))
+            return self.rate * state
+
+    rhs = Recording()
+    state = torch.ones(4, 3, dtype=torch.float64)
+    for _ in range(2):  # the options of one backward pass must not be those of the next reversed
+        end = integrate(rhs, state, solver, steps=1, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(end, math.exp(0.3) * state, rtol=1e-4, atol=0)
+        (gradient,) = torch.autograd.grad(end.sum(), [rhs.rate])
+        torch.testing.assert_close(gradient.item(), 12 * math.exp(0.3), rtol=1e-3, atol=0)
+    assert min(rhs.seen) >= 0.0 and max(rhs.seen) <= 1.0
 
 
 @pytest.mark.parametrize("solver", ["rk4", "dopri5"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from geonode.christoffel import FiniteDifference, Grid
 from geonode.errors import InputError, SolverError
 from geonode.geodesic import STEPPERS, RungeKutta, Status, exponential_map
-from geonode.metric import Euclidean, MetricNetwork, PoincareHalfPlane, PowerLaw, Sphere
+from geonode.metric import Euclidean, Metric, MetricNetwork, PoincareHalfPlane, PowerLaw, Sphere
 from tests.tolerances import tolerance
 
 DOUBLE = tolerance(torch.float64, "solver")
@@ -76,6 +76,22 @@ def test_adaptive_methods_agree(method: str) -> None:
     metric, start, velocity = CASES["half-plane"]
     found = exponential_map(metric, start, velocity, steps=4, method=method)
     torch.testing.assert_close(found.end, metric.exp(start, velocity), rtol=0, atol=1e-7)
+
+
+def test_adaptive_methods_do_not_look_past_the_end() -> None:
+    """A metric without a value beyond the end: a step across it would end in NaN or in an underflow of the step."""
+
+    class Bounded(Metric):
+        def __init__(self) -> None:
+            super().__init__(dim=1)
+
+        def forward(self, c: torch.Tensor, wavelength: torch.Tensor | None = None) -> torch.Tensor:
+            return torch.where(c <= 1.0 + 1e-6, torch.ones_like(c), torch.nan)
+
+    start = torch.zeros(1, dtype=torch.float64)
+    found = exponential_map(Bounded(), start, start + 1.0, steps=1, method="dopri5", rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(found.end, start + 1.0, rtol=0, atol=1e-6)
+    assert found.converged.all()
 
 
 def test_adaptive_methods_survive_bad_neighbours() -> None:
