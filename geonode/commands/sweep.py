@@ -65,25 +65,28 @@ def register(app: typer.Typer) -> None:
         done = {row["job"] for path in out.glob("results-*.json") for row in read_rows(path)}
         mine = [job for job in jobs[number::count] if job.key not in done]
         say(f"{len(jobs)} jobs, {len(done & {job.key for job in jobs})} done, {len(mine)} to run here", quiet)
-        failures = []
+        failures, before = [], len(results.rows)
         with progress_bar(quiet) as progress:
 
             def keep(row: dict) -> None:
                 results.add(row)
                 if progress is not None:
-                    progress("jobs", len(results.rows), len(mine))
+                    progress("jobs", len(results.rows) - before, len(mine))
 
             if mine and shard is None:
                 failures = run_on_ray(stacks(mine, most), keep, address, device, cpus)
             else:
                 failures = run_here(stacks(mine, most), keep, device)
-        if shard is None:
+        if shard is None and (done or results.rows):  # where all failed there is no table, and what failed is said
             rows = [row for row in merge([out]) if row["job"] in {job.key for job in jobs}]
             write_merged(rows, out / "results.csv")
             say(f"{len(rows)} of {len(jobs)} results in {out / 'results.csv'}", quiet)
         if failures:
+            for failure in failures:
+                say(f"failed: {failure}", quiet)
             raise GeonodeError(
-                f"{len(failures)} job(s) failed, the first: {failures[0]}. Run the sweep again for those."
+                f"{len(failures)} of {len(mine)} jobs failed (the first: {failures[0]}); what succeeded is kept, and "
+                "the same command runs the others again."
             )
 
     @app.command("merge")

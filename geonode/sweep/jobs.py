@@ -20,6 +20,7 @@ import torch
 
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset, load_standards
+from geonode.errors import GeonodeError
 
 if TYPE_CHECKING:
     from geonode.flow import CoupledSpectralODE
@@ -119,8 +120,12 @@ def run_stack(jobs: Sequence[Job], device: str = "auto") -> list[dict[str, Any]]
 
 
 def sentence(job: Job, cause: BaseException) -> str:
-    """Which job failed and why."""
-    return f"fold {job.fold:g}, seed {job.seed}, {job.setting}: {str(cause).splitlines()[0]}"
+    """Which job failed and why: one sentence without its full stop."""
+    where = [f"fold {job.fold:g}", f"seed {job.seed}", *(f"{name}={value}" for name, value in job.setting.items())]
+    why = " ".join(str(cause).split("\n")[0].split()).rstrip(".")
+    if not isinstance(cause, GeonodeError):  # its text alone need not say what it is, and may be empty
+        why = f"{type(cause).__name__}: {why}" if why else type(cause).__name__
+    return f"{', '.join(where)}: {why}"
 
 
 def _fresh(problem: Problem, config: GeodesicConfig, jobs: Sequence[Job]) -> CoupledSpectralODE:

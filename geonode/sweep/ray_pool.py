@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from geonode.errors import DeviceError
+from geonode.errors import DeviceError, TrainingError
 from geonode.sweep.jobs import Job, run_stack, sentence
 
 RETRIES = 5
+"""How often a list of jobs whose worker is lost runs again before it counts as failed."""
 
 
 def run_on_ray(
@@ -25,11 +26,12 @@ def run_on_ray(
         stacks: lists of jobs that are trained together (`geonode.sweep.stacks`). Where one of a list fails, each of
             them is run again alone.
         address: of a Ray cluster ("auto", "ray://host:10001"); None starts Ray on this machine and stops it again.
-        device: passed on; with ``cuda`` each job asks Ray for a GPU.
+        device: passed on; with ``cuda`` each list asks Ray for a GPU. ``auto`` is CUDA where this machine, or with
+            ``address`` the cluster, has some.
         cpus: of a local Ray; None for all.
 
     Returns:
-        One sentence per job that failed for a reason of its own (a lost worker is not one).
+        One sentence per job that failed, or whose worker was lost each of the ``RETRIES`` + 1 times it was tried.
 
     Raises:
         DeviceError: Ray is not installed, or cannot be reached.
@@ -45,6 +47,7 @@ def run_on_ray(
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise DeviceError(f"Ray cannot be reached ({' '.join(str(error).split())}); check --address.") from None
     try:
+        device = _device(device, address, ray.cluster_resources())
         remote = ray.remote(num_cpus=1, num_gpus=int(device == "cuda"), max_retries=RETRIES)(_one_thread)
         running = {remote.remote(stack, device): stack for stack in stacks}
         failures = []
@@ -58,10 +61,32 @@ def run_on_ray(
                 if len(stack) > 1:
                     running.update({remote.remote([job], device): [job] for job in stack})
                 else:
-                    failures.append(sentence(stack[0], getattr(error, "cause", None) or error))
+                    failures.append(sentence(stack[0], _cause(error)))
         return failures
     finally:
         ray.shutdown()
+
+
+def _device(device: str, address: str | None, resources: Mapping[str, float]) -> str:
+    """``auto`` decided here: from a task that asks for no GPU, Ray hides them all."""
+    if device != "auto":
+        return device
+    if address is not None:
+        return "cuda" if resources.get("GPU", 0.0) >= 1.0 else "cpu"
+    from geonode.training import resolve_device
+
+    return resolve_device().type
+
+
+def _cause(error: Exception) -> BaseException:
+    """What the training raised; of a worker that was lost, a sentence that says so."""
+    from ray.exceptions import NodeDiedError, OutOfMemoryError, WorkerCrashedError
+
+    if isinstance(error, (NodeDiedError, OutOfMemoryError, WorkerCrashedError)):
+        return TrainingError(
+            f"its worker was lost each of the {RETRIES + 1} times it was tried (killed, or out of memory?)"
+        )
+    return getattr(error, "cause", None) or error
 
 
 def _one_thread(stack: Sequence[Job], device: str) -> list[dict[str, Any]]:

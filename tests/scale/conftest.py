@@ -1,5 +1,6 @@
-"""The small problems of the training tests, and one thread where bits are compared."""
+"""The small problems of the training tests, and a small sweep."""
 
+from tests.scale.sweep_spec import spec
 from tests.training.conftest import assay, folds, small
 
-__all__ = ["assay", "folds", "small"]
+__all__ = ["assay", "folds", "small", "spec"]
