@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from geonode.config import GeodesicConfig
 from geonode.errors import InputError
+from geonode.flow import fused
 from geonode.flow.arctable import ArcLengthTable
 from geonode.flow.network import FreeFlow, SpectralFlow
 from geonode.flow.solvers import integrate
@@ -78,6 +79,8 @@ class CoupledSpectralODE(nn.Module):
         ``index`` [K] picks wavelengths; None takes all of them.
         """
         u, wavelength = self._grid(u, index)
+        if fused.metric_fits(self.metric, u):
+            return fused.log_metric(self.metric, u, wavelength)
         return _log_metric(self.metric, self.models, u, wavelength)
 
     def log_metric_and_slope(self, u: Tensor, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -169,7 +172,7 @@ class CoupledSpectralODE(nn.Module):
     def _quadrature_in_time(self, s_start: Tensor, s_end: Tensor, table: MetricOnTable, index: Tensor | None) -> Tensor:
         """∫ F dt with Gauss nodes in t, which is proportional to arc length: nothing divides by zero at a = b."""
         half_range = 0.5 * self.table.length(table.density)
-        points = self._path_points(s_start, s_end, table, half_range)
+        points = self.path_points(s_start, s_end, table, half_range)
         total = torch.zeros_like(s_start)
         for q, (x, weight) in enumerate(zip(*gauss_legendre(self.config.nodes), strict=True)):
             s_hat = s_start + 0.5 * (1.0 + x) * (s_end - s_start)
@@ -182,8 +185,15 @@ class CoupledSpectralODE(nn.Module):
             total = total + 0.5 * weight * rate
         return total
 
-    def _path_points(self, s_start: Tensor, s_end: Tensor, table: MetricOnTable, half_range: Tensor) -> Tensor:
-        """u [M, Q, B, W] at the Gauss nodes, with its derivative by the ends and the metric: one launch on a GPU."""
+    def path_points(
+        self, s_start: Tensor, s_end: Tensor, table: MetricOnTable, half_range: Tensor, backend: str = "auto"
+    ) -> Tensor:
+        """u [M, Q, B, W] at the Gauss nodes, with its derivative by the ends and the metric: one launch on a GPU.
+
+        Args:
+            s_start, s_end: ŝ [M, B, W]. table: as `on_table` gives it. half_range: S(1)/2 [M, 1, W].
+            backend: ``auto``, ``triton`` or ``torch``.
+        """
         fixed = table.density.detach()
         grid = self.table.nodes.to(fixed)[:, :, None].expand_as(fixed)
         # points need the grid and the range alone; the matrices before them are for the fused loss
@@ -196,6 +206,7 @@ class CoupledSpectralODE(nn.Module):
             self.table.evaluate(self.table.coefficients(fixed), grid),
             matrices,
             self.config.nodes,
+            backend=backend,
         )
 
     def _integrate(

@@ -8,6 +8,7 @@ teacher, as many between points of the served range.
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from geonode.config import GeodesicConfig
 from geonode.data.pairs import PairSampler
@@ -73,38 +74,55 @@ class BatchSource:
         used = min(self.config.wavelengths_per_step or width, width)
         return shard(torch.arange(used), self.rank, self.world)[1]
 
-    def batch(self, epoch: int, step: int) -> PointsBatch | PairsBatch:
-        """The batch of one ``step`` (of a micro-batch) of one ``epoch``; the same whenever it is asked for.
+    def draw(self, epoch: int, step: int) -> tuple[Tensor, ...]:
+        """What one ``step`` (of a micro-batch) of one ``epoch`` draws, the same whenever it is asked for.
+
+        [K] numbers of wavelengths where not all are used; for explicit pairs then [M, B] points where they start and
+        where they end. `gather` makes the batch of it.
 
         Raises:
             InputError: explicit pairs, and no such step in an epoch.
         """
-        problem = self.problem
-        width = problem.target.shape[2]
+        width = self.problem.target.shape[2]
         index = draw_wavelengths(width, self.config.wavelengths_per_step, self.seed, epoch, step, self.device)
         if self.world > 1:
             everything = torch.arange(width, device=self.device) if index is None else index
             index, _ = shard(everything, self.rank, self.world)
-        target = problem.target if index is None else problem.target[:, :, index]
+        drawn = () if index is None else (index,)
         if self.config.all_pairs:
-            return PointsBatch(self.phi, target, problem.weight, index, problem.gamma)
+            return drawn
         source, end = self.sampler.batch(epoch, step)
         starts, ends = self.level_points[:, source], self.level_points[:, end]
         if self.config.teacher:
-            drawn = draw_points(problem.points.shape[1], self.micro_batch, self.seed, epoch, step, self.device)
-            starts = torch.cat([starts, drawn[0].expand(problem.models, -1)], 1)
-            ends = torch.cat([ends, drawn[1].expand(problem.models, -1)], 1)
+            free = draw_points(self.problem.points.shape[1], self.micro_batch, self.seed, epoch, step, self.device)
+            starts = torch.cat([starts, free[0].expand(self.problem.models, -1)], 1)
+            ends = torch.cat([ends, free[1].expand(self.problem.models, -1)], 1)
+        return *drawn, starts, ends
+
+    def gather(self, *drawn: Tensor) -> PointsBatch | PairsBatch:
+        """The batch of what `draw` gave: on the device, without a look at any value."""
+        problem = self.problem
+        *index, starts, ends = (*drawn, None, None) if self.config.all_pairs else drawn
+        index = index[0] if index else None
+        target = problem.target if index is None else problem.target[:, :, index]
+        if starts is None or ends is None:
+            return PointsBatch(self.phi, target, problem.weight, index, problem.gamma)
         return PairsBatch(
             start=problem.points.gather(1, starts),
             end=problem.points.gather(1, ends),
             source=_rows(target, starts),
             target=_rows(target, ends),
             weight=problem.weight.gather(1, starts) * problem.weight.gather(1, ends),
+            phi=_rows(self.phi, torch.cat([starts, ends], 1)),
             index=index,
             gamma=problem.gamma,
         )
 
+    def batch(self, epoch: int, step: int) -> PointsBatch | PairsBatch:
+        """The batch of one ``step`` of one ``epoch``; arguments and errors as for `draw`."""
+        return self.gather(*self.draw(epoch, step))
 
-def _rows(spectra: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """Rows ``index`` [M, B] of spectra [M, P, W] → [M, B, W]."""
+
+def _rows(spectra: Tensor, index: Tensor) -> Tensor:
+    """Rows ``index`` [M, B] of [M, P, W] → [M, B, W]."""
     return spectra.gather(1, index[..., None].expand(-1, -1, spectra.shape[2]))

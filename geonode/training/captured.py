@@ -1,7 +1,7 @@
 """The loop over a stack: the training step of `geonode.training.step`, its gradients, and one optimiser for M models.
 
-On a CUDA device the step is recorded once as a CUDA graph and replayed: what changes from step to step (drawn
-wavelengths and pairs, loss weights, learning rates) is copied into the graph's inputs. Elsewhere it is simply called.
+On a CUDA device the step is recorded once as a CUDA graph and replayed: what changes from step to step (numbers of
+drawn wavelengths and pairs, loss weights) is copied into the graph's inputs. Elsewhere it is simply called.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from geonode.errors import DeviceError
 from geonode.flow import CoupledSpectralODE
 from geonode.training.batches import BatchSource
 from geonode.training.stack import Outcome, StackControl
-from geonode.training.step import Losses, PairsBatch, PointsBatch, learning_rate, losses, parameter_groups
+from geonode.training.step import Losses, learning_rate, losses, parameter_groups
 from geonode_kernels import CapturedStep, FlatAdamW, triton_available
 
 BACKENDS = ("auto", "triton", "torch")
@@ -56,34 +56,33 @@ def obstacle(source: BatchSource, config: GeodesicConfig) -> str | None:
 
 
 class LossStep:
-    """Loss terms of a batch of one kind as a function of the tensors that change: what a graph can be made of.
+    """Loss terms of one step as a function of what the step draws: what a graph can be made of.
 
     Args:
-        ode, first: the model and one batch. second: another, to tell which of its tensors change.
+        ode: the model. source: of its batches, which are gathered inside the step.
         config: which terms have weight, and the precision.
         function: `losses`, or a compiled or recomputing form of it.
     """
 
     def __init__(
-        self, ode: CoupledSpectralODE, first: Any, second: Any, config: GeodesicConfig, function: Losses = losses
+        self, ode: CoupledSpectralODE, source: BatchSource, config: GeodesicConfig, function: Losses = losses
     ) -> None:
-        self.ode, self.first, self.function = ode, first, function
+        self.ode, self.source, self.function = ode, source, function
         self.names = [name for name, weight in config.loss.at(1.0).items() if weight > 0.0 or name == _DATA]
-        self.changing = changing(first, second)
         self.dtype = MIXED.get(config.precision)
-        device = first.target.device
+        like = source.problem.target
         schedule = [config.loss.at(epoch / config.epochs) for epoch in range(config.epochs)]
         rows = [[row[name] for name in self.names] for row in schedule]
-        self.weights = torch.tensor(rows, dtype=first.target.dtype).to(device)  # [epochs, terms]
-        self.factors = first.target.new_tensor([learning_rate(epoch / config.epochs) for epoch in range(config.epochs)])
+        self.weights = torch.tensor(rows, dtype=like.dtype).to(like.device)  # [epochs, terms]
+        self.factors = like.new_tensor([learning_rate(epoch / config.epochs) for epoch in range(config.epochs)])
 
-    def inputs(self, epoch: int, batch: PointsBatch | PairsBatch) -> list[Tensor]:
-        """What `__call__` takes for this batch."""
-        return [self.weights[epoch], *(getattr(batch, name) for name in self.changing)]
+    def inputs(self, epoch: int, step: int) -> list[Tensor]:
+        """What `__call__` takes for this step of this epoch."""
+        return [self.weights[epoch], *self.source.draw(epoch, step)]
 
-    def __call__(self, weights: Tensor, *tensors: Tensor) -> Tensor:
+    def __call__(self, weights: Tensor, *drawn: Tensor) -> Tensor:
         """Weighted terms [terms, M], in the order of ``names``."""
-        batch = self.first._replace(**dict(zip(self.changing, tensors, strict=True)))
+        batch = self.source.gather(*drawn)
         kind = batch.target.device.type
         with torch.autocast(kind, self.dtype, enabled=self.dtype is not None, cache_enabled=False):
             terms = self.function(self.ode, batch, dict.fromkeys(self.names, 1.0))
@@ -115,7 +114,7 @@ class StackSteps:
             rates = rates[:, 1:].expand(-1, 2)  # without a metric network there is the flow's rate alone
         self.source = source
         self.control = StackControl(self.optimizer, config, rates, patience)
-        self.loss = LossStep(ode, source.batch(0, 0), source.batch(1, 0), config, function)
+        self.loss = LossStep(ode, source, config, function)
         self._state = [*self.optimizer.state_tensors(), *self.control.state_tensors()]
         self._capture = capture and source.device.type == "cuda"
         self._recorded: dict[Any, CapturedStep] = {}
@@ -124,7 +123,7 @@ class StackSteps:
         """Draw that batch and go by it; at the end of a mega-batch the models move. Norms [M, 2] of the gradients."""
         if number == 0:
             self.control.begin_epoch(self.loss.factors[epoch])
-        inputs = self.loss.inputs(epoch, self.source.batch(epoch, number))
+        inputs = self.loss.inputs(epoch, number)
         first = number % self.source.accumulate == 0
         last = (number + 1) % self.source.accumulate == 0 or number + 1 == self.source.steps_per_epoch
         if not self._capture:
@@ -174,9 +173,3 @@ def train_stack(
         parameter.data = parameter.detach().clone()
     ode.eval()
     return steps.control.outcome()
-
-
-def changing(first: PointsBatch | PairsBatch, second: PointsBatch | PairsBatch) -> list[str]:
-    """Fields that are another tensor in every step."""
-    fields: list[Any] = list(zip(first._fields, first, second, strict=True))
-    return [name for name, a, b in fields if a is not b]

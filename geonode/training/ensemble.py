@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
 from geonode.flow import CoupledSpectralODE
 from geonode.flow.network import SpectralFlow
+from geonode.training.apart import products_apart
 from geonode.training.batches import BatchSource
 from geonode.training.captured import train_stack, use_captured
 from geonode.training.chunks import chunk_size, train_chunks
@@ -89,7 +91,8 @@ def train(
         return stack(ode, problem, slice(None), progress)
 
     size = problem.models if backend == "triton" else chunk_size(problem, config)
-    outcome = shrinking(attempt, size, lambda text: warnings.warn(text, stacklevel=3))
+    with nullcontext() if compiled else products_apart(problem.target):
+        outcome = shrinking(attempt, size, lambda text: warnings.warn(text, stacklevel=3))
     for text in outcome.warnings():
         warnings.warn(text, stacklevel=2)
     outcome.require_finite()

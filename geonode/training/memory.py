@@ -11,11 +11,14 @@ import torch
 from geonode.errors import DeviceError
 
 Result = TypeVar("Result")
-_STREAMS = 2  # that multiply matrices in a training by captured steps: the ordinary one, and the one for capture
+# pairs of a thread and a stream that multiply matrices in a training by captured steps: the calling thread on the
+# ordinary stream, both it and autograd's on the stream that warms up and on the one that records
+_WORKSPACES = 5
 
 
 def workspace_bytes(device: torch.device | str) -> int:
-    """What cuBLAS holds on a CUDA device, however small the model: a workspace a stream, in torch's allocator.
+    """What cuBLAS holds on a CUDA device, however small the model: a workspace for each thread's handle and stream, in
+    torch's allocator.
 
     32 MiB from compute capability 9.0 on, else 8.1 MiB (``CUBLAS_WORKSPACE_CONFIG`` :4096:2:16:8; torch's
     ``aten/src/ATen/cuda/CublasHandlePool.cpp``). Nothing on other devices.
@@ -27,7 +30,7 @@ def workspace_bytes(device: torch.device | str) -> int:
 
 def workspaces_of(major: int) -> int:
     """`workspace_bytes` by the major compute capability."""
-    return _STREAMS * ((32 * 2**20) if major >= 9 else (2 * 4096 + 8 * 16) * 2**10)
+    return _WORKSPACES * ((32 * 2**20) if major >= 9 else (2 * 4096 + 8 * 16) * 2**10)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

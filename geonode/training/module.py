@@ -6,6 +6,7 @@ from typing import Any
 
 import lightning as L
 import torch
+from lightning.pytorch.strategies import SingleDeviceStrategy
 from torch import Tensor
 
 from geonode.config import GeodesicConfig
@@ -84,10 +85,11 @@ class GeodesicSpectralModule(L.LightningModule):
         problem = self.problem.to(self.device, dtype)
         self._source = BatchSource(problem, self.ode.table, self.config, self.seed, rank, world)
         self._share, self._world = self._source.share, world
-        first = self._source.batch(0, 0)
-        self.samples_per_step = samples_in(first)
-        self._loss = LossStep(self.ode, first, self._source.batch(1, 0), self.config, self._function)
-        alone = world == 1 and not self._compiled and self.config.precision != "16-mixed"
+        self.samples_per_step = samples_in(self._source.batch(0, 0))
+        self._loss = LossStep(self.ode, self._source, self.config, self._function)
+        # gradients that are set by hand do not pass through the hooks of any other strategy
+        alone = isinstance(self.trainer.strategy, SingleDeviceStrategy)
+        alone = alone and not self._compiled and self.config.precision != "16-mixed"
         self._captured = {} if alone and use_captured("auto", self._source, self.config) else None
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
@@ -100,7 +102,7 @@ class GeodesicSpectralModule(L.LightningModule):
         """
         if self._source is None or self._loss is None:
             raise RuntimeError("training_step was called before training started.")
-        inputs = self._loss.inputs(self.current_epoch, self._source.batch(self.current_epoch, batch_idx))
+        inputs = self._loss.inputs(self.current_epoch, batch_idx)
         values = self._loss(*inputs) if self._captured is None else self._replay(self._captured, inputs)
         total = values.sum(0)
         terms = {**dict(zip(self._loss.names, values.unbind(), strict=True)), "total": total}

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from geonode.errors import InputError
-from geonode.flow import CoupledSpectralODE, SpectralFlow
+from geonode.flow import CoupledSpectralODE, SpectralFlow, fused
 from geonode.flow.ode import MetricOnTable
 
 _BOUND = 4.6  # |ln g̃| beyond ln 100 is penalised: a metric that far from its warp has stopped being a correction
@@ -37,7 +37,10 @@ class PointsBatch(NamedTuple):
 
 
 class PairsBatch(NamedTuple):
-    """B explicit pairs: start, end [M, B] (warp coordinate, float64), source, target [M, B, W], weight [M, B]."""
+    """B explicit pairs: start, end [M, B] (warp coordinate, float64), source, target [M, B, W], weight [M, B].
+
+    phi [M, 2B, T]: integration matrix of the starts, then of the ends, where it is at hand.
+    """
 
     start: Tensor
     end: Tensor
@@ -46,6 +49,7 @@ class PairsBatch(NamedTuple):
     weight: Tensor
     index: Tensor | None = None
     gamma: Tensor | None = None
+    phi: Tensor | None = None
 
 
 Losses = Callable[[CoupledSpectralODE, "PointsBatch | PairsBatch", Mapping[str, float]], dict[str, Tensor]]
@@ -65,6 +69,10 @@ def losses(ode: CoupledSpectralODE, batch: PointsBatch | PairsBatch, weights: Ma
     table = ode.on_table(batch.index)
     if isinstance(batch, PointsBatch):
         terms = {"reconstruction": _points_loss(ode, batch, table)}
+    elif fused.misfit_fits(ode, batch.source):
+        change, ends = batch.target - batch.source, torch.cat([batch.start, batch.end], 1)
+        phi = ode.table.phi(ends, check=False).to(change) if batch.phi is None else batch.phi
+        terms = {"reconstruction": fused.misfit(ode, phi, change, batch.weight, batch.index, table)}
     else:
         predicted = ode.transport(batch.source, batch.start, batch.end, batch.index, table=table)
         error = predicted - batch.target

@@ -4,7 +4,7 @@ Imports torch alone; Triton is looked for when a kernel is first asked for.
 """
 
 from ._blocks import block_table, tune, use_table, use_tuned
-from ._runtime import KernelError, paths_taken, triton_available
+from ._runtime import KernelError, kernel_obstacle, paths_taken, triton_available
 from .adamw import FlatAdamW
 from .arc_length import arc_length
 from .elementwise import bias_softplus, christoffel_fd, christoffel_grid
@@ -35,6 +35,7 @@ __all__ = [
     "geodesic_rk4",
     "geodesic_rk4_jacobi",
     "geodesic_shoot",
+    "kernel_obstacle",
     "metric_christoffel",
     "metric_density",
     "metric_value",

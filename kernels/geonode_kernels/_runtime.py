@@ -40,8 +40,8 @@ def interpreted() -> bool:
     return INTERPRETED
 
 
-def _obstacle(tensors: list[Tensor], explicit: bool) -> str | None:
-    """Why these tensors cannot go through a kernel; None where they can. The interpreter is for explicit requests."""
+def kernel_obstacle(tensors: list[Tensor], explicit: bool = False) -> str | None:
+    """Why these tensors cannot go through a kernel, or None. The interpreter is for ``explicit`` requests alone."""
     if not triton_available():
         return "Triton is not installed"
     device = tensors[0].device
@@ -72,7 +72,7 @@ def use_kernel(op: str, backend: str, tensors: list[Tensor], refusal: str | None
         raise KernelError(f"backend={backend!r} is unknown; choose one of {', '.join(BACKENDS)}.")
     if backend == "torch":
         return False
-    reason = refusal or _obstacle(tensors, backend == "triton")
+    reason = refusal or kernel_obstacle(tensors, backend == "triton")
     if backend == "triton":
         if reason:
             raise KernelError(f'{op} cannot run with backend="triton": {reason}; use backend="auto" or "torch".')

@@ -63,7 +63,8 @@ def main(
         changes.update(metric_clip=0.0, flow_clip=0.0)
     if flow == "velocity":
         changes.update(batch_size=8, micro_batch=4)
-    config = GeodesicConfig(flow=flow, epochs=epochs, precision="64-true", members=members, **changes)
+    precision = "32-true" if strategy == "fsdp" else "64-true"  # Lightning's FSDP knows no float64
+    config = GeodesicConfig(flow=flow, epochs=epochs, precision=precision, members=members, **changes)
     assay = simulate_assay() if full else simulate_assay(wavelengths=np.linspace(300.0, 700.0, 21).tolist())
     counter = Counter()
     options = {"strategy": strategy, "callbacks": [counter]}

@@ -7,6 +7,7 @@ import torch
 
 from geonode.training import BatchSource, Problem, SpectralDataModule, build_problem, predict, train, train_module
 from geonode.training.captured import StackSteps
+from geonode.training.chunks import select
 from geonode.training.step import losses
 
 pytestmark = [
@@ -112,15 +113,27 @@ def test_velocity_paths_go_through_their_kernel_and_agree_with_torch(folds, assa
         pairs = torch.arange(4, device=device)  # the same pairs on both: each device draws its own
         batch = drawn._replace(
             start=problem.points[:, pairs], end=problem.points[:, pairs + 3], source=problem.target[:, pairs],
-            target=problem.target[:, pairs + 3], weight=problem.weight[:, pairs],
+            target=problem.target[:, pairs + 3], weight=problem.weight[:, pairs], phi=None,
         )  # fmt: skip
         total = losses(ode, batch, {"reconstruction": 1.0})["total"]
         parameters = [*ode.metric.parameters(), *ode.flow.parameters()]
         gradients = torch.autograd.grad(total.sum(), parameters, allow_unused=True, materialize_grads=True)
         results.append([total.detach().cpu().double(), *(g.cpu().double() for g in gradients)])
-    assert paths_taken()["path_points"] == "triton"
+    assert all(paths_taken()[op] == "triton" for op in ("path_points", "metric_density", "velocity_loss"))
     for exact, ours in zip(*results, strict=True):
         assert (exact - ours).norm() <= 2e-3 * exact.norm() + 1e-6
+
+
+@pytest.mark.parametrize("flow", ["path_independent", "velocity"])
+def test_training_together_equals_training_alone_in_float64(folds, assay, small, flow):
+    config = small.replace(precision="64-true", epochs=10, flow=flow)
+    problem = build_problem(folds * 5, assay.wavelengths, config).to("cuda", torch.float64)
+    together = dict(train(problem, config, backend="torch").named_parameters())
+    for m in (0, problem.models // 2, problem.models - 1):
+        row = select(problem, m, 1)
+        alone = train(row, config, ode=row.build_model(config, config.seed + m), backend="torch")
+        for name, parameter in alone.named_parameters():
+            torch.testing.assert_close(together[name][m], parameter[0], rtol=0, atol=1e-10, msg=name)
 
 
 def test_memory_that_really_runs_out_ends_in_a_smaller_stack(folds, assay, small):

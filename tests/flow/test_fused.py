@@ -1,0 +1,78 @@
+"""The misfit that training takes on a GPU against its definition: transport, then a weighted mean square."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from geonode.flow import fused
+from tests.flow.conftest import build
+
+
+def drawn(flow: str, dtype: torch.dtype):
+    """A model away from its start, and pairs with a path of no length among them."""
+    ode = build(flow=flow, models=2, dtype=dtype)
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in [*ode.metric.parameters(), *ode.flow.parameters()]:
+            parameter.add_(0.2 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64).to(parameter))
+    width = len(ode.wavelength)
+    start, end = 2.0 * torch.rand(2, 2, 5, generator=generator, dtype=torch.float64) - 1.0
+    end[:, 0] = start[:, 0]
+    source, target = torch.rand(2, 2, 5, width, generator=generator, dtype=torch.float64)
+    weight = torch.rand(2, 5, generator=generator, dtype=torch.float64)
+    return ode, start, end, source, target, weight
+
+
+def both(ode, start, end, source, target, weight, index, backend):
+    """The misfit by its definition and by the fused form, each with its gradients."""
+    if index is not None:
+        source, target = source[..., index], target[..., index]
+    parameters = [*ode.metric.parameters(), *ode.flow.parameters()]
+    results = []
+    for which in ("definition", "fused"):
+        table = ode.on_table(index)
+        if which == "definition":
+            error = (ode.transport(source, start, end, index, table=table) - target).square().mean(-1)
+            value = (error * weight).sum(1) / weight.sum(1)
+        else:
+            phi = ode.table.phi(torch.cat([start, end], 1)).to(source)
+            value = fused.misfit(ode, phi, target - source, weight, index, table, backend)
+        gradients = torch.autograd.grad(value.sum(), parameters, allow_unused=True, materialize_grads=True)
+        results.append([value.detach(), *gradients])
+    return results
+
+
+@pytest.mark.parametrize("flow", ["path_independent", "velocity"])
+@pytest.mark.parametrize("index", [None, [0, 2, 4]], ids=["all", "drawn"])
+def test_the_misfit_is_transport_and_a_weighted_mean_square(flow, index) -> None:
+    index = None if index is None else torch.tensor(index)
+    exact, ours = both(*drawn(flow, torch.float64), index, "torch")
+    assert exact[0].min() > 1e-3 and sum(float(g.abs().max() > 0) for g in exact[1:]) >= 10
+    for a, b in zip(exact, ours, strict=True):
+        torch.testing.assert_close(b, a, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("flow", ["path_independent", "velocity"])
+def test_the_kernels_give_the_same_misfit_and_gradients(flow) -> None:
+    """In float32, interpreted where there is no GPU, against the definition in float64."""
+    pytest.importorskip("triton")
+    exact, _ = both(*drawn(flow, torch.float64), None, "torch")
+    single = drawn(flow, torch.float32)
+    if torch.cuda.is_available():
+        single = [part.cuda() for part in single]
+    ode, start, end, *data = single
+    _, ours = both(ode, start, end, *(t.float() for t in data), None, "triton")
+    for a, b in zip(exact, ours, strict=True):
+        # one gradient is zero: a constant added to m_θ scales every length alike
+        assert (b.cpu().double() - a).abs().max() <= 1e-4 * a.abs().max() + 1e-6
+    assert max(float(a.abs().max()) for a in exact[1:]) > 1e-2
+
+
+def test_what_has_no_kernel_takes_the_definition() -> None:
+    ode = build(flow="velocity")
+    assert not fused.misfit_fits(ode, torch.rand(1, 2, 5, dtype=torch.float64))  # float64, on a CPU
+    assert not fused.metric_fits(ode.metric, torch.rand(1, 2, 5))
+    assert fused.metric_weights(ode.metric) is not None
+    assert fused.metric_weights(build(metric_hidden=(8, 8, 8)).metric) is None
+    assert fused.metric_weights(build(metric_hidden=(8, 200)).metric) is None
