@@ -205,7 +205,7 @@ class Calibration:
         if not self.has_blank:
             remarks.append(
                 f"no blank among the standards (the lowest is {self.levels[0]:g}{unit}): no detection limit can be "
-                "claimed, and results below it are outside the calibrated range"
+                "claimed, and results wholly below it are outside the calibrated range"
             )
         if self.preprocessing is not None:
             remarks.append(

@@ -3,6 +3,7 @@
 from geonode_runtime.verdicts import (
     AMBIGUOUS_SHARE,
     FEWEST_CHECKED,
+    MEANING,
     UNDETERMINED,
     VERDICT_LEVEL,
     VERDICTS,
@@ -15,6 +16,7 @@ from geonode_runtime.verdicts import (
 __all__ = [
     "AMBIGUOUS_SHARE",
     "FEWEST_CHECKED",
+    "MEANING",
     "UNDETERMINED",
     "VERDICTS",
     "VERDICT_LEVEL",

@@ -7,16 +7,8 @@ from html import escape
 from typing import Any
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.quantify import VERDICTS
+from geonode.calibration.quantify import MEANING
 from geonode.report.shell import table
-
-MEANING = {
-    "quantified": "one range of concentration explains the spectrum",
-    "ambiguous": "several separate ranges do, or one as wide as most of the calibrated range",
-    "below detection limit": "the 95 % set includes zero, and a blank was among the standards",
-    "outside calibrated range": "the estimate lies beyond the standards, or the data set no limit within reach",
-    "does not match": "no concentration predicts this spectrum; no estimate is given",
-}
 
 
 def number(value: float | None) -> str:
@@ -53,7 +45,7 @@ def verdict_table(calibration: Calibration, names: tuple[str, ...], data: dict[s
         rows.append(cells)
     head = ("standard", f"prepared{unit}", "verdict, all standards in place", "found", "found, its level left out",
             "80 % set, left out", "truth")  # fmt: skip
-    meaning = "".join(f"<li><em>{escape(v)}</em>: {escape(MEANING[v])}</li>" for v in VERDICTS)
+    meaning = "".join(f"<li><em>{escape(v)}</em>: {escape(said)}</li>" for v, said in MEANING.items())
     limits = data["match_limits"]
     said = f"Limits of “does not match”: Q {number(limits['q'])}, T² {number(limits['t2'])}."
     return (

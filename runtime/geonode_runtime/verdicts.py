@@ -9,9 +9,17 @@ from typing import Any
 from geonode_runtime.distributions import student_quantile
 from geonode_runtime.sets import PRIOR, Component, ConcentrationSet
 
-VERDICTS = ("quantified", "ambiguous", "below detection limit", "outside calibrated range", "does not match")
+MEANING = {
+    "quantified": "one range of concentration explains the spectrum",
+    "ambiguous": "several separate ranges do, or one as wide as most of the calibrated range, or one without an end "
+    "within reach",
+    "below detection limit": "the 95 % set includes zero, and a blank was among the standards",
+    "outside calibrated range": "every concentration of the 95 % set lies beyond the standards",
+    "does not match": "no concentration predicts this spectrum; no estimate is given",
+}
+VERDICTS = tuple(MEANING)
 AMBIGUOUS_SHARE = 0.1
-"""A component with less posterior probability than this does not make a result ambiguous."""
+"""A component with less posterior probability than this decides no verdict."""
 UNDETERMINED = 0.8
 """A set wider than this fraction of the calibrated range says nothing about the concentration."""
 VERDICT_LEVEL = 0.95
@@ -168,8 +176,10 @@ def verdict(
 ) -> tuple[str, tuple[str, ...]]:
     """The verdict and the notes that explain it; ``found`` is the set that is reported, ``at_95`` that of 95 %.
 
-    In this order: a spectrum that matches nowhere; several components, or a set as wide as the range; a set that
-    reaches down to a measured blank; an estimate beyond the calibrated range, or a set with no end within reach.
+    In this order: a spectrum that matches nowhere; a 95 % set of which every piece (of ``AMBIGUOUS_SHARE`` or more)
+    lies beyond the calibrated range; several pieces, or a set as wide as the range; a set that includes a measured
+    blank; a set with no end within reach. A set that reaches into the range is compatible with it, wherever in the set
+    the estimate lies: a standard at the end of the range, measured again, is as often beyond the end as within.
     """
     if not rules.is_curve:
         return "does not match", ("a one-dimensional curve does not describe the standards themselves: use PLS",)
@@ -181,24 +191,26 @@ def verdict(
             reasons.append(f"the distance from the curve is {t2:.3g} (limit {rules.t2_limit:.3g})")
         return "does not match", ("does not match: " + " and ".join(reasons),)
     best, percent = found.best, f"{100 * found.level:g} %"
-    likely = [c for c in at_95.components if c.probability >= AMBIGUOUS_SHARE]
+    likely = [c for c in at_95.components if c.probability >= AMBIGUOUS_SHARE] or [at_95.best]
+    if not any(c.low <= rules.highest and c.high >= rules.lowest for c in likely):
+        return "outside calibrated range", (f"the 95 % set lies outside {_range(rules)}",)
     if len(likely) > 1:
         return "ambiguous", (_several(found, at_95),)
-    span = rules.highest - rules.lowest
-    if best.width > UNDETERMINED * span:
+    if best.width > UNDETERMINED * (rules.highest - rules.lowest):
         said = f"the {percent} set is about as wide as the calibrated range: the spectrum does not determine it"
         return "ambiguous", (said,)
-    main = likely[0] if likely else best
-    if rules.has_blank and main.low <= 0.0:
+    if rules.has_blank and likely[0].low <= 0.0 <= likely[0].high:
         return "below detection limit", ("the 95 % set includes zero: it cannot be told from a blank",)
-    if best.estimate > rules.highest or best.estimate < rules.lowest:
-        return "outside calibrated range", (
-            f"the estimate lies outside the standards' range {rules.lowest:g} to {rules.highest:g}",
-        )
     if best.open_high or best.open_low:
         side = "upper" if best.open_high else "lower"
-        return "outside calibrated range", (f"the data set no {side} limit within the range that was searched",)
+        return "ambiguous", (f"the data set no {side} limit within the range that was searched",)
+    if not rules.lowest <= best.estimate <= rules.highest:
+        return "quantified", (f"the estimate lies outside {_range(rules)}, but the 95 % set reaches into it",)
     return "quantified", ()
+
+
+def _range(rules: VerdictRules) -> str:
+    return f"the standards' range {rules.lowest:g} to {rules.highest:g}"
 
 
 def _several(found: ConcentrationSet, at_95: ConcentrationSet) -> str:

@@ -1,0 +1,124 @@
+"""What is said of a set of concentrations: a function of it and of the calibrated range; then the demo's assay."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from geonode.calibration.calibration import Calibration
+from geonode.calibration.quantify import MEANING, VERDICTS, Quantification, VerdictRules, verdict
+from geonode.calibration.sets import Component, ConcentrationSet
+from geonode.data import simulate_assay
+from tests.calibration.assays import LEVELS, WAVE, monotone, noisy
+
+LOWEST, HIGHEST = 10.0, 100.0
+
+
+def piece(low: float, high: float, estimate: float | None = None, share: float = 1.0, **ends: bool) -> Component:
+    at = 0.5 * (low + high) if estimate is None else estimate
+    return Component(low, high, ends.get("open_low", False), ends.get("open_high", False), at, 0.0, share, at, 1.0)
+
+
+def said(*pieces: Component, blank: bool = False, lowest: float = LOWEST, at_95: tuple = ()) -> tuple[str, str]:
+    rules = VerdictRules(lowest, HIGHEST, blank, 2.0, 9.0)
+    found, wide = (ConcentrationSet(level, p, 0.0, 1.0) for level, p in ((0.8, pieces), (0.95, at_95 or pieces)))
+    name, notes = verdict(rules, found, wide, 1.0, 1.0)
+    return name, "; ".join(notes)
+
+
+# ---------------------------------------------------------------------- laws
+
+
+def test_outside_is_said_of_a_set_wholly_beyond_the_range_and_of_no_other() -> None:
+    """Every interval between ticks below, within and above the range, its estimate anywhere in it, closed or open."""
+    ticks = (4.0, 9.9, 10.0, 10.1, 40.0, 99.9, 100.0, 100.1, 110.0)
+    for low, high in itertools.combinations(ticks, 2):
+        beyond = high < LOWEST or low > HIGHEST
+        for share, open_low, open_high in itertools.product((0.0, 0.5, 1.0), (False, True), (False, True)):
+            one = piece(low, high, low + share * (high - low), open_low=open_low, open_high=open_high)
+            name, note = said(one)
+            assert (name == "outside calibrated range") == beyond, (low, high, share, open_low, open_high)
+            assert ("outside the standards' range 10 to 100" in note) == (
+                beyond or (name == "quantified" and not LOWEST <= one.estimate <= HIGHEST)
+            )
+
+
+def test_no_limit_within_reach_is_never_quantified() -> None:
+    for ends in ({"open_high": True}, {"open_low": True}, {"open_low": True, "open_high": True}):
+        assert said(piece(60.0, 110.0, **ends))[0] == "ambiguous"
+        assert said(piece(101.0, 110.0, **ends))[0] == "outside calibrated range"
+
+
+def test_the_verdict_rests_on_the_95_percent_set() -> None:
+    beyond = piece(101.0, 105.0, 102.0)
+    assert said(beyond)[0] == "outside calibrated range"
+    name, note = said(beyond, at_95=(piece(99.0, 107.0, 102.0),))
+    assert name == "quantified" and "reaches into it" in note
+    assert said(piece(98.0, 105.0, 99.0)) == ("quantified", "")
+
+
+def test_pieces_of_no_weight_decide_nothing_and_all_others_count() -> None:
+    inside, above, below = piece(50.0, 60.0, share=0.05), piece(101.0, 105.0, share=0.95), piece(1.0, 5.0, share=0.5)
+    assert said(above, inside)[0] == "outside calibrated range"
+    assert said(piece(50.0, 60.0, share=0.2), piece(101.0, 105.0, share=0.8))[0] == "ambiguous"
+    assert said(below, piece(101.0, 105.0, share=0.5))[0] == "outside calibrated range"
+
+
+def test_below_the_detection_limit_the_set_includes_zero() -> None:
+    assert said(piece(0.0, 12.0), blank=True, lowest=0.0)[0] == "below detection limit"
+    assert said(piece(0.0, 12.0))[0] == "quantified", "no blank: nothing is claimed of zero"
+    # Standards on either side of zero: a set that lies below zero does not include it.
+    assert said(piece(-9.0, -5.0), blank=True, lowest=-10.0)[0] == "quantified"
+    assert said(piece(-9.0, 1.0), blank=True, lowest=-10.0)[0] == "below detection limit"
+
+
+# ---------------------------------------------------------------------- examples
+
+
+@pytest.fixture(scope="module")
+def demo() -> Calibration:
+    return Calibration.from_dataset(simulate_assay())
+
+
+def measured(calibration: Calibration, c: float, count: int = 12) -> list[Quantification]:
+    rows = [simulate_assay([c], seed=1000 + seed).spectra[0] for seed in range(count)]
+    return calibration.quantify_many(np.stack([np.asarray(row) for row in rows]))
+
+
+def test_the_top_standard_measured_again_is_within_the_range(demo: Calibration) -> None:
+    answers = measured(demo, 60.0)
+    assert {a.verdict for a in answers} == {"quantified"}
+    for answer in answers:
+        assert answer.estimate == pytest.approx(60.0, abs=1.5) and any(c.contains(60.0) for c in answer.components)
+        assert answer.estimate <= 60.0 or "but the 95 % set reaches into it" in answer.notes[0]
+
+
+def test_what_lies_well_beyond_the_top_is_outside(demo: Calibration) -> None:
+    for c in (70.0, 75.0):
+        assert {a.verdict for a in measured(demo, c)} == {"outside calibrated range"}
+
+
+def test_the_blank_measured_again_is_below_the_detection_limit(demo: Calibration) -> None:
+    assert {a.verdict for a in measured(demo, 0.0)} == {"below detection limit"}
+
+
+def test_the_lowest_standard_measured_again_is_within_a_range_without_a_blank() -> None:
+    calibration = Calibration(LEVELS[1:], noisy(monotone, LEVELS[1:], 12), WAVE)
+    answers = calibration.quantify_many(noisy(monotone, np.full(12, LEVELS[1]), 13))
+    assert {a.verdict for a in answers} == {"quantified"}
+    assert any(a.estimate < LEVELS[1] for a in answers), "or nothing was tested"
+    assert calibration.quantify(noisy(monotone, 0.0, 14)[0]).verdict == "outside calibrated range"
+
+
+# ---------------------------------------------------------------------- words
+
+
+@pytest.mark.parametrize("page", ["calibration.md", "howto/unknown.md"])
+def test_every_verdict_is_explained_where_it_is_read(page: str) -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / page).read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z ]+)` \|", text, flags=re.MULTILINE)
+    assert [row for row in rows if row in MEANING] == list(VERDICTS)
