@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError, InputError
 from geonode.training.batches import step_counts
 from geonode.training.checkpoint_io import SafetensorsIO
+from geonode.training.compiling import compiler_failures
 from geonode.training.datamodule import SpectralDataModule
 from geonode.training.distributed import trainer_settings
 from geonode.training.fitting import fitted, smaller
@@ -132,7 +133,7 @@ def train_module(
 
     Raises:
         InputError: the checkpoint belongs to another training, or ``batch`` is unknown.
-        DeviceError: ``batch="auto"`` and not even one pair fits.
+        DeviceError: ``batch="auto"`` and not even one pair fits; ``compiled`` on a CPU without a C++ compiler.
         Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``.
         TrainingError: the loss did not stay finite, three roll-backs with smaller steps included.
     """
@@ -185,7 +186,8 @@ def _train_once(
     with _quiet_lightning():
         trainer = build_trainer(config, len(data.dataset.levels), device, **options)
         trainer.callbacks.append(recovery)  # pyright: ignore[reportAttributeAccessIssue]
-        trainer.fit(module, data, ckpt_path=resume or None)
+        with compiler_failures() if compiled else nullcontext():
+            trainer.fit(module, data, ckpt_path=resume or None)
     recovery.require_finished()
     module.ode = module.ode.cpu().eval()
     return module
