@@ -36,6 +36,7 @@ class ArcLengthTable(nn.Module):
     high: Tensor
     nodes: Tensor
     phi_one: Tensor
+    phi_nodes: Tensor
     series: Tensor
     density_series: Tensor
 
@@ -51,6 +52,7 @@ class ArcLengthTable(nn.Module):
         self.register_buffer("density_series", series_from_values(nodes))  # [T, T]: ρ at the nodes → its series
         self.register_buffer("series", integral_of_series(nodes) @ self.density_series)  # [T + 1, T]: → that of ∫ρ
         self.register_buffer("phi_one", self.phi(torch.ones_like(self.low)[:, None]))
+        self.register_buffer("phi_nodes", self.phi(self.nodes), persistent=False)
 
     def phi(self, points: Tensor, check: bool = True) -> Tensor:
         """Φ at ``points`` [M, P] → [M, P, T], in the dtype of the table (float64).
@@ -84,31 +86,38 @@ class ArcLengthTable(nn.Module):
         """ŝ [M, P, W] in [−1, 1] on the calibrated range, from Φ [M, P, T] and ρ [M, T, W] of one dtype."""
         if not phi.requires_grad and kernel_obstacle([phi, density]) is None:
             return arc_length(torch.cat([phi, self.phi_one.to(phi)], 1), density)
-        return 2.0 * (phi @ density) / self.length(density) - 1.0
+        with _unrounded(phi):
+            return 2.0 * (phi @ density) / self.length(density) - 1.0
 
     def length(self, density: Tensor) -> Tensor:
         """Arc length of the calibrated range, S(1) [M, 1, W]."""
-        return self.phi_one.to(density) @ density
+        with _unrounded(density):
+            return self.phi_one.to(density) @ density
+
+    def at_nodes(self, density: Tensor) -> Tensor:
+        """S at the table's own nodes [M, T, W], ascending."""
+        with _unrounded(density):
+            return self.phi_nodes.to(density) @ density
 
     def coefficients(self, density: Tensor) -> Tensor:
         """Chebyshev coefficients [M, T + 1, W] of S on the table's range, for `evaluate` at any u."""
         half = (0.5 * (self.high - self.low))[:, None, None].to(density)
-        series = half * (self.series.to(density) @ density)
         start = self._x(-torch.ones_like(self.low)[:, None], self.low[:, None], self.high[:, None])
-        offset = chebyshev_polynomials(start, self.size + 1).to(density) @ series  # S is measured from u = −1
+        with _unrounded(density):
+            series = half * (self.series.to(density) @ density)
+            offset = chebyshev_polynomials(start, self.size + 1).to(density) @ series  # S is measured from u = −1
         return torch.cat([series[:, :1] - offset, series[:, 1:]], 1)
 
     def matrices(self) -> TableMatrices:
         """The constant matrices from ρ at the nodes to its series, to that of S and to S at the nodes: for kernels."""
         eye = torch.eye(self.size, dtype=self.low.dtype, device=self.low.device).expand(len(self.low), -1, -1)
-        series = self.coefficients(eye)
-        at_nodes = chebyshev_polynomials(self._x(self.nodes, self.low[:, None], self.high[:, None]), self.size + 1)
-        slope = self.density_coefficients(eye)
-        return TableMatrices(series, slope, at_nodes @ series, self.nodes, self.low, self.high)
+        series, slope = self.coefficients(eye), self.density_coefficients(eye)
+        return TableMatrices(series, slope, self.phi_nodes, self.nodes, self.low, self.high)
 
     def density_coefficients(self, density: Tensor) -> Tensor:
         """Chebyshev coefficients [M, T, W] of ρ itself, for `evaluate`."""
-        return self.density_series.to(density) @ density
+        with _unrounded(density):
+            return self.density_series.to(density) @ density
 
     def evaluate(self, coefficients: Tensor, u: Tensor) -> Tensor:
         """The series at u [M, B, W] by Clenshaw's recurrence (differentiable in both arguments)."""
@@ -118,22 +127,7 @@ class ArcLengthTable(nn.Module):
             later, latest = latest, 2.0 * x * latest - later + coefficients[:, k : k + 1]
         return x * latest - later + coefficients[:, :1]
 
-    @torch.no_grad()
-    def invert(self, coefficients: Tensor, density: Tensor, target: Tensor, steps: int = 5) -> Tensor:
-        """u with S(u) = ``target`` [M, B, W]: bracketed between table nodes, then Newton with a fixed number of steps.
 
-        Detached: one further Newton step with the attached metric gives the result its exact first derivative.
-        """
-        nodes = self.nodes.to(target)
-        ascending = self.evaluate(coefficients, nodes[:, :, None].expand_as(density)).mT.contiguous()  # [M, W, T]
-        place = torch.searchsorted(ascending, target.mT.contiguous()).clamp(1, self.size - 1)
-        grid = nodes[:, None].expand_as(ascending)
-        a, b = grid.gather(-1, place - 1), grid.gather(-1, place)
-        left, right = ascending.gather(-1, place - 1), ascending.gather(-1, place)
-        u = (a + ((target.mT - left) / (right - left)) * (b - a)).mT
-        slope = self.density_coefficients(density)
-        low, high = self.low.to(u)[:, None, None], self.high.to(u)[:, None, None]
-        for _ in range(steps):
-            rho = self.evaluate(slope, u).clamp_min(1e-12)
-            u = (u - (self.evaluate(coefficients, u) - target) / rho).clamp(low, high)
-        return u
+def _unrounded(tensor: Tensor) -> torch.autocast:
+    """A context without autocast: an arc length in half precision would put the path's ends elsewhere."""
+    return torch.autocast(tensor.device.type, enabled=False)

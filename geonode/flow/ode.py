@@ -195,7 +195,6 @@ class CoupledSpectralODE(nn.Module):
             backend: ``auto``, ``triton`` or ``torch``.
         """
         fixed = table.density.detach()
-        grid = self.table.nodes.to(fixed)[:, :, None].expand_as(fixed)
         # points need the grid and the range alone; the matrices before them are for the fused loss
         matrices = TableMatrices(fixed, fixed, fixed, self.table.nodes, self.table.low, self.table.high)
         return path_points(
@@ -203,7 +202,7 @@ class CoupledSpectralODE(nn.Module):
             half_range[:, 0],
             self.table.coefficients(table.density),
             self.table.density_coefficients(fixed),
-            self.table.evaluate(self.table.coefficients(fixed), grid),
+            self.table.at_nodes(fixed),
             matrices,
             self.config.nodes,
             backend=backend,

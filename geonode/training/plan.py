@@ -194,8 +194,11 @@ def measured_rate(problem: Problem, config: GeodesicConfig) -> float:
     while len(seconds) < 3 or (len(seconds) < 11 and sum(seconds) < 2.0):  # the first two warm up
         wait()
         start = time.perf_counter()
+        epoch = len(seconds) % config.epochs
         for number in range(group):
-            steps.take(len(seconds) % config.epochs, number % source.steps_per_epoch)
+            steps.take(epoch, number % source.steps_per_epoch)
+            if (number + 1) % source.steps_per_epoch == 0:
+                steps.control.end_epoch(number // source.steps_per_epoch, last=False)
         wait()
         seconds.append((time.perf_counter() - start) / group)
     return float(np.median(seconds[2:]))

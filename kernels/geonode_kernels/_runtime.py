@@ -101,6 +101,11 @@ def plain(tensor: Tensor) -> Tensor:
     return tensor.to(torch.float32).contiguous()
 
 
+def unrounded(tensor: Tensor) -> torch.autocast:
+    """A context without autocast on the tensor's device: for products whose rounding would be the result's."""
+    return torch.autocast(tensor.device.type, enabled=False)
+
+
 def precision_code(precision: str) -> int:
     """Code of a precision name.
 

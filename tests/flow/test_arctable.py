@@ -46,19 +46,25 @@ def test_both_ways_to_the_arc_length_agree_with_the_integral(seed: int) -> None:
         torch.testing.assert_close(table.phi(u)[m], integration_matrix(u[m], 40, LOW[m], HIGH[m]))
 
 
+def test_arc_length_at_the_nodes_is_the_series_there(table: ArcLengthTable) -> None:
+    rho = density(table.nodes)
+    series = table.evaluate(table.coefficients(rho), table.nodes[..., None].expand_as(rho))
+    torch.testing.assert_close(table.at_nodes(rho), series, rtol=1e-12, atol=1e-12)
+
+
+def test_autocast_does_not_round_arc_lengths(table: ArcLengthTable) -> None:
+    phi, rho = table.phi(points(table)).float(), density(table.nodes).float()
+    ways = (lambda: table.scaled(phi, rho), lambda: table.coefficients(rho), lambda: table.at_nodes(rho))
+    for way in ways:
+        plain = way()
+        with torch.autocast("cpu", torch.bfloat16):
+            assert torch.equal(way(), plain)
+
+
 def test_scaled_runs_from_minus_one_to_one(table: ArcLengthTable) -> None:
     ends = torch.tensor([[-1.0, 1.0]] * 2, dtype=torch.float64)
     s_hat = table.scaled(table.phi(ends), density(table.nodes))
     torch.testing.assert_close(s_hat, torch.tensor([-1.0, 1.0], dtype=torch.float64)[None, :, None].expand(2, 2, 3))
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_inverse(table: ArcLengthTable, dtype: torch.dtype) -> None:
-    u, rho = points(table)[..., None].expand(2, 7, 3), density(table.nodes).to(dtype)
-    coefficients = table.coefficients(rho)
-    found = table.invert(coefficients, rho, table.evaluate(coefficients, u.to(dtype)))
-    atol = 1e-12 if dtype == torch.float64 else 2e-6
-    torch.testing.assert_close(found, u.to(dtype), rtol=0, atol=atol)
 
 
 def test_derivative_in_the_points_is_the_density(table: ArcLengthTable) -> None:

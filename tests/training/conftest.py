@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset, simulate_assay
+from geonode.training import Problem
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +32,19 @@ def folds(assay) -> list[GeodesicGP]:
     levels, means = assay.levels, assay.level_means()
     keep = [np.delete(np.arange(6), i) for i in (0, 2, 5)]
     return [GeodesicGP().fit_levels(levels[k], means[k]) for k in keep]
+
+
+@pytest.fixture
+def away(monkeypatch) -> None:
+    """Trainings start away from the least-squares optimum, where float32 gradients are rounding alone."""
+    fresh = Problem.build_model
+
+    def build(self, *arguments):
+        ode = fresh(self, *arguments)
+        draws = torch.Generator().manual_seed(7)
+        with torch.no_grad():
+            for parameter in [*(ode.metric.parameters() if ode.metric else ()), *ode.flow.parameters()]:
+                parameter.add_(0.1 * torch.randn(parameter.shape, generator=draws, dtype=torch.float64).to(parameter))
+        return ode
+
+    monkeypatch.setattr(Problem, "build_model", build)

@@ -55,7 +55,7 @@ def test_the_step_that_is_captured_trains_as_the_plain_loop(folds, assay, small,
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("changes", VARIANTS)
-def test_captured_training_on_a_gpu_equals_uncaptured(folds, assay, small, changes):
+def test_captured_training_on_a_gpu_equals_uncaptured(folds, assay, small, away, changes):
     config = dataclasses.replace(small, precision="32-true", epochs=6, **changes)
     problem = build_problem(folds, assay.wavelengths, config).to("cuda", torch.float32)
     spectra = []

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from .. import _blocks
-from .._runtime import launch, plain, use_kernel
+from .._runtime import launch, plain, unrounded, use_kernel
 from . import reference
 
 __all__ = ["arc_length"]
@@ -37,7 +37,8 @@ def _grid(shape) -> tuple[tuple[int, int, int], dict]:
 def _arc_length(phi: Tensor, density: Tensor) -> tuple[Tensor, Tensor]:
     from . import _triton
 
-    s = phi @ plain(density)
+    with unrounded(phi):
+        s = phi @ plain(density)
     out = torch.empty(s.shape[0], s.shape[1] - 1, s.shape[2], dtype=torch.float32, device=s.device)
     grid, o = _grid(s.shape)
     launch(_triton.forward_kernel, grid, s, out, out.shape[1], out.shape[2], **o)
@@ -60,7 +61,8 @@ def _backward(grad: Tensor, phi: Tensor, s: Tensor) -> Tensor:
     partial = torch.empty(grid[1], s.shape[0], s.shape[2], dtype=torch.float32, device=s.device)
     launch(_triton.backward_kernel, grid, s, plain(grad), to_s, partial, s.shape[1] - 1, s.shape[2], **o)
     torch.sum(partial, 0, out=to_s[:, -1])
-    return phi.mT @ to_s
+    with unrounded(phi):
+        return phi.mT @ to_s
 
 
 @_backward.register_fake
