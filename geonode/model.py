@@ -18,6 +18,7 @@ from geonode.calibration.node_process import NodeEnsemble
 from geonode.calibration.quantify import Quantification
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
+from geonode.data.bundled import dataset_arrays, dataset_from, dataset_metadata
 from geonode.errors import BundleError, InputError
 from geonode.flow import CoupledSpectralODE
 from geonode.training.datamodule import fit_gp
@@ -384,36 +385,3 @@ def _require_same_result(dataset: SpectralDataset, gp: GeodesicGP, path: Path) -
             f"{path}: the preprocessing gives other spectra of the standards than when it was fitted, so the libraries "
             "that do it (chemotools, scikit-learn) have changed; fit again."
         )
-
-
-def dataset_arrays(dataset: SpectralDataset) -> dict[str, np.ndarray]:
-    """The numbers of a dataset."""
-    return {
-        "spectra": dataset.spectra,
-        "concentrations": dataset.concentrations,
-        "wavelengths": dataset.wavelengths,
-    }
-
-
-def dataset_metadata(dataset: SpectralDataset) -> dict[str, Any]:
-    """The words of a dataset (JSON)."""
-    units = dataset.units
-    return {
-        "groups": [str(g) for g in dataset.groups],
-        "analytes": list(dataset.analytes),
-        "concentration_unit": units["concentration"],
-        "wavelength_unit": units["wavelength"],
-        "signal": dataset.signal,
-        "signal_unit": units["signal"],
-        "names": list(dataset.names),
-        "notes": list(dataset.notes),
-        "source": dataset.source,
-    }
-
-
-def dataset_from(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> SpectralDataset:
-    """The inverse of `dataset_arrays` and `dataset_metadata`."""
-    # a few wavelengths may agree by chance: what was checked when the file was read is not checked again
-    return SpectralDataset(
-        arrays["spectra"], arrays["concentrations"], arrays["wavelengths"], _copies_allowed=True, **metadata
-    )

@@ -17,7 +17,6 @@ independent outputs (wavelengths are strongly correlated, so W would be far too 
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,29 +24,14 @@ import numpy as np
 import torch
 
 from geonode.calibration.gp_candidates import Candidates
-from geonode.calibration.gp_numerics import (
-    checked_levels,
-    checked_ordered,
-    concentration_tensor,
-    evidence,
-    matern52,
-    one_thread,
-    scaled_concentration,
-    significant,
-    with_nugget,
-)
+from geonode.calibration.gp_grid import ALPHAS, ETAS, LENGTHS, Grid, Weighed
+from geonode.calibration.gp_numerics import checked_levels, checked_ordered, concentration_tensor, one_thread
 from geonode.calibration.gp_results import GPPrediction, GPWeights, KrigingUpdate, SpectralCovariance
 from geonode.calibration.noise import noise_variance
 from geonode.errors import InputError
-from geonode.metric.warp import WARPS, WarpMetric, scaled_warps
+from geonode.metric.warp import WarpMetric
 
-LENGTHS = (0.3, 0.8, 1.2, 2.4, 5.0)
-ALPHAS = (0.0, 0.5, 0.9, 0.99, 1.0)
-ETAS = (1e-5, 1e-4, 1e-3, 1e-2, 0.05)
 EFFECTIVE_OUTPUTS = 8.0
-# log prior [13]: no optical response is infinitely steep at the blank, so √u gets a tenth of the others' weight. Six
-# standards of the simulated assay tell it from the right warps by no more than that (benchmarks/assay_noise.py).
-LOG_PRIOR = torch.tensor([math.log(0.1) if warp.kind == "sqrt" else 0.0 for warp in WARPS], dtype=torch.float64)
 PRIOR_DOF = 2.0
 # Training sets of one size are fitted together up to this much memory for their grids of matrices.
 _CHUNK_BYTES = 64e6
@@ -174,7 +158,7 @@ class GeodesicGP:
         fitted: list[GeodesicGP | None] = [None] * len(jobs)
         for size in sorted({len(job[0]) for job in jobs}):
             members = [i for i, job in enumerate(jobs) if len(job[0]) == size]
-            chunk = max(1, int(_CHUNK_BYTES / (8 * self._grid_size * size * size)))
+            chunk = max(1, int(_CHUNK_BYTES / (8 * self._grid.size * size * size)))
             for start in range(0, len(members), chunk):
                 part = members[start : start + chunk]
                 for i, gp in zip(part, self._fit_batch([jobs[i] for i in part], own=False), strict=True):
@@ -185,8 +169,8 @@ class GeodesicGP:
         return GeodesicGP(self.effective_outputs, self.prior_dof, self.lengths, self.alphas, self.etas)
 
     @property
-    def _grid_size(self) -> int:
-        return len(WARPS) * len(self.lengths) * len(self.alphas) * len(self.etas)
+    def _grid(self) -> Grid:
+        return Grid(self.lengths, self.alphas, self.etas)
 
     @one_thread()
     def _fit_batch(self, jobs: list[tuple[np.ndarray, np.ndarray, Any]], own: bool) -> list[GeodesicGP]:
@@ -197,69 +181,26 @@ class GeodesicGP:
             centred = means - means.mean(axis=0)
             grams.append(centred @ centred.T)
         gram = torch.from_numpy(np.stack(grams))
-        u, origin, span = scaled_concentration(levels)
-        s = scaled_warps(u, u[:, :1], u[:, -1:]).movedim(0, -2)
-        gram_matrix = with_nugget(self._kernel(s, s), self.etas)
-        log_weights, inverse = evidence(gram_matrix, gram, jobs[0][1].shape[1], self.effective_outputs)
-        log_weights = log_weights + LOG_PRIOR[:, None, None, None]
+        weighed = self._grid.weigh(levels, gram, jobs[0][1].shape[1], self.effective_outputs)
         fitted = []
-        for f, (level, means, deviations) in enumerate(jobs):
+        for one, (level, means, deviations) in zip(weighed, jobs, strict=True):
             gp = self if own else self._clone()
-            gp._set(level, means, float(origin[f]), float(span[f]), log_weights[f], inverse[f])
+            gp._set(level, means, one)
             gp.noise_variance, gp.noise_source = noise_variance(means, deviations, len(level))
             fitted.append(gp)
         return fitted
 
-    def _kernel(self, s: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-        """``s [..., 13, a]``, ``t [..., 13, b]`` → ``[..., 13, ℓ, α, a, b]``."""
-        lengths = torch.tensor(self.lengths, dtype=s.dtype)
-        alphas = torch.tensor(self.alphas, dtype=s.dtype)[:, None, None]
-        distance = (s[..., :, None] - t[..., None, :]).abs()[..., None, :, :] / lengths[:, None, None]
-        matern = matern52(distance)[..., None, :, :]
-        linear = (s[..., :, None] * t[..., None, :])[..., None, None, :, :]
-        return 1.0 + alphas * linear + (1.0 - alphas) * matern
-
-    def _set(
-        self,
-        levels: np.ndarray,
-        means: np.ndarray,
-        origin: float,
-        span: float,
-        log_weights: torch.Tensor,
-        inverse: torch.Tensor,
-    ) -> None:
+    def _set(self, levels: np.ndarray, means: np.ndarray, weighed: Weighed) -> None:
         self.levels, self.level_means = levels, means
-        self.origin, self.span = origin, span
+        self.origin, self.span = weighed.origin, weighed.span
         self.column_mean = means.mean(axis=0)
         self.residual = means - self.column_mean
-        weights = torch.softmax(log_weights.flatten(), 0)
-        self.grid_weights = weights.reshape(log_weights.shape).numpy()
+        weights = torch.softmax(weighed.log_weights.flatten(), 0).reshape(weighed.log_weights.shape)
+        self.grid_weights = weights.numpy()
         self.warp_weights = self.grid_weights.sum(axis=(1, 2, 3))
         power = np.linalg.svd(self.residual, compute_uv=False) ** 2
         self.participation_ratio = float(power.sum() ** 2 / max((power**2).sum(), np.finfo(float).tiny))
-        weights = self._without_duplicates(weights.reshape(log_weights.shape)).flatten()
-        keep = significant(weights)
-        warp, length, alpha, eta = np.unravel_index(keep.numpy(), self.grid_weights.shape)
-        values = zip((self.lengths, self.alphas, self.etas), (length, alpha, eta), strict=True)
-        n = len(levels)
-        self.candidates = Candidates(
-            torch.from_numpy(levels),
-            origin,
-            span,
-            weights[keep] / weights[keep].sum(),
-            inverse.reshape(-1, n, n)[keep].clone(),
-            warp,
-            *(torch.tensor(grid, dtype=torch.float64)[index][:, None, None] for grid, index in values),
-        )
-
-    def _without_duplicates(self, weights: torch.Tensor) -> torch.Tensor:
-        """At α = 1 the length plays no part: candidates that differ in it alone count as one."""
-        weights = weights.clone()
-        for k, alpha in enumerate(self.alphas):
-            if alpha == 1.0:
-                weights[:, 0, k] = weights[:, :, k].sum(1)
-                weights[:, 1:, k] = 0.0
-        return weights
+        self.candidates = self._grid.candidates(weighed, weights, levels)
 
     # ------------------------------------------------------------------ prediction
 

@@ -150,24 +150,15 @@ def hold_out(
     if n < 3:
         return _nothing_held_out(spectra.shape[1])
     left_out = levels_to_leave_out(n)
-    folds = [np.delete(np.arange(n), i) for i in left_out]
     if spectra_without is None:
         seen, means = [spectra] * len(left_out), [gp.level_means] * len(left_out)
     else:
         seen = [spectra_without(int(i)) for i in left_out]
         means = [_level_means(one, level_index, n) for one in seen]
     deviations = [one - mean[level_index] for one, mean in zip(seen, means, strict=True)]
-    if fold_gps is None and spectra_without is None:
-        fold_gps = gp.fit_folds(gp.levels, gp.level_means, folds, deviations[0], level_index)
-    elif fold_gps is None:
-        jobs = zip(means, folds, deviations, strict=True)
-        fold_gps = [gp.fit_folds(gp.levels, mean, [fold], own, level_index)[0] for mean, fold, own in jobs]
-    low, high = searched_range(gp.levels)
-    models = []
-    for i, fold, own in zip(left_out, fold_gps, deviations, strict=True):
-        keep = level_index != i
-        std = None if concentration_std is None else np.delete(concentration_std, i)
-        models.append(InverseModel(fold, own[keep], std, low, high, points=_POINTS))
+    if fold_gps is None:
+        fold_gps = _fit_folds(gp, left_out, means, deviations, level_index, shared=spectra_without is None)
+    models = _inverse_models(gp, left_out, fold_gps, deviations, level_index, concentration_std)
     unknown = [one[level_index == i] for one, i in zip(seen, left_out, strict=True)]
     scale = _best_scale(gp, models, left_out, unknown)
     rows = [
@@ -178,12 +169,7 @@ def hold_out(
     which = np.concatenate([np.full(len(group), i) for group, i in zip(unknown, left_out, strict=True)])
     if n < FEWEST_CHECKED:
         columns[1] = np.broadcast_to([-np.inf, np.inf], columns[1].shape)  # nothing checks such sets: none is claimed
-    inside, residual = [], []
-    for i, fold, mean in zip(left_out, fold_gps, means, strict=True):
-        predicted = fold.predict([gp.levels[i]])
-        lower, upper = predicted.interval(0.8)
-        inside.append((lower[0] <= mean[i]) & (mean[i] <= upper[0]))
-        residual.append(mean[i] - predicted.mean[0])
+    inside, residual = _level_means_predicted(gp, left_out, fold_gps, means)
     return HeldOut(
         level=which,
         concentration=gp.levels[which],
@@ -197,9 +183,56 @@ def hold_out(
         rows=np.concatenate([np.flatnonzero(level_index == i) for i in left_out]),
         curve_scale=GAP_CORRECTION * scale,
         left_out=left_out,
-        band_inside=np.stack(inside),
-        residual=np.stack(residual),
+        band_inside=inside,
+        residual=residual,
     )
+
+
+def _fit_folds(
+    gp: GeodesicGP,
+    left_out: np.ndarray,
+    means: list[np.ndarray],
+    deviations: list[np.ndarray],
+    level_index: np.ndarray,
+    shared: bool,
+) -> list[GeodesicGP]:
+    """One process per level left out; ``shared``: all folds see the same spectra, and are fitted together."""
+    folds = [np.delete(np.arange(len(gp.levels)), i) for i in left_out]
+    if shared:
+        return gp.fit_folds(gp.levels, gp.level_means, folds, deviations[0], level_index)
+    jobs = zip(means, folds, deviations, strict=True)
+    return [gp.fit_folds(gp.levels, mean, [fold], own, level_index)[0] for mean, fold, own in jobs]
+
+
+def _inverse_models(
+    gp: GeodesicGP,
+    left_out: np.ndarray,
+    fold_gps: Sequence[GeodesicGP],
+    deviations: list[np.ndarray],
+    level_index: np.ndarray,
+    concentration_std: np.ndarray | None,
+) -> list[InverseModel]:
+    """What finds concentrations without each level, over the range that is searched with all of them."""
+    low, high = searched_range(gp.levels)
+    models = []
+    for i, fold, own in zip(left_out, fold_gps, deviations, strict=True):
+        keep = level_index != i
+        std = None if concentration_std is None else np.delete(concentration_std, i)
+        models.append(InverseModel(fold, own[keep], std, low, high, points=_POINTS))
+    return models
+
+
+def _level_means_predicted(
+    gp: GeodesicGP, left_out: np.ndarray, fold_gps: Sequence[GeodesicGP], means: list[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """``[m, W]`` whether the 80 % band covers each left-out level's mean spectrum, and measured − predicted."""
+    inside, residual = [], []
+    for i, fold, mean in zip(left_out, fold_gps, means, strict=True):
+        predicted = fold.predict([gp.levels[i]])
+        lower, upper = predicted.interval(0.8)
+        inside.append((lower[0] <= mean[i]) & (mean[i] <= upper[0]))
+        residual.append(mean[i] - predicted.mean[0])
+    return np.stack(inside), np.stack(residual)
 
 
 def _level_means(spectra: np.ndarray, level_index: np.ndarray, n: int) -> np.ndarray:

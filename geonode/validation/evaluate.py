@@ -90,21 +90,44 @@ def evaluate(
     if chain is not None:
         dataset = _without_masked(dataset, chain, notes)
     levels, level_means = _levels_of(dataset)
-    if inner and len(levels) < 4:
-        inner = False
-        notes.append("Three levels leave none for inner validation, so no winner is named.")
-    splits = nested_leave_one_level_out(len(levels), inner)
+    splits = _splits(len(levels), inner, notes)
     seen = _fold_spectra(dataset, level_means, chain, splits, notes)
-    means, wavelengths = seen.whole, seen.wavelengths
     gps = _fit_gps(levels, seen, splits, progress) if {"gp", "node"} & set(names) else []
-    ranked = _inner_columns(len(wavelengths), splits, names, notes)
+    ranked = _inner_columns(len(seen.wavelengths), splits, names, notes)
+    train = partial(_train_nodes, node_trainer, config, seed, device)
+    results = _results(names, train, gps, levels, seen, splits, ranked, notes, progress)
+    report = EvaluationReport.build(
+        levels=levels,
+        level_means=seen.whole,
+        wavelengths=seen.wavelengths,
+        results=results,
+        notes=notes,
+        seed=seed,
+    )
+    report.signal, report.units = dataset.signal, dataset.units
+    if inverse:
+        report.inverse = evaluate_inverse(dataset, progress=progress, preprocessing=chain)
+    return report
+
+
+def _results(
+    names: Sequence[str],
+    train: Callable[..., list[np.ndarray]],
+    gps: list[GeodesicGP],
+    levels: np.ndarray,
+    seen: FoldSpectra,
+    splits: NestedSplits,
+    ranked: np.ndarray,
+    notes: list[str],
+    progress: Progress | None,
+) -> dict[str, MethodResult]:
+    """Every method on every fold; why one is not applicable is said in ``notes``."""
     results: dict[str, MethodResult] = {}
     for name in names:
         if name == "gp":
             predicted = _gp_predictions(gps, levels, splits, progress)
         elif name == "node":
-            train = partial(node_trainer or _default_node_trainer(), config=_config(config), seed=seed, device=device)
-            predicted = _node_predictions(train, gps, levels, wavelengths, splits, ranked, progress)
+            predicted = _node_predictions(train, gps, levels, seen.wavelengths, splits, ranked, progress)
         else:
             predicted = _baseline_predictions(name, levels, seen.means, splits)
             if progress is not None:
@@ -114,18 +137,14 @@ def evaluate(
         if reason:
             notes.append(f"{name}: not applicable ({reason}).")
     _add_coverage(results, gps, levels, seen)
-    report = EvaluationReport.build(
-        levels=levels,
-        level_means=means,
-        wavelengths=wavelengths,
-        results=results,
-        notes=notes,
-        seed=seed,
-    )
-    report.signal, report.units = dataset.signal, dataset.units
-    if inverse:
-        report.inverse = evaluate_inverse(dataset, progress=progress, preprocessing=chain)
-    return report
+    return results
+
+
+def _splits(levels: int, inner: bool, notes: list[str]) -> NestedSplits:
+    if inner and levels < 4:
+        inner = False
+        notes.append("Three levels leave none for inner validation, so no winner is named.")
+    return nested_leave_one_level_out(levels, inner)
 
 
 def _without_masked(dataset: Any, chain: Preprocessing, notes: list[str]) -> Any:
@@ -202,6 +221,21 @@ def _default_node_trainer() -> NodeTrainer:
     from geonode.training.ensemble import fit_node_folds
 
     return fit_node_folds
+
+
+def _train_nodes(
+    trainer: NodeTrainer | None,
+    config: Any,
+    seed: int,
+    device: Any,
+    gps: Sequence[GeodesicGP],
+    targets: Sequence[np.ndarray],
+    wavelengths: np.ndarray,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[np.ndarray]:
+    """Neural flows by ``trainer``, geonode's own where it is None (imported when it is needed)."""
+    trainer = trainer or _default_node_trainer()
+    return trainer(gps, targets, wavelengths, config=_config(config), seed=seed, device=device, progress=progress)
 
 
 def _fit_gps(
