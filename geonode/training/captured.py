@@ -115,7 +115,8 @@ class StackSteps:
         self.source = source
         self.control = StackControl(self.optimizer, config, rates, patience)
         self.loss = LossStep(ode, source, config, function)
-        self._state = [*self.optimizer.state_tensors(), *self.control.state_tensors()]
+        # gradients gathered so far too: a step in the middle of a mega-batch may be the one that is being recorded
+        self._state = [*self.optimizer.state_tensors(), self.optimizer.gradient, *self.control.state_tensors()]
         self._capture = capture and source.device.type == "cuda"
         self._recorded: dict[Any, CapturedStep] = {}
 

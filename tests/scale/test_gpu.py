@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from geonode.training import BatchSource, SpectralDataModule, build_problem, predict, train, train_module
-from geonode.training.captured import StackSteps
 from geonode.training.chunks import select
+from geonode.training.memory import release
 from geonode.training.step import losses
 
 pytestmark = [
@@ -126,25 +126,24 @@ def test_training_together_equals_training_alone_in_float64(folds, assay, small,
 
 
 def test_memory_that_really_runs_out_ends_in_a_smaller_stack(folds, assay, small):
-    config = small.replace(precision="32-true", epochs=2, flow="free")  # hidden units at every node, in no kernel
-    problem = build_problem(folds * 8, assay.wavelengths, config).to("cuda", torch.float32)
-    whole = train(problem, config, seed=1, backend="torch")
-    torch.cuda.empty_cache()
-    steps = StackSteps(problem.build_model(config, 1), BatchSource(problem, whole.table, config, 1), config, False)
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    steps.take(0, 0)
-    needed = torch.cuda.max_memory_allocated() - before
-    del steps
-    torch.cuda.empty_cache()
-    total = torch.cuda.get_device_properties(0).total_memory
-    blocks = [torch.empty(16 * 2**20, device="cuda", dtype=torch.uint8)]
-    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + 0.6 * needed) / total)
+    # hidden units at every node, in no kernel
+    config = small.replace(precision="32-true", epochs=2, flow="free", flow_hidden=256)
+    problem = build_problem(folds * 16, assay.wavelengths, config).to("cuda", torch.float32)
+
+    def reserved(models):
+        release()
+        torch.cuda.reset_peak_memory_stats()
+        trained = train(select(problem, 0, models), config, seed=1, backend="torch")
+        return trained, torch.cuda.max_memory_reserved()
+
+    (whole, most), (_, half) = reserved(problem.models), reserved(problem.models // 2)
+    assert most > half + 2**26
+    release()
+    torch.cuda.set_per_process_memory_fraction(0.5 * (most + half) / torch.cuda.get_device_properties(0).total_memory)
     try:
-        with pytest.warns(UserWarning, match="Out of memory: going on with"):
+        with pytest.warns(UserWarning, match="Out of memory: going on with 24 at a time"):
             parts = train(problem, config, seed=1, backend="torch")
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
-        del blocks
     asked = problem.levels.cpu()
     torch.testing.assert_close(predict(parts, problem, asked), predict(whole, problem, asked), rtol=1e-3, atol=1e-4)

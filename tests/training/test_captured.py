@@ -9,7 +9,7 @@ import torch
 
 from geonode.errors import DeviceError
 from geonode.training import BatchSource, build_problem, predict, train
-from geonode.training.captured import train_stack
+from geonode.training.captured import StackSteps, train_stack
 from geonode.training.step import build_optimizer, clip_gradients, learning_rate, losses
 
 VARIANTS = [
@@ -51,6 +51,23 @@ def test_the_step_that_is_captured_trains_as_the_plain_loop(folds, assay, small,
     ours = train(problem, config, seed=3)
     for (name, a), b in zip(ours.named_parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9, msg=name)
+
+
+@pytest.mark.parametrize(("first", "last"), [(True, True), (True, False), (False, False), (False, True)])
+def test_what_a_step_changes_is_put_back_after_recording(folds, assay, small, first, last):
+    """Warming up runs a step several times; all that it leaves behind must be in the state that is put back."""
+    config = small.replace(flow="velocity", batch_size=8, micro_batch=4)
+    problem = build_problem(folds, assay.wavelengths, config).to("cpu", torch.float64)
+    ode = problem.build_model(config, 3)
+    steps = StackSteps(ode, BatchSource(problem, ode.table, config, 3), config)
+    steps.take(0, 0)
+    owners = (steps.optimizer, steps.control)
+    tensors = [v for owner in owners for name, v in vars(owner).items() if torch.is_tensor(v) and name != "norms"]
+    before = [tensor.clone() for tensor in tensors]
+    steps._step(first, last, *steps.loss.inputs(0, 1))
+    kept = {tensor.data_ptr() for tensor in steps._state}
+    changed = [a for a, b in zip(tensors, before, strict=True) if not torch.equal(a, b)]
+    assert len(changed) >= (5 if last else 2) and all(tensor.data_ptr() in kept for tensor in changed)
 
 
 @pytest.mark.gpu
