@@ -17,6 +17,7 @@ from geonode.calibration.quantify import FEWEST_CHECKED, Quantification, Verdict
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode_runtime.answers import UNCHECKED, Facts, answer, answer_many, check_options, without_matrix
+from geonode_runtime.own import OwnSpectra
 
 LIMIT_FACTOR = 10.0
 """Learned limits of "does not match" this many times the textbook's are said to be wide."""
@@ -302,7 +303,12 @@ class Calibration:
         rules = VerdictRules(
             *self.range, self.has_blank, self.q_limit, self.t2_limit, not self.curve_check.pls_is_better
         )
-        return Facts(len(self.levels), rules)
+        return Facts(len(self.levels), rules, self.own_spectra)
+
+    @cached_property
+    def own_spectra(self) -> OwnSpectra:
+        """The standards' spectra, as they are recognised among unknowns."""
+        return self.inverse.projection.own(self.spectra, self.level_index, self.concentrations)
 
     # ------------------------------------------------------------------ state
 

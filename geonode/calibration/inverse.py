@@ -34,6 +34,7 @@ from scipy.special import fdtri
 
 from geonode.calibration.geodesic_gp import GeodesicGP, GPWeights
 from geonode.calibration.noise import whitening_variance
+from geonode_runtime.own import OwnSpectra, fingerprints
 from geonode_runtime.sets import Distances
 
 GRID_POINTS = 512
@@ -88,6 +89,13 @@ class Projection:
         a = np.linalg.lstsq(basis, white[:, usable].T, rcond=None)[0].T
         rest = ((white[:, usable] - a @ basis.T) ** 2).sum(1)
         return a, rest / max(int(np.sum(usable)) - self.rank, 1)
+
+    def own(self, spectra: np.ndarray, level_index: np.ndarray, concentrations: np.ndarray) -> OwnSpectra:
+        """The standards' spectra ``[N, W]``, of levels ``level_index [N]`` at ``concentrations [N]``, with the
+        self-noise in their coordinates: that of their level mean, which the other noise of a replicate adds to."""
+        prints = fingerprints(spectra, self.scale, self.basis)
+        noise = self.levels / self.factors - self.levels
+        return OwnSpectra(self.scale, self.basis, prints, noise[level_index], concentrations)
 
     @classmethod
     def of(cls, gp: GeodesicGP, deviations: np.ndarray | None) -> Projection:

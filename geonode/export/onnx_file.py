@@ -122,7 +122,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     from geonode import __version__
 
     calibration = model.calibration
-    inverse, rules = calibration.inverse, calibration.facts.rules
+    inverse, rules, own = calibration.inverse, calibration.facts.rules, calibration.own_spectra
     steps, arrays = exported_steps(model.preprocessing)
     units = model.dataset.units
     low, high = model.served_range
@@ -164,6 +164,9 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "scatter": inverse.scatter,
         "noise": inverse.projection.scale,
         "basis": inverse.basis,
+        "own_fingerprints": own.fingerprints,
+        "own_noise": own.noise,
+        "own_concentrations": own.concentrations,
     }
     return Exported(spectra, Quantifier(inverse)), facts, arrays
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.errors import InputError
+from geonode_runtime.own import OwnSpectra
 from geonode_runtime.sets import ConcentrationSet, Curve, Distances, sets_at_levels
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import (
@@ -61,10 +62,12 @@ class Measurer(Curve, Protocol):
 
 @dataclass(frozen=True)
 class Facts:
-    """What answers need to know of the standards besides the curve: how many there are, and the rules of verdicts."""
+    """What answers need to know of the standards besides the curve: how many there are, the rules of verdicts, and
+    their own spectra."""
 
     levels: int
     rules: VerdictRules
+    own: OwnSpectra
 
     @property
     def attainable(self) -> float:
@@ -117,11 +120,13 @@ def answer(
     dilution_std: float = 0.0,
 ) -> Quantification:
     """The answer for one unknown, preprocessed as the standards were; ``effective``: replicates its mean is worth."""
-    mean = unknown.spectra.mean(axis=0, keepdims=True)
     usable = None if unknown.usable.all() else unknown.usable
     if usable is not None:
         require_usable(curve.basis, usable)
-    excess = replicate_excess(curve, unknown.spectra, usable)
+    spectra, which = facts.own.as_new(unknown.spectra, usable)
+    unknown = replace(unknown, spectra=spectra, notes=(*unknown.notes, *facts.own.notes(which)))
+    mean = spectra.mean(axis=0, keepdims=True)
+    excess = replicate_excess(curve, spectra, usable)
     if excess > 1.0:
         # What scatters more than the noise of the standards says is worth fewer replicates.
         effective /= excess
@@ -138,7 +143,9 @@ def answer_many(curve: Measurer, facts: Facts, unknowns: Sequence[Unknown], leve
         return []
     if any(not u.usable.all() for u in unknowns):
         return [answer(curve, facts, u, 1.0, level) for u in unknowns]
-    sets, at_95, q, t2 = _sets(curve, np.stack([u.spectra[0] for u in unknowns]), None, 1.0, level)
+    spectra, which = facts.own.as_new(np.stack([u.spectra[0] for u in unknowns]))
+    unknowns = [replace(u, notes=(*u.notes, *facts.own.notes([n]))) for u, n in zip(unknowns, which, strict=True)]
+    sets, at_95, q, t2 = _sets(curve, spectra, None, 1.0, level)
     return [
         _judge(curve, facts, u, (sets[i], at_95[i]), float(q[i]), float(t2[i]), level, 1.0, 0.0)
         for i, u in enumerate(unknowns)

@@ -15,6 +15,7 @@ import numpy as np
 from geonode_runtime.answers import Facts, answer, answer_many, check_options, without_matrix
 from geonode_runtime.distributions import f1_quantile
 from geonode_runtime.errors import InputError
+from geonode_runtime.own import OwnSpectra
 from geonode_runtime.preprocessing import Steps
 from geonode_runtime.sets import Distances
 from geonode_runtime.unknowns import Unknown, prepare_unknown
@@ -89,7 +90,7 @@ class Model:
         self.served_range: tuple[float, float] | None = None if served is None else tuple(served)
         self._curve = OnnxCurve(session, facts, arrays)
         rules: dict[str, Any] = {name: np.inf if value is None else value for name, value in facts["rules"].items()}
-        self._facts = Facts(int(facts["levels"]), VerdictRules(**rules))
+        self._facts = Facts(int(facts["levels"]), VerdictRules(**rules), _own_spectra(arrays))
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
 
     def predict(self, concentrations: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -217,6 +218,14 @@ def load(path: str | os.PathLike[str]) -> Model:
     if hashlib.sha256(data.replace(said.encode(), NO_CHECKSUM.encode())).hexdigest() != said:
         raise InputError(f"{path} was altered after it was written (its checksum differs); export or copy it anew.")
     return Model(path, session, facts, said)
+
+
+def _own_spectra(arrays: dict[str, np.ndarray]) -> OwnSpectra:
+    """The standards' spectra. A file from before they were kept has none: they count as new measurements there."""
+    rank = arrays["basis"].shape[1]
+    shapes = {"fingerprints": (0, rank + 1), "noise": (0, rank), "concentrations": (0,)}
+    own = {name: arrays.get(f"own_{name}", np.zeros(shape)) for name, shape in shapes.items()}
+    return OwnSpectra(scale=arrays["noise"], basis=arrays["basis"], **own)
 
 
 def _only_what_is_asked() -> Any:

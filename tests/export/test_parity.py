@@ -15,6 +15,7 @@ from geonode.export.tensorrt import unsupported
 from geonode.metric.warp import scaled_warps
 from geonode_runtime import load
 from geonode_runtime.distributions import chi2_upper_quantile, f1_quantile, student_quantile
+from geonode_runtime.model import _own_spectra
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy
 from tests.export.conftest import exported, standards
 
@@ -120,6 +121,23 @@ def test_answers_are_the_librarys_word_for_word(pair):
         assert mine.sentence("ppb") == theirs.sentence("ppb")
         verdicts.add(mine.verdict)
     assert len(verdicts) >= 3
+
+
+def test_the_standards_own_spectra_are_recognised_alike(pair):
+    own = pair.model.calibration.measured.spectra
+    mine, theirs = pair.runtime.quantify_many(own), pair.model.calibration.quantify_many(own)
+    for a, b, spectrum in zip(mine, theirs, own, strict=True):
+        assert any("no new measurement" in note for note in a.notes)
+        same(a.to_dict(), b.to_dict())
+        same(pair.runtime.quantify(spectrum).to_dict(), pair.model.quantify(spectrum).to_dict())
+
+
+def test_a_file_from_before_own_spectra_were_kept_takes_them_for_new(gp):
+    arrays = {name: value for name, value in gp.runtime._arrays.items() if not name.startswith("own_")}
+    none = _own_spectra(arrays)
+    own = gp.model.calibration.spectra
+    spectra, which = none.as_new(own)
+    assert spectra is own and (which == -1).all()
 
 
 def test_options_and_replicates(pair):
