@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from geonode.bench import plots
-from geonode.bench.terminal import number, percent, rate
+from geonode.bench.terminal import faster_by, number, percent, rate
 from geonode.report.shell import document, table
 
 _STYLE = """
@@ -34,7 +34,7 @@ def html(result: dict[str, Any]) -> str:
     body = (
         f"<h1>geonode.bench: {escape(where)}</h1>"
         + table(("", ""), [tuple(escape(str(x)) for x in fact) for fact in facts])
-        + f"<h2>Targets</h2>{_targets(result)}<h2>Cases</h2>{_cases(result)}{_peers(result)}"
+        + f"<h2>Targets</h2>{_targets(result)}<h2>Cases</h2>{_times(result)}{_device(result)}{_peers(result)}"
         + f"<h2>Recommendations</h2><ul>{advice}</ul>{_ceilings(result)}{figures}"
     )
     return document("geonode.bench", body, style=_STYLE)
@@ -58,71 +58,80 @@ def _targets(result: dict[str, Any]) -> str:
     return table(("target", "measured", "verdict", "how", "an A100, scaled on paper by ceilings"), rows)
 
 
-def _cases(result: dict[str, Any]) -> str:
+def _times(result: dict[str, Any]) -> str:
+    """Time, throughput and distance to the floor of every case."""
+    rows = []
+    for r in result["rows"]:
+        start = f"{escape(r['case'])}<br><small>{escape(r['title'])}</small>", escape(r["label"]), _mark(r["status"])
+        if r["status"] != "green":
+            rows.append((*start, *[""] * 7, _wide(f"{r['status']}: {r['reason']}")))
+            continue
+        share = f"{100 * r['floor']['share']:.0f} % of {r['floor']['binding']}" if "floor" in r else "–"
+        rows.append((
+            *start, number(r["ms"]), f"{number(r['q20_ms'])}–{number(r['q80_ms'])}", percent(r["noise"]),
+            number(r["eager_ms"]) if "eager_ms" in r else "–", number(r["host_us"]) if "host_us" in r else "–",
+            rate(r), share, _wide(f"{r['mode']}; {r['notes']}" if r["notes"] else r["mode"]),
+        ))  # fmt: skip
+    head = ("case", "size", "", "ms", "20–80 %", "noise", "eager ms", "host µs", "per second", "floor", "how")
+    return table(head, rows)
+
+
+def _device(result: dict[str, Any]) -> str:
+    """What the device did meanwhile; nothing where no counter was read."""
     seen = ("sm_activity", "sm_occupancy", "tensor_activity", "fp32_activity", "dram_activity", "power_w")
     rows = []
     for r in result["rows"]:
-        name = f"{escape(r['case'])}<br><small>{escape(r['title'])}</small>"
-        if r["status"] != "green":
-            rows.append(
-                (name, escape(r["label"]), _mark(r["status"]), escape(f"{r['status']}: {r['reason']}"), *[""] * 13)
-            )
-            continue
         a, e = r.get("activity", {}), r.get("energy")
-        share = f"{100 * r['floor']['share']:.0f} % of {r['floor']['binding']}" if "floor" in r else "–"
-        energy = (
-            f"{1e3 * e['per_unit_gross_j']:.3g} / {1e3 * e['per_unit_net_j']:.3g} per {e['unit'][:-1]}" if e else "–"
-        )
-        state = (
-            f"{a['sm_clock_mhz']:.0f} MHz, {a['temperature_c']:.0f} °C, "
-            + (", ".join(a.get("throttle_reasons", [])) or "no throttling")
-            if "sm_clock_mhz" in a and "temperature_c" in a
-            else "–"
-        )
+        if not any(n in a for n in seen):
+            continue
+        energy = "–"
+        if e:
+            energy = (
+                " / ".join(_joules(e[f"per_unit_{kind}_j"]) for kind in ("gross", "net")) + f" per {_UNITS[e['unit']]}"
+            )
+        clock = f"{a['sm_clock_mhz']:.0f} MHz, {a['temperature_c']:.0f} °C" if "sm_clock_mhz" in a else "–"
         rows.append((
-            name, escape(r["label"]), _mark("green"), number(r["ms"]), f"{number(r['q20_ms'])}–{number(r['q80_ms'])}",
-            percent(r["noise"]), rate(r), share, *(f"{a[n]:.0f}" if n in a else "–" for n in seen), energy,
-            f"{r['peak_gb']:.2f}" if "peak_gb" in r else "–", _wide(f"{state}; {r['mode']}; {r['notes']}"),
+            escape(r["case"]), escape(r["label"]), *(f"{a[n]:.0f}" if n in a else "–" for n in seen), energy,
+            f"{r['peak_gb']:.2f}" if "peak_gb" in r else "–", clock,
+            escape(", ".join(a.get("throttle_reasons", [])) or "–"),
         ))  # fmt: skip
     head = (
-        "case",
-        "size",
-        "",
-        "ms",
-        "20–80 %",
-        "noise",
-        "per second",
-        "floor",
-        "SM %",
-        "occupancy %",
-        "tensor %",
-        "fp32 %",
-        "DRAM %",
-        "W",
-        "mJ gross / net",
-        "peak GB",
-        "notes",
-    )
-    return table(head, rows)
+        "case", "size", "SM %", "occupancy %", "tensor %", "fp32 %", "DRAM %", "W", "energy, gross / net", "peak GB",
+        "clock", "throttled by",
+    )  # fmt: skip
+    return f"<h2>The device meanwhile</h2>{table(head, rows)}" if rows else ""
+
+
+_UNITS = {"samples": "spectrum", "odes": "ODE"}
+
+
+def _joules(x: float) -> str:
+    """Three figures with a prefix of the unit."""
+    for factor, unit in ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ")):
+        if abs(x) >= factor:
+            return f"{x / factor:.3g} {unit}"
+    return f"{x / 1e-9:.3g} nJ"
 
 
 def _peers(result: dict[str, Any]) -> str:
     rows = []
     for p in result["peers"]:
         if p["status"] != "green":
-            rows.append((escape(p["library"]), escape(p["label"]), _mark(p["status"]), "", "", escape(p["reason"])))
+            rows.append((escape(p["library"]), escape(p["label"]), _mark(p["status"]), "", "", "", escape(p["reason"])))
         for r in p.get("rows", []):
             rows.append(
                 (
                     escape(f"{p['library']} {p['version']}"),
                     escape(p["label"]),
                     number(r["ms"]),
+                    faster_by(result, p, r),
                     f"{r['error']:.1e}",
                     str(r["evaluations"]),
                     escape(r["note"]),
                 )
             )
-    return f"<h2>Peers</h2>{table(('library', 'size', 'ms', 'error', 'evaluations', 'note'), rows)}" if rows else ""
+    head = ("library", "size", "ms", "ours is faster by", "error", "evaluations", "note")
+    return f"<h2>Peers</h2>{table(head, rows)}" if rows else ""
 
 
 def _ceilings(result: dict[str, Any]) -> str:

@@ -117,9 +117,12 @@ def _activity(result: Result, axes: Axes) -> str | None:
         axes.plot(
             line["t"], [float("nan") if v is None else v for v in line[name]], lw=0.8, label=name.replace("_", " ")
         )
-    for k, window in enumerate(line["windows"]):
+    room, named = 0.03 * (line["t"][-1] - line["t"][0]), float("-inf")
+    for window in line["windows"]:
         axes.axvspan(window["begin"], window["end"], alpha=0.08, color="k")
-        axes.annotate(window["case"], (window["begin"], 101 if k % 2 else 104), fontsize=4.5, rotation=60)
+        if window["begin"] - named >= room:  # names closer than this would lie on one another
+            axes.annotate(window["case"], (window["begin"], 101), fontsize=4.5, rotation=60)
+            named = window["begin"]
     axes.set(xlabel="s", ylabel="%", ylim=(0, 130), title=result["activity"]["title"])
     axes.legend(loc="upper right", fontsize=7)
     if "power_w" in line:

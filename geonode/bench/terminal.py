@@ -69,7 +69,6 @@ def _cases(result: dict[str, Any], console: Console) -> None:
 def _peers(result: dict[str, Any], console: Console) -> None:
     if not result["peers"]:
         return
-    ours = {(r["case"], r["label"]): r for r in result["rows"] if r["status"] == "green"}
     table = Table(title="Peers on the geodesic initial-value problem", title_justify="left")
     for name in ("library", "size", "ms", "ours is faster by", "error", "evaluations", "note"):
         table.add_column(name)
@@ -77,14 +76,12 @@ def _peers(result: dict[str, Any], console: Console) -> None:
         if peer["status"] != "green":
             table.add_row(peer["library"], peer["label"], f"{peer['status']}: {peer['reason']}")
         for row in peer.get("rows", []):
-            mine = ours.get((peer["case"], peer["label"]))
-            times = f"{row['ms'] / mine['ms']:.3g} ×" if mine else "–"
             name = f"{peer['library']} {peer['version']}"
             table.add_row(
                 name,
                 peer["label"],
                 number(row["ms"]),
-                times,
+                faster_by(result, peer, row),
                 f"{row['error']:.1e}",
                 str(row["evaluations"]),
                 row["note"],
@@ -132,6 +129,14 @@ def number(x: float) -> str:
 def percent(x: float | None) -> str:
     """A share as per cent."""
     return "–" if x is None else f"{100 * x:.1f} %"
+
+
+def faster_by(result: dict[str, Any], peer: dict[str, Any], row: dict[str, Any]) -> str:
+    """A peer's time over ours, in the case and at the size that it stands beside."""
+    for ours in result["rows"]:
+        if (ours["case"], ours["label"], ours["status"]) == (peer["case"], peer["label"], "green"):
+            return f"{row['ms'] / ours['ms']:.3g} ×"
+    return "–"
 
 
 def rate(row: dict[str, Any]) -> str:
