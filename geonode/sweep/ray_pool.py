@@ -42,7 +42,9 @@ def run_on_ray(
     except ImportError:
         raise DeviceError("geonode sweep runs on Ray: pip install 'geodesic-node[cluster]', or use --shard.") from None
     try:
-        options: dict[str, Any] = {"address": address} if address else {"num_cpus": cpus, "include_dashboard": False}
+        # "local", for without an address Ray joins whatever cluster it finds here
+        local = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
+        options: dict[str, Any] = {"address": address} if address else local
         ray.init(log_to_driver=False, logging_level=logging.WARNING, **options)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise DeviceError(f"Ray cannot be reached ({' '.join(str(error).split())}); check --address.") from None

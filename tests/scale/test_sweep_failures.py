@@ -42,6 +42,7 @@ def _rows(spec):
 def test_a_training_that_raises_in_a_stack_leaves_the_others_their_results(spec, monkeypatch):
     """Learning rates of 1e30, whose losses are not finite however often they are halved."""
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")  # another's cluster, which a sweep without --address does not join
     text = SPEC.replace("EPOCHS", "30").replace("seeds: 2", "folds: [0, 20]").replace("0.003", "1.0e+30")
     spec.write_text(text)
     jobs = read_spec(spec).jobs()
