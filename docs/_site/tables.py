@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
-CARD, BENCH = "kernels-NVIDIA-H100-80GB-HBM3", "bench-NVIDIA-H100-80GB-HBM3"
+CARD, BENCH = "kernels-NVIDIA-H100-80GB-HBM3", "bench-NVIDIA-H100-80GB-HBM3-with-peers"
 
 
 def _read(name: str) -> Any:
@@ -185,7 +185,7 @@ def _count(label: str) -> str:
 def folds() -> str:
     """Forty-eight models at once."""
     rows = []
-    for name in ("folds_at_once-NVIDIA-H200", "folds_at_once-cpu-2-cores"):
+    for name in ("folds_at_once-NVIDIA-H100", "folds_at_once-cpu-2-cores"):
         data = _read(name)
         rows.append(
             [f"{data['device']} (load {data['load']:.1f})", *(f"{data[k]:.1f} s" for k in ("train_s", "total_s"))]

@@ -100,7 +100,7 @@ class BatchSource:
         return *drawn, starts, ends
 
     def gather(self, *drawn: Tensor) -> PointsBatch | PairsBatch:
-        """The batch of what `draw` gave: on the device, without a look at any value."""
+        """The batch of what `draw` gave, ``drawn``: on the device, without a look at any value."""
         problem = self.problem
         *index, starts, ends = (*drawn, None, None) if self.config.all_pairs else drawn
         index = index[0] if index else None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -23,6 +22,7 @@ from geonode.training.apart import products_apart
 from geonode.training.batches import BatchSource
 from geonode.training.captured import train_stack, use_captured
 from geonode.training.chunks import chunk_size, train_chunks
+from geonode.training.compiling import compiler_failures
 from geonode.training.memory import shrinking
 from geonode.training.problem import Problem, build_problem
 from geonode.training.stack import Outcome
@@ -65,7 +65,7 @@ def train(
 
     Raises:
         DeviceError: ``backend="triton"`` where steps cannot be captured; ``16-mixed`` without CUDA; or not even one
-            model fits into memory.
+            model fits into memory; or ``compiled`` on a CPU without a C++ compiler.
         TrainingError: the loss of some model did not stay finite, three roll-backs included.
     """
     if config.precision == "16-mixed" and problem.target.device.type != "cuda":
@@ -91,7 +91,7 @@ def train(
         return stack(ode, problem, slice(None), progress)
 
     size = problem.models if backend == "triton" else chunk_size(problem, config)
-    with nullcontext() if compiled else products_apart(problem.target):
+    with compiler_failures() if compiled else products_apart(problem.target):
         outcome = shrinking(attempt, size, lambda text: warnings.warn(text, stacklevel=3))
     for text in outcome.warnings():
         warnings.warn(text, stacklevel=2)
