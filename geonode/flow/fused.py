@@ -28,7 +28,7 @@ _PRECISION = {
 
 def metric_weights(network: nn.Module | None) -> tuple[Tensor, ...] | None:
     """W1, b1, W2, b2, W3, b3 of a metric network that the kernels know: two hidden layers of at most 128 tanh units."""
-    if not isinstance(network, LogMetricNetwork):
+    if type(network) is not LogMetricNetwork:  # a subclass may compute something else
         return None
     mlp = network.network.mlp
     if mlp.activation != "tanh" or len(mlp.weights) != 3 or max(mlp.sizes) > 128:
@@ -59,8 +59,8 @@ def products() -> str:
 def misfit_fits(ode: CoupledSpectralODE, source: Tensor) -> bool:
     """Whether `misfit` has kernels for this model and device."""
     config, flow = ode.config, ode.flow
-    if not isinstance(flow, SpectralFlow) or config.solver != "quadrature" or config.path == "shooting":
-        return False
+    if type(flow) is not SpectralFlow or config.solver != "quadrature" or config.path == "shooting":
+        return False  # a subclass may compute something else
     return flow.hidden <= WIDEST_FLOW and kernel_obstacle([source, *flow.parameters()]) is None
 
 

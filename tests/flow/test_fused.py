@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from geonode.flow import fused
+from geonode.flow import SpectralFlow, fused
+from geonode.metric import LogMetricNetwork
 from tests.flow.conftest import build
 
 
@@ -67,6 +68,17 @@ def test_the_kernels_give_the_same_misfit_and_gradients(flow) -> None:
         # one gradient is zero: a constant added to m_θ scales every length alike
         assert (b.cpu().double() - a).abs().max() <= 1e-4 * a.abs().max() + 1e-6
     assert max(float(a.abs().max()) for a in exact[1:]) > 1e-2
+
+
+def test_a_flow_or_metric_of_ones_own_takes_the_definition(monkeypatch) -> None:
+    """Even where every tensor could go to a kernel: what a subclass overrides, kernels do not know."""
+    monkeypatch.setattr(fused, "kernel_obstacle", lambda tensors: None)
+    ode = build()
+    source = torch.rand(1, 2, 5)
+    assert fused.misfit_fits(ode, source) and fused.metric_fits(ode.metric, source)
+    ode.flow.__class__ = type("OwnFlow", (SpectralFlow,), {})
+    ode.metric.__class__ = type("OwnMetric", (LogMetricNetwork,), {})
+    assert not fused.misfit_fits(ode, source) and not fused.metric_fits(ode.metric, source)
 
 
 def test_what_has_no_kernel_takes_the_definition() -> None:
