@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 from geonode.errors import InputError
@@ -88,7 +89,11 @@ class GeodesicConfig:
 
     def __post_init__(self) -> None:
         if isinstance(self.loss, dict):
+            _check_names("loss", self.loss, LossWeights)
             object.__setattr__(self, "loss", LossWeights(**self.loss))
+        for owner, prefix in ((self, ""), (self.loss, "loss.")):
+            for item in dataclasses.fields(owner):
+                _check_kind(prefix + item.name, getattr(owner, item.name), str(item.type))
         object.__setattr__(self, "metric_hidden", tuple(int(h) for h in self.metric_hidden))
         for name, kind in _LITERALS.items():
             _check_choice(name, getattr(self, name), get_args(kind))
@@ -211,6 +216,31 @@ _MINIMA: dict[str, float] = {
     "rtol": 0.0,
     "atol": 0.0,
 }
+
+
+def _check_names(name: str, values: dict[str, Any], kind: type) -> None:
+    known = sorted(item.name for item in dataclasses.fields(kind))
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise InputError(f"Unknown setting '{name}.{unknown[0]}'; known settings of {name} are {', '.join(known)}.")
+
+
+def _check_kind(name: str, value: Any, kind: str) -> None:
+    """Refuse a value of another kind than the field's: settings come from files too, where 1e-3 may be text."""
+    if kind.endswith(" | None") and value is None:
+        return
+    kind = kind.removesuffix(" | None")
+    number = not isinstance(value, bool) and isinstance(value, Real)
+    if kind == "int" and not (number and isinstance(value, Integral)):
+        raise InputError(f"{name}={value!r} must be a whole number.")
+    if kind == "float" and not number:
+        raise InputError(f"{name}={value!r} must be a number; in YAML, write 1.0e-3 for 0.001.")
+    if kind == "bool" and not isinstance(value, bool):
+        raise InputError(f"{name}={value!r} must be true or false.")
+    if kind == "tuple[int, ...]" and not (
+        isinstance(value, (list, tuple)) and value and all(isinstance(h, Integral) and h >= 1 for h in value)
+    ):
+        raise InputError(f"{name}={value!r} must be a list of whole numbers from 1 on, for example [64, 64].")
 
 
 def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:

@@ -63,6 +63,15 @@ def test_regularisers_ramp_up_while_the_data_speak_first():
         ({"path": "shooting"}, "solver='quadrature' needs path='arc_length'"),
         ({"flow": "free", "warp": False}, "has no quadrature"),
         ({"batch_size": 100, "micro_batch": 33}, "must be a multiple"),
+        ({"epochs": "five"}, "epochs='five' must be a whole number"),
+        ({"epochs": 2.5}, "epochs=2.5 must be a whole number"),
+        ({"epochs": None}, "epochs=None must be a whole number"),
+        ({"flow_lr": "1e-3"}, "flow_lr='1e-3' must be a number"),
+        ({"warp": "no"}, "warp='no' must be true or false"),
+        ({"metric_hidden": 64}, "metric_hidden=64 must be a list"),
+        ({"metric_hidden": ()}, "metric_hidden=() must be a list"),
+        ({"loss": {"smooth": 1.0}}, "Unknown setting 'loss.smooth'"),
+        ({"loss": {"ramp": "slow"}}, "loss.ramp='slow' must be a number"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_by_name(changes, words):

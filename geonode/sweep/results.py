@@ -46,13 +46,18 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
             rows = found["rows"]
         else:  # before there were versions: the rows alone
             rows = found
-        if all(isinstance(row["job"], str) for row in rows):
+        if isinstance(rows, list) and all(_is_row(row) for row in rows):
             return rows
     except InputError:
         raise
     except (OSError, ValueError, TypeError, KeyError):
         pass
     raise InputError(f"{path} is not a table of results; delete it, and its jobs run again.")
+
+
+def _is_row(row: Any) -> bool:
+    numbers = ("seed", "fold", "rmse", "nrmse")
+    return isinstance(row["job"], str) and all(isinstance(row[name], (int, float)) for name in numbers)
 
 
 def merge(folders: Iterable[str | Path]) -> list[dict[str, Any]]:

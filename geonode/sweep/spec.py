@@ -53,6 +53,8 @@ class Spec:
         dataset = load_data(text)
         levels = [float(level) for level in dataset.levels]
         folds = levels if self.folds is None else self.folds
+        if not folds or not self.seeds:
+            raise InputError("The sweep has no job: give at least one seed, and folds either some levels or none.")
         for fold in folds:
             if fold not in levels:
                 raise InputError(f"folds: {fold:g} is not a level; levels are {', '.join(f'{v:g}' for v in levels)}.")
@@ -93,7 +95,7 @@ def read_spec(path: str | Path) -> Spec:
     for name in ("data", "column"):
         if isinstance(values.get(name), str):
             values[name] = [values[name]]
-    if isinstance(values.get("seeds"), int):
+    if isinstance(values.get("seeds"), int) and not isinstance(values["seeds"], bool):
         values["seeds"] = list(range(values["seeds"]))
     for name, kind in (("data", list), ("seeds", list), ("folds", list), ("config", dict), ("grid", dict)):
         if values.get(name) is not None and not isinstance(values[name], kind):
@@ -102,6 +104,15 @@ def read_spec(path: str | Path) -> Spec:
         if not isinstance(options, list) or not options:
             raise InputError(f"{path}: grid.{name} must be a list of values; a single value belongs under config.")
     given = {name: value for name, value in values.items() if value is not None}
+    for name, kind, what in (
+        ("data", str, "file names"),
+        ("column", str, "column names"),
+        ("seeds", int, "whole numbers"),
+        ("folds", (int, float), "numbers"),
+    ):
+        for value in given.get(name, []):
+            if isinstance(value, bool) or not isinstance(value, kind):
+                raise InputError(f"{path}: {name} must be {what}, and {value!r} is none.")
     if "folds" in given:
         given["folds"] = [float(fold) for fold in given["folds"]]
     return Spec(folder=str(path.resolve().parent), **given)

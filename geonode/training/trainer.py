@@ -24,6 +24,7 @@ from geonode.training.distributed import trainer_settings
 from geonode.training.fitting import fitted, smaller
 from geonode.training.memory import is_out_of_memory, release
 from geonode.training.module import GeodesicSpectralModule
+from geonode.training.recovery import PATTERN, Recovery, fingerprint, newest_checkpoint
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -132,7 +133,7 @@ def train_module(
         options: passed on to `build_trainer`.
 
     Raises:
-        InputError: the checkpoint belongs to another training, or ``batch`` is unknown.
+        InputError: ``checkpoint`` holds those of another training, or ``batch`` is unknown.
         DeviceError: ``batch="auto"`` and not even one pair fits; ``compiled`` on a CPU without a C++ compiler.
         Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``.
         TrainingError: the loss did not stay finite, three roll-backs with smaller steps included.
@@ -152,7 +153,11 @@ def train_module(
             if not is_out_of_memory(error):
                 raise
         release()
+        given_up = config
         config, recompute = smaller(config, recompute, len(data.dataset.levels))
+        if checkpoint is not None and config != given_up:  # its checkpoints belong to no training any more
+            for path in Path(checkpoint).glob(PATTERN):
+                path.unlink(missing_ok=True)
         warnings.warn(f"Out of memory: anew with {_what(config, recompute)}.", stacklevel=2)
 
 
@@ -172,17 +177,17 @@ def _train_once(
     **options: Any,
 ) -> GeodesicSpectralModule:
     """`train_module` with settings as they stand."""
-    from geonode.training.recovery import Recovery, fingerprint, newest_checkpoint
-
     module = GeodesicSpectralModule(data.problem, config, seed, compiled, recompute)
     belongs_to = fingerprint(data.dataset, config, module.seed)
     recovery = Recovery(checkpoint, belongs_to=belongs_to)
     if checkpoint is not None:
         Path(checkpoint).mkdir(parents=True, exist_ok=True)
+        # also where nothing is resumed: beside later epochs of another training its own would not be kept
+        newest = newest_checkpoint(checkpoint, belongs_to)
+    elif resume is True:
+        raise InputError("resume=True needs checkpoint, the folder to resume from.")
     if resume is True:
-        if checkpoint is None:
-            raise InputError("resume=True needs checkpoint, the folder to resume from.")
-        resume = newest_checkpoint(checkpoint, belongs_to)
+        resume = newest
     with _quiet_lightning():
         trainer = build_trainer(config, len(data.dataset.levels), device, **options)
         trainer.callbacks.append(recovery)  # pyright: ignore[reportAttributeAccessIssue]

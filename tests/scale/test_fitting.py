@@ -74,6 +74,24 @@ def test_the_loader_counts_the_micro_batches_that_were_found(assay, small, monke
     assert len(data.train_dataloader()) == 3 and module._source.steps_per_epoch == 6
 
 
+def test_memory_that_runs_out_in_training_leaves_checkpoints_that_can_be_resumed(assay, small, tmp_path, monkeypatch):
+    """Those of the micro-batch that was given up belong to no training any more."""
+    config = small.replace(flow="velocity", batch_size=8, micro_batch=4, epochs=6)
+    data = SpectralDataModule(assay, config)
+    monkeypatch.setattr(trainer, "fitted", lambda problem, config, device: (config, 0))
+
+    def hungry(done, total):
+        if done == 5 and not met:  # after the epoch is written
+            met.append(done)
+            raise torch.OutOfMemoryError("out of memory")
+
+    met = []
+    with pytest.warns(UserWarning, match="Out of memory: anew with micro-batches of 2"):
+        module = train_module(data, config, "cpu", batch="auto", checkpoint=tmp_path, progress=hungry, resume=True)
+    assert met == [5] and module.config.micro_batch == 2
+    assert train_module(data, module.config, "cpu", checkpoint=tmp_path, resume=True).config == module.config
+
+
 def test_smaller_ends_in_a_sentence(small):
     assert smaller(small, 0, 6) == (small, 2) and smaller(small, 2, 6) == (small, 4)
     with pytest.raises(DeviceError, match="Not even one part"):

@@ -85,6 +85,12 @@ def test_a_checkpoint_of_another_training_is_refused(assay, small, tmp_path):
         train_module(data, small, "cpu", seed=5, checkpoint=tmp_path, resume=True)
     with pytest.raises(InputError, match="needs checkpoint"):
         train_module(data, small, "cpu", resume=True)
+    # also without resuming: beside a later epoch of the other its own checkpoints would be the ones to go
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InputError, match="other standards, settings or seed"):
+        train_module(data, small, "cpu", seed=5, checkpoint=tmp_path)
+    assert sorted(tmp_path.iterdir()) == before
+    train_module(data, small, "cpu", checkpoint=tmp_path)  # the same training may start anew
 
 
 def _poison(monkeypatch, epochs):

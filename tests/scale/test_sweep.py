@@ -135,9 +135,10 @@ def test_contradicting_results_are_refused_and_equal_ones_merged(tmp_path):
     (tmp_path / "results-y.json").write_text(json.dumps([{**row, "rmse": 0.3}]))
     with pytest.raises(InputError, match="disagree on job a"):
         merge([tmp_path])
-    (tmp_path / "results-y.json").write_text("[{")
-    with pytest.raises(InputError, match=r"results-y\.json is not a table"):
-        merge([tmp_path])
+    for text in ("[{", '[{"job": "a"}]', '{"schema_version": 1, "rows": {}}', '[{"job": "a", "seed": "x"}]', "[1]"):
+        (tmp_path / "results-y.json").write_text(text)
+        with pytest.raises(InputError, match=r"results-y\.json is not a table"):
+            merge([tmp_path])
     with pytest.raises(InputError, match="no results"):
         merge([tmp_path / "nowhere"])
 
@@ -154,6 +155,15 @@ def test_contradicting_results_are_refused_and_equal_ones_merged(tmp_path):
         ("data: standards.csv\nconfig: {epoch: 5}", "Unknown setting 'epoch'"),
         ("data: standards.csv\nseeds: [1, 1]", "names a job twice"),
         ("data: nothing.csv", "nothing.csv"),
+        ("data: [standards.csv, 3]", "data must be file names, and 3 is none"),
+        ("data: standards.csv\nfolds: [low]", "folds must be numbers, and 'low' is none"),
+        ("data: standards.csv\nseeds: [x]", "seeds must be whole numbers, and 'x' is none"),
+        ("data: standards.csv\nseeds: 0", "has no job"),
+        ("data: standards.csv\nfolds: []", "has no job"),
+        ("data: standards.csv\nconfig: {epochs: five}", "epochs='five' must be a whole number"),
+        ("data: standards.csv\nconfig: {epochs: null}", "epochs=None must be a whole number"),
+        ("data: standards.csv\ngrid: {flow_lr: [1e-3]}", "flow_lr='1e-3' must be a number; in YAML"),
+        ("data: standards.csv\nconfig: {loss: {smooth: 1}}", "Unknown setting 'loss.smooth'"),
     ],
 )
 def test_specs_that_cannot_be_run_are_refused_in_a_sentence(spec, text, says):
