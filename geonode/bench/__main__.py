@@ -1,16 +1,19 @@
 """`python -m geonode.bench`: measure, show, write.
 
 Exit codes: 0 all green; 1 a case is red, a worker or a peer broke, or something got slower than --baseline beyond the
-noise; 2 bad arguments.
+noise; 2 bad arguments, or a file that could not be written; 130 interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from geonode.errors import GeonodeError, InputError
 
@@ -37,7 +40,6 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--restarts",
         type=int,
-        default=0,
         metavar="R",
         help="worker processes the noise is estimated from (3; 2 for the quick suite on a CPU)",
     )
@@ -56,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="MODULE",
         help="a module that registers cases of its own",
     )
-    p.add_argument("--time-limit", type=float, metavar="S", help="start nothing new after so many seconds")
+    p.add_argument("--time-limit", type=float, metavar="S", help="cut off after so many seconds; the rest is skipped")
     p.add_argument("--seed", type=int, default=0, help="of the inputs")
     return p
 
@@ -65,12 +67,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     options = parser().parse_args(argv)
     try:
+        _check(options)
         return _run(options)
+    except KeyboardInterrupt:
+        print("geonode.bench: interrupted.", file=sys.stderr)
+        return 130
     except (GeonodeError, RuntimeError) as error:
         if not isinstance(error, GeonodeError) and not str(error).startswith("--"):
             raise
         print(f"geonode.bench: {error}", file=sys.stderr)
         return 2
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse before anything is measured what could only fail after it."""
+    if options.restarts is not None and options.restarts < 1:
+        raise InputError(f"--restarts {options.restarts}: at least one process must measure.")
+    if options.time_limit is not None and not options.time_limit > 0:
+        raise InputError(f"--time-limit {options.time_limit:g}: must be more than 0 seconds.")
+    if options.seed < 0:
+        raise InputError(f"--seed {options.seed}: must be 0 or more.")
+    for option, path in (("--json", options.json), ("--html", options.html)):
+        _require_writable(option, path)
+
+
+def _require_writable(option: str, path: str | None) -> None:
+    from geonode.files import require_replaceable
+
+    if path is None:
+        return
+    require_replaceable(path)
+    folder = os.path.dirname(os.path.realpath(path))
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{option} {path}: {folder} is no folder to write in; name one that is there and writable.")
 
 
 def _device(name: str) -> str:
@@ -86,10 +115,7 @@ def _run(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from geonode.bench import case, compare, suite, terminal
-    from geonode.files import write_text
 
-    if options.restarts < 0:
-        raise InputError(f"--restarts {options.restarts}: at least one process must measure.")
     console = Console(stderr=False, width=None if sys.stdout.isatty() else 200)
     sys.path.insert(0, "")  # a module named with --import may lie in the current folder
     setting = case.Setting(_device(options.device), options.suite, options.seed)
@@ -99,14 +125,16 @@ def _run(options: argparse.Namespace) -> int:
         for one in cases:
             reason = one.absent(setting)
             sizes = ", ".join(s.label for s in one.sizes(setting))
-            console.print(f"{one.name}: {one.title} ({'skipped: ' + reason if reason else sizes})", highlight=False)
+            console.print(
+                f"{one.name}: {one.title} ({'skipped: ' + reason if reason else sizes})", highlight=False, markup=False
+            )
         return 0
     baseline = compare.read(options.baseline) if options.baseline else None
     if options.profile:
         from geonode.bench import profiler
 
         for path in profiler.record(cases[0], setting, options.profile):
-            console.print(str(path))
+            console.print(str(path), markup=False)
         return 0
     plan = suite.Options(
         setting,
@@ -120,25 +148,36 @@ def _run(options: argparse.Namespace) -> int:
     if setting.device == "cpu":
         plan.longest_window = 0.5
     begin = time.monotonic()
-    result = suite.run(
-        cases, plan, lambda text: console.print(f"{time.monotonic() - begin:6.1f} s  {text}", highlight=False)
-    )
+
+    def say(text: str) -> None:
+        console.print(f"{time.monotonic() - begin:6.1f} s  {text}", highlight=False, markup=False)
+
+    result = suite.run(cases, plan, say)
     if baseline is not None:
         result["comparison"] = compare.compare(baseline, result)
+    try:
+        _write(options, result)
+    finally:  # what was measured is shown even where it cannot be written
+        terminal.show(result, console)
+    if baseline is not None:
+        terminal.show_comparison(result["comparison"], console)
+    wrong = suite.failed(result) + (compare.regressions(result["comparison"]) if baseline is not None else [])
+    if wrong:
+        console.print(f"not green: {', '.join(wrong)}", style="bold red", markup=False, highlight=False)
+    return 1 if wrong else 0
+
+
+def _write(options: argparse.Namespace, result: dict[str, Any]) -> None:
+    from geonode.files import write_text
+
     if options.json:
         write_text(options.json, json.dumps(result, allow_nan=False, default=str) + "\n")
     if options.html:
         from geonode.bench.page import html
 
         write_text(options.html, html(result))
-    terminal.show(result, console)
-    if baseline is not None:
-        terminal.show_comparison(result["comparison"], console)
-    wrong = suite.failed(result) + (compare.regressions(result["comparison"]) if baseline is not None else [])
-    if wrong:
-        console.print(f"[bold red]not green: {', '.join(wrong)}[/]")
-    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as Ctrl-C does: no worker is left running
     sys.exit(main())

@@ -66,6 +66,8 @@ class Monitor:
 
     def _choose(self, device: str, asked: str | None) -> str:
         if device != "cuda":
+            if asked is not None:
+                raise RuntimeError(f"--activity {asked}: a counter of GPUs, and this run is on a CPU; leave it out.")
             return "cpu" if Path("/proc/stat").is_file() else "none"
         try:
             self._gpu = nvml.Device()
@@ -106,6 +108,9 @@ class Monitor:
         if shutil.which("dcgmi") is None:
             return "dcgmi is not installed"
         command = ["dcgmi", "dmon", "-e", ",".join(_DCGM), "-d", str(int(1e3 * INTERVAL))]
+        index = None if self._gpu is None else self._gpu.ask("nvmlDeviceGetIndex")
+        if index is not None:
+            command += ["-i", str(index)]  # this device alone, or the rows of all would be averaged
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self._process = process
         threading.Thread(target=self._read_dcgm, args=(process,), daemon=True).start()

@@ -21,8 +21,12 @@ METRICS = {
 }
 
 
-def measure(plan: str, call_ms: float, limit: int = 400, timeout: float = 120.0) -> dict[str, Any]:
+def measure(
+    plan: str, call_ms: float, environment: dict[str, str], limit: int = 400, timeout: float = 120.0
+) -> dict[str, Any]:
     """Activity of one call of the case in ``plan`` (a worker's plan with ``once`` set), as percentages.
+
+    ``environment`` is that of a worker.
 
     Raises:
         RuntimeError: ncu failed or reported no kernel; the text is its last line.
@@ -31,7 +35,7 @@ def measure(plan: str, call_ms: float, limit: int = 400, timeout: float = 120.0)
         "ncu", "--clock-control", "none", "--profile-from-start", "off", "--launch-count", str(limit), "--csv",
         "--page", "raw", "--metrics", ",".join(METRICS), sys.executable, "-m", "geonode.bench.worker", plan,
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
     kernels = parse(done.stdout)
     if not kernels:
         lines = (done.stdout + done.stderr).strip().splitlines()

@@ -112,7 +112,7 @@ def load(modules: Sequence[str] = ()) -> dict[str, Case]:
     """The built-in cases and those that ``modules`` register.
 
     Raises:
-        InputError: a module that cannot be imported.
+        InputError: a module that cannot be imported, or raises while it is.
     """
     importlib.import_module("geonode.bench.cases")
     for name in modules:
@@ -120,6 +120,8 @@ def load(modules: Sequence[str] = ()) -> dict[str, Case]:
             importlib.import_module(name)
         except ImportError as error:
             raise InputError(f"--import {name}: {error}; name a module on the Python path.") from None
+        except Exception as error:
+            raise InputError(f"--import {name}: it raises {type(error).__name__}: {error}; mend the module.") from None
     return CASES
 
 

@@ -1,4 +1,4 @@
-"""Two runs side by side: what changed by more than both runs' noise together."""
+"""Two runs side by side: what changed by more than the larger of the two runs' noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read(path: str | Path) -> dict[str, Any]:
     """A recorded run.
 
     Raises:
-        InputError: no such file, no JSON, or another schema version.
+        InputError: no such file, no JSON, another schema version, or not a run of this benchmark.
     """
     try:
         result = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -26,7 +26,19 @@ def read(path: str | Path) -> dict[str, Any]:
     if not isinstance(result, dict) or result.get("schema") != SCHEMA_VERSION:
         found = result.get("schema") if isinstance(result, dict) else None
         raise InputError(f"--baseline {path} has schema {found}, this release reads {SCHEMA_VERSION}; record it again.")
+    if not _complete(result):
+        raise InputError(f"--baseline {path} is not a run of geonode.bench; name a file written with --json.")
     return result
+
+
+def _complete(result: dict[str, Any]) -> bool:
+    """Whether everything is there that `compare` reads."""
+    try:
+        parts = [result["setting"]["device"], result["device"].keys(), result["host"].keys()]
+        parts += [(r["case"], r["label"], float(r["ms"]) if r["status"] == "green" else 0.0) for r in result["rows"]]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
+    return True
 
 
 def compare(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -41,6 +53,8 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         )
         if a != b
     ]
+    if not any(r.get("noise") for run in (old, new) for r in run["rows"]):
+        warnings.append("neither run has measured its noise, so no change is judged; use --restarts 2 or more")
     before = {(r["case"], r["label"]): r for r in old["rows"]}
     rows = []
     for row in new["rows"]:
@@ -51,12 +65,17 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         if row["status"] != "green":
             rows.append({**entry, "verdict": f"now {row['status']}"})
             continue
-        allowed = max(past.get("noise") or 0.0, row.get("noise") or 0.0)
+        allowed = max(past.get("noise") or 0.0, row.get("noise") or 0.0) or None
         change = math.log(row["ms"] / past["ms"])
-        verdict = "same" if abs(change) <= allowed else "slower" if change > 0 else "faster"
+        if allowed is None:
+            verdict = "noise unknown"
+        else:
+            verdict = "same" if abs(change) <= allowed else "slower" if change > 0 else "faster"
         rows.append(
             {**entry, "new_ms": row["ms"], "ratio": row["ms"] / past["ms"], "allowed": allowed, "verdict": verdict}
         )
+    if not rows:
+        warnings.append("no case and size of this run is green in the baseline: nothing was compared")
     return {"warnings": warnings, "rows": rows}
 
 

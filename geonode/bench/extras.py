@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from geonode.bench import curves, problem, timing
 from geonode.bench.case import Case, Setting, Size
+from geonode.bench.worker import peak, reset_peak
 
 Extra = tuple[str, dict[str, Any]]
 
@@ -39,8 +39,9 @@ def sweep(case: Case, setting: Setting, budget: float) -> Iterator[Extra]:
         run = work.run
         if setting.device == "cuda" and work.capture:
             run = timing.captured(work.run, work.rotations, work.state)
+        reset_peak(setting.device)
         ms = timing.median_ms(run, work.rotations, setting.device, 0.3 * budget)
-        memory = torch.cuda.max_memory_allocated() / 1e9 if setting.device == "cuda" else None
+        memory = peak(setting.device).get("peak_gb")
         yield "sweep", {"case": case.name, "size": list(size), "ms": ms, "counts": work.counts, "memory_gb": memory}
         del work, run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +39,15 @@ def finish(rows: list[dict[str, Any]], extras: dict[str, Any], idle: dict[str, A
         _energy(row, idle)
 
 
+def finite(value: Any) -> Any:
+    """The same lists and dictionaries with None for every number that is not finite: JSON has no word for it."""
+    if isinstance(value, dict):
+        return {key: finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _energy(row: dict[str, Any], idle: dict[str, Any]) -> None:
     seen = row.get("activity", {})
     if "energy_counter_j" not in seen or not row.get("window"):
@@ -70,6 +80,7 @@ def energy_check(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def timeline(monitor: activity.Monitor, rows: Sequence[dict[str, Any]], begin: float) -> dict[str, Any]:
+    """Every sample of the counters and every row's window, in seconds since ``begin``."""
     names = (
         "power_w",
         "sm_activity",

@@ -34,11 +34,13 @@ def describe() -> dict[str, Any]:
 def environment(device: str) -> dict[str, str]:
     """What a measuring process inherits; on a CPU its waiting threads sleep instead of spinning.
 
+    On a GPU devices are numbered by PCI bus, as NVML does, so that the device watched is the one measured.
+
     Spinning threads and any other load on the same cores hold each other up at every parallel loop: with a load of 6
     on 2 cores the geodesic initial-value case took 3 to 13 s instead of 0.6. OMP_WAIT_POLICY, where set, is kept.
     """
     if device != "cpu":
-        return dict(os.environ)
+        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **os.environ}
     # and JAX would take a GPU on import
     return {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "JAX_PLATFORMS": "cpu"}
 

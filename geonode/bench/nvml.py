@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from typing import Any
 
 # name in our output → metric of NVML's GPM (percent of the cycles of the interval)
@@ -25,19 +27,29 @@ THROTTLE = {
 }
 
 
+def visible(environment: Mapping[str, str] = os.environ) -> str:
+    """Index or UUID of CUDA's first device: NVML counts every device, whatever CUDA_VISIBLE_DEVICES says.
+
+    Indices are NVML's where CUDA_DEVICE_ORDER is PCI_BUS_ID, which `host.environment` sets for the workers.
+    """
+    return environment.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
+
+
 class Device:
-    """One GPU through NVML; opening it creates no CUDA context.
+    """The first GPU that CUDA may use, through NVML; opening it creates no CUDA context.
 
     Raises:
         RuntimeError: no NVML library, or no such device; the text says which.
     """
 
-    def __init__(self, index: int = 0) -> None:
+    def __init__(self) -> None:
         try:
             import pynvml
 
             pynvml.nvmlInit()
-            self.handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            name = visible()
+            find = pynvml.nvmlDeviceGetHandleByIndex if name.isdigit() else pynvml.nvmlDeviceGetHandleByUUID
+            self.handle = find(int(name) if name.isdigit() else name)
         except ImportError:
             raise RuntimeError("nvidia-ml-py is not installed") from None
         except Exception as error:

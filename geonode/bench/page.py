@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from geonode.bench import plots
-from geonode.bench.terminal import faster_by, number, percent, rate
+from geonode.bench.terminal import PEERS_CLOCK, error, number, over_ours, percent, rate
 from geonode.report.shell import document, table
 
 _STYLE = """
@@ -34,10 +34,17 @@ def html(result: dict[str, Any]) -> str:
     body = (
         f"<h1>geonode.bench: {escape(where)}</h1>"
         + table(("", ""), [tuple(escape(str(x)) for x in fact) for fact in facts])
+        + _problems(result)
         + f"<h2>Targets</h2>{_targets(result)}<h2>Cases</h2>{_times(result)}{_device(result)}{_peers(result)}"
         + f"<h2>Recommendations</h2><ul>{advice}</ul>{_ceilings(result)}{figures}"
     )
     return document("geonode.bench", body, style=_STYLE)
+
+
+def _problems(result: dict[str, Any]) -> str:
+    """What broke or would not run between the rows; nothing where all did."""
+    told = "".join(f"<li>{escape(s)}</li>" for s in (*result.get("broken", []), *result.get("problems", [])))
+    return f"<h2>Problems</h2><ul>{told}</ul>" if told else ""
 
 
 def _wide(text: str) -> str:
@@ -119,19 +126,11 @@ def _peers(result: dict[str, Any]) -> str:
         if p["status"] != "green":
             rows.append((escape(p["library"]), escape(p["label"]), _mark(p["status"]), "", "", "", escape(p["reason"])))
         for r in p.get("rows", []):
-            rows.append(
-                (
-                    escape(f"{p['library']} {p['version']}"),
-                    escape(p["label"]),
-                    number(r["ms"]),
-                    faster_by(result, p, r),
-                    f"{r['error']:.1e}",
-                    str(r["evaluations"]),
-                    escape(r["note"]),
-                )
-            )
-    head = ("library", "size", "ms", "ours is faster by", "error", "evaluations", "note")
-    return f"<h2>Peers</h2>{table(head, rows)}" if rows else ""
+            start = escape(f"{p['library']} {p['version']}"), escape(p["label"])
+            times = number(r["ms"]), over_ours(result, p, r)
+            rows.append((*start, *times, error(r), str(r["evaluations"]), escape(r["note"])))
+    head = ("library", "size", "ms", "÷ ours", "error", "evaluations", "note")
+    return f"<h2>Peers</h2><p>Times are {PEERS_CLOCK}.</p>{table(head, rows)}" if rows else ""
 
 
 def _ceilings(result: dict[str, Any]) -> str:

@@ -72,6 +72,7 @@ def _roofline(result: Result, axes: Axes) -> str | None:
                 label=f"{name} {ceilings[name] / 1e12:.3g} T/s",
             )
     axes.set(xscale="log", yscale="log", xlabel="least operations per byte of device memory", ylabel="operations/s")
+    axes.set_title("matrix and fp32 operations alone: special functions, which bind some cases, are not drawn", size=8)
     axes.legend(title=f"copy {ceilings['copy'] / 1e9:.4g} GB/s", fontsize=7)
     return None
 
@@ -79,12 +80,14 @@ def _roofline(result: Result, axes: Axes) -> str | None:
 def _curves(result: Result, axes: Axes, problem: str) -> str | None:
     curves: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for point in result.get("curve", []):
-        if point["problem"] == problem and 0 < point["error"] < float("inf"):
+        if point["problem"] == problem and point["error"]:  # neither 0 nor, where it was not finite, None
             curves[point["solver"]].append(point)
     if not curves:
         return "No work–precision curve was measured in this run."
-    for k, (solver, points) in enumerate(curves.items()):
-        points.sort(key=lambda p: p["ms"])
+    for k, (solver, points) in enumerate(curves.items()):  # joined as measured: by steps, nodes or tolerance
+        for p in points:
+            place = {"xytext": (3, 3), "textcoords": "offset points", "fontsize": 5, "alpha": 0.7}
+            axes.annotate(p["label"], (p["ms"], p["error"]), **place)
         axes.plot(
             [p["ms"] for p in points], [p["error"] for p in points], "os^Dv<>P"[k % 8] + "-", ms=4, lw=1, label=solver
         )

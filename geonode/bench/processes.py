@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,34 +64,42 @@ def events(todo: list[dict[str, Any]], options: Options, first: bool) -> Iterato
         }  # fmt: skip
         current: list[Any] | None = None
         ended, tail = False, ""
-        for event in _worker(plan, options):
-            if event["kind"] == "begin":
-                current = [event["case"], event["size"]]
-            elif event["kind"] == "row":
-                remaining = [r for r in remaining if r != [event["case"], event["size"]]]
-                current = None
-            elif event["kind"] == "end":
-                ended = True
-            elif event["kind"] == "died":
-                tail = event["tail"]
-            yield event
+        with closing(_worker(plan, options)) as lines:
+            for event in lines:
+                if event["kind"] == "begin":
+                    current = [event["case"], event["size"]]
+                elif event["kind"] == "row":
+                    remaining = [r for r in remaining if r != [event["case"], event["size"]]]
+                    current = None
+                    if event["status"] != "green":  # nothing beside it is timed either
+                        names = [name for name in names if name != event["case"]]
+                elif event["kind"] == "end":
+                    ended = True
+                elif event["kind"] == "died":
+                    tail = event["tail"]
+                yield event
         if ended or options.late:
             return
         if current is None:  # it died outside a case: say so, and do not try for ever
-            yield {"kind": "note", "text": f"a worker ended early: {tail}"}
+            yield {"kind": "broken", "text": f"a worker ended early: {tail}"}
             return
         yield {"kind": "row", "case": current[0], "size": current[1], "status": "failed", "reason": tail or "killed"}
         remaining = [r for r in remaining if r != current]
+        names = [name for name in names if name != current[0]]
+
+
+def environment(device: str) -> dict[str, str]:
+    """A worker's: the host's, and this checkout first on the path of modules."""
+    paths = [str(_ROOT), str(_ROOT / "kernels"), *sys.path]
+    return {**host.environment(device), "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
 
 
 def _worker(plan: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
     """Lines of one worker as dictionaries; ``died`` with the end of its stderr where it did not finish."""
-    paths = [str(_ROOT), str(_ROOT / "kernels"), *sys.path]
-    environment = host.environment(options.setting.device)
-    environment["PYTHONPATH"] = os.pathsep.join(p for p in paths if p)
     with tempfile.TemporaryFile("w+") as errors:
         command = [sys.executable, "-m", "geonode.bench.worker", json.dumps(plan)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
+        inherited = environment(options.setting.device)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=inherited)
         assert process.stdout is not None
         watch = _Watchdog(process, options)
         try:
@@ -97,6 +107,9 @@ def _worker(plan: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
                 watch.pat()
                 if line.startswith(MARK):
                     yield json.loads(line[len(MARK) :])
+        except BaseException:  # interrupted, or nobody asks for more: it must not go on measuring
+            process.kill()
+            raise
         finally:
             watch.end()
             process.wait(timeout=30)
@@ -107,8 +120,15 @@ def _worker(plan: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
             }
         elif process.returncode:
             errors.seek(0)
-            lines = [line for line in errors.read().splitlines() if line.strip()]
-            yield {"kind": "died", "tail": lines[-1][:400] if lines else f"exit code {process.returncode}"}
+            yield {"kind": "died", "tail": _last_words(process.returncode, errors.read())}
+
+
+def _last_words(code: int, errors: str) -> str:
+    """Why a worker ended: the signal that killed it, or the last line of its errors."""
+    if code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    lines = [line for line in errors.splitlines() if line.strip()]
+    return lines[-1][:400] if lines else f"exit code {code}"
 
 
 class _Watchdog:

@@ -8,19 +8,23 @@ import torch
 
 from geonode.bench.case import Case, Setting
 from geonode.errors import InputError
+from geonode.files import write_atomically, write_text
 
 
 def record(case: Case, setting: Setting, folder: str | Path, steps: int = 5) -> list[Path]:
     """Profile ``steps`` calls at the case's first size; returns the files written.
 
     Raises:
-        InputError: the case cannot run here.
+        InputError: the case cannot run here, or there is no folder of that name and none can be made.
     """
     reason = case.absent(setting)
     if reason:
         raise InputError(f"--profile: {case.name} cannot run here ({reason}).")
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--profile {folder}: {error.strerror}; name a folder to write in.") from None
     size = next(iter(case.sizes(setting)))
     work = case.build(setting, size)
     work.run(0)
@@ -33,10 +37,10 @@ def record(case: Case, setting: Setting, folder: str | Path, steps: int = 5) -> 
         if setting.device == "cuda":
             torch.cuda.synchronize()
     trace = folder / f"{case.name}.pt.trace.json"  # the name TensorBoard's profiler plug-in looks for
-    profile.export_chrome_trace(str(trace))
+    write_atomically(trace, profile.export_chrome_trace)
     order = "self_device_time_total" if setting.device == "cuda" else "self_cpu_time_total"
     table = folder / f"{case.name}.txt"
-    table.write_text(profile.key_averages().table(sort_by=order, row_limit=40), encoding="utf-8")
+    write_text(table, profile.key_averages().table(sort_by=order, row_limit=40))
     return [trace, table, *_tensorboard(profile, folder, order)]
 
 

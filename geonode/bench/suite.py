@@ -6,12 +6,13 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
 from geonode.bench import SCHEMA_VERSION, activity, activity_ncu, advice, host, peers, targets
 from geonode.bench.case import Case, Setting
-from geonode.bench.finish import energy_check, finish, timeline
-from geonode.bench.processes import Options, events
+from geonode.bench.finish import energy_check, finish, finite, timeline
+from geonode.bench.processes import Options, environment, events
 from geonode.bench.worker import LONG_CALLS
 
 Say = Callable[[str], None]
@@ -44,16 +45,18 @@ def run(cases: Sequence[Case], options: Options, say: Say = lambda text: None) -
         "seconds": time.monotonic() - begin,
     }  # fmt: skip
     result["curve"] = [*result.get("curve", []), *(p for peer in found for p in peer.get("curve", []))]
-    result["energy_check"] = energy_check(rows)
+    result = finite(result)
+    result["energy_check"] = energy_check(result["rows"])
     result["targets"] = targets.verdicts(result)
     result["advice"] = advice.sentences(result)
     return result
 
 
 def failed(result: dict[str, Any]) -> list[str]:
-    """Names of the rows that are red or broke, peers that broke included."""
+    """Names of the rows that are red or broke, and of peers and of workers between the rows that broke."""
     names = [f"{r['case']} {r['label']}" for r in result["rows"] if r["status"] in ("red", "failed")]
-    return names + [f"peer {p['library']}" for p in result["peers"] if p["status"] == "failed"]
+    names += [f"peer {p['library']}" for p in result["peers"] if p["status"] == "failed"]
+    return names + result.get("broken", [])
 
 
 def _setting(options: Options) -> dict[str, Any]:
@@ -89,8 +92,9 @@ def _measure(
             todo = [r for r in todo if r["mode"] != LONG_CALLS]
         kind = "correctness first" if first else "time alone"
         say(f"process {number + 1} of {options.restarts}: {len(todo)} rows, {kind}")
-        for event in events(todo, options, first):
-            taker.take(event, first)
+        with closing(events(todo, options, first)) as stream:
+            for event in stream:
+                taker.take(event, first)
     for row in (r for r in rows if "status" not in r):
         row["status"] = "skipped" if options.late else "failed"
         row["reason"] = "the time limit passed before it" if options.late else "the worker ended before it"
@@ -113,9 +117,9 @@ class _Taker:
         elif kind == "ceilings":
             self.extras["ceilings"] = event["values"]
             self.extras["device"] = self.monitor.describe()
-        elif kind == "note":
+        elif kind in ("note", "broken"):
             self.say(event["text"])
-            self.extras.setdefault("problems", []).append(event["text"])
+            self.extras.setdefault("problems" if kind == "note" else "broken", []).append(event["text"])
         elif kind == "sequential":
             self.extras["sequential"] = event
         elif kind in ("sweep", "crossover", "curve"):
@@ -165,7 +169,9 @@ def _ask_ncu(rows: Sequence[Row], options: Options, say: Say) -> None:
             "once": True,
         }  # fmt: skip
         try:
-            row.setdefault("activity", {}).update(activity_ncu.measure(json.dumps(plan), row["ms"]))
+            row.setdefault("activity", {}).update(
+                activity_ncu.measure(json.dumps(plan), row["ms"], environment("cuda"))
+            )
         except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
             row.setdefault("activity", {})["ncu_failed"] = str(error)[:300]
             say(f"  {row['case']} {row['label']}: {error}")

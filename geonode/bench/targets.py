@@ -61,7 +61,7 @@ def _parallel(train: dict[str, Any] | None, solve: dict[str, Any] | None) -> dic
     if not both:
         return _row("1.23 M parallel ODEs", None, None, f"neither {TRAIN} nor {SOLVE} was measured")
     count = min(r["counts"]["odes"] for r in both)
-    times = ", ".join(f"{r['title']} in {r['ms']:.3g} ms" for r in both)
+    times = ", ".join(f"{r['title']}: {r['counts']['odes']:,.0f} in {r['ms']:.3g} ms" for r in both)
     row = _row("1.23 M parallel ODEs", f"{count:,.0f} at once", count >= MANY, times)
     return _for_many(row, min(both, key=lambda r: r["counts"]["odes"]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 _COLOUR = {"green": "green", "red": "bold red", "failed": "bold red", "skipped": "yellow"}
@@ -14,8 +15,10 @@ def show(result: dict[str, Any], console: Console) -> None:
     """Everything but the raw samples."""
     host, device = result["host"], result["device"]
     where = device.get("card") or f"{host['cpu']}, {host['cores']} cores"
-    console.print(f"[bold]geonode.bench[/] {result['suite']} on {where}, {result['seconds']:.0f} s")
+    console.print(f"[bold]geonode.bench[/] {result['suite']} on {escape(where)}, {result['seconds']:.0f} s")
     console.print(f"activity: {result['activity']['title']}", highlight=False)
+    for problem in (*result.get("broken", []), *result.get("problems", [])):
+        console.print(problem, style="yellow", highlight=False, markup=False)
     _cases(result, console)
     _peers(result, console)
     _targets(result, console)
@@ -28,7 +31,7 @@ def show(result: dict[str, Any], console: Console) -> None:
     if result.get("left_out"):
         console.print(f"left to --suite full: {'; '.join(result['left_out'])}", highlight=False)
     for sentence in result["advice"]:
-        console.print(f"• {sentence}", highlight=False)
+        console.print(f"• {sentence}", highlight=False, markup=False)
 
 
 def _cases(result: dict[str, Any], console: Console) -> None:
@@ -43,15 +46,15 @@ def _cases(result: dict[str, Any], console: Console) -> None:
         colour = _COLOUR[row["status"]]
         if row["status"] != "green":
             table.add_row(
-                row["case"],
+                escape(row["case"]),
                 row["label"],
                 f"[{colour}]{row['status']}[/]",
-                f"[{colour}]{row['status']}: {row['reason']}[/]",
+                f"[{colour}]{row['status']}: {escape(row['reason'])}[/]",
             )
             continue
         share = f"{100 * row['floor']['share']:.0f} % {row['floor']['binding']}" if "floor" in row else "–"
         cells = [
-            row["case"], row["label"], f"[{colour}]green[/]", number(row["ms"]),
+            escape(row["case"]), row["label"], f"[{colour}]green[/]", number(row["ms"]),
             f"{number(row['q20_ms'])}–{number(row['q80_ms'])}", percent(row["noise"]), rate(row), share,
         ]  # fmt: skip
         if gpu:
@@ -69,23 +72,17 @@ def _cases(result: dict[str, Any], console: Console) -> None:
 def _peers(result: dict[str, Any], console: Console) -> None:
     if not result["peers"]:
         return
-    table = Table(title="Peers on the geodesic initial-value problem", title_justify="left")
-    for name in ("library", "size", "ms", "ours is faster by", "error", "evaluations", "note"):
+    title = f"Peers on the geodesic initial-value problem, {PEERS_CLOCK}"
+    table = Table(title=title, title_justify="left")
+    for name in ("library", "size", "ms", "÷ ours", "error", "evaluations", "note"):
         table.add_column(name)
     for peer in result["peers"]:
         if peer["status"] != "green":
-            table.add_row(peer["library"], peer["label"], f"{peer['status']}: {peer['reason']}")
+            table.add_row(peer["library"], peer["label"], escape(f"{peer['status']}: {peer['reason']}"))
         for row in peer.get("rows", []):
             name = f"{peer['library']} {peer['version']}"
-            table.add_row(
-                name,
-                peer["label"],
-                number(row["ms"]),
-                faster_by(result, peer, row),
-                f"{row['error']:.1e}",
-                str(row["evaluations"]),
-                row["note"],
-            )
+            times = number(row["ms"]), over_ours(result, peer, row)
+            table.add_row(name, peer["label"], *times, error(row), str(row["evaluations"]), escape(row["note"]))
     console.print(table)
 
 
@@ -99,7 +96,7 @@ def _targets(result: dict[str, Any], console: Console) -> None:
             row["target"],
             row["measured"] or "–",
             f"[{colour}]{row['verdict']}[/]",
-            row["how"],
+            escape(row["how"]),
             row["a100_on_paper"] or "–",
         )
     console.print(table)
@@ -108,14 +105,14 @@ def _targets(result: dict[str, Any], console: Console) -> None:
 def show_comparison(comparison: dict[str, Any], console: Console) -> None:
     """The baseline beside this run."""
     for warning in comparison["warnings"]:
-        console.print(f"[yellow]baseline: {warning}[/]")
+        console.print(f"[yellow]baseline: {escape(warning)}[/]")
     table = Table(title="Against the baseline", title_justify="left")
     for name in ("case", "size", "then ms", "now ms", "ratio", "noise", ""):
         table.add_column(name)
     for r in comparison["rows"]:
-        colour = {"same": "white", "faster": "green"}.get(r["verdict"], "red")
+        colour = {"same": "white", "noise unknown": "white", "faster": "green"}.get(r["verdict"], "red")
         new = [number(r["new_ms"]), f"{r['ratio']:.3f}", percent(r["allowed"])] if "new_ms" in r else ["–", "–", "–"]
-        table.add_row(r["case"], r["label"], number(r["old_ms"]), *new, f"[{colour}]{r['verdict']}[/]")
+        table.add_row(escape(r["case"]), r["label"], number(r["old_ms"]), *new, f"[{colour}]{r['verdict']}[/]")
     console.print(table)
     same = sum(r["verdict"] == "same" for r in comparison["rows"])
     console.print(f"{same} of {len(comparison['rows'])} rows differ from the baseline by no more than the noise")
@@ -131,7 +128,15 @@ def percent(x: float | None) -> str:
     return "–" if x is None else f"{100 * x:.1f} %"
 
 
-def faster_by(result: dict[str, Any], peer: dict[str, Any], row: dict[str, Any]) -> str:
+PEERS_CLOCK = "by the wall clock from call to result; ours as its case is timed (on a GPU a replayed graph)"
+
+
+def error(row: dict[str, Any]) -> str:
+    """A peer's error; a word where it is not finite."""
+    return "not finite" if row["error"] is None else f"{row['error']:.1e}"
+
+
+def over_ours(result: dict[str, Any], peer: dict[str, Any], row: dict[str, Any]) -> str:
     """A peer's time over ours, in the case and at the size that it stands beside."""
     for ours in result["rows"]:
         if (ours["case"], ours["label"], ours["status"]) == (peer["case"], peer["label"], "green"):

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 from geonode import training
 from geonode.bench import (
@@ -20,13 +22,19 @@ from geonode.bench import (
     advice,
     ceilings,
     compare,
+    extras,
     finish,
     host,
     nvml,
     peers,
+    plots,
     problem,
+    processes,
+    suite,
     targets,
+    terminal,
     timing,
+    worker,
 )
 from geonode.bench.__main__ import main
 from geonode.bench.case import CASES, Case, Checked, Setting, Size, Work, load, select
@@ -59,7 +67,25 @@ def fine(setting, size):
 
 
 register(Case("a-deadly", "ends the process", deadly, lambda s: [Size(1, 1)]))
+def bracketed(setting, size):
+    raise ValueError("[/tmp/x]: [Errno 2] no such file")
+
+
+def infinite(setting, size):
+    return Work(lambda i: i, lambda: [Checked("x", float("inf"), 1.0)], {"odes": 1.0})
+
+
+def sweeping(setting, size):
+    if size.pairs > 1:
+        raise ValueError("too many pairs")
+    return fine(setting, size)
+
+
+two = lambda s: [Size(2, 1)]
 register(Case("a-fine", "after it", fine, lambda s: [Size(1, 1)]))
+register(Case("a-bracketed", "raises what looks like markup", bracketed, lambda s: [Size(1, 1)], sweep=two))
+register(Case("a-infinite", "errs infinitely", infinite, lambda s: [Size(1, 1)], sweep=two))
+register(Case("a-sweeping", "breaks beside the rows", sweeping, lambda s: [Size(1, 1)], sweep=two))
 """
 
 
@@ -104,6 +130,27 @@ def test_a_worker_that_dies_takes_one_row_with_it(odd_run):
     assert fine["status"] == "green" and fine["ms"] > 0 and len(fine["samples_ms"]) >= 3
 
 
+def test_an_error_that_looks_like_markup_is_told_in_full(odd_run):
+    done, _ = odd_run
+    said = "ValueError: [/tmp/x]: [Errno 2] no such file"
+    assert rows_of(odd_run)["a-bracketed"]["reason"] == said and done.stdout.count(said) == 2
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_an_infinite_error_is_red_and_null_in_the_file(odd_run):
+    row = rows_of(odd_run)["a-infinite"]
+    assert row["status"] == "red" and "error inf" in row["reason"] and row["checks"][0]["error"] is None
+
+
+def test_what_is_not_green_is_timed_at_no_other_size_and_a_break_beside_the_rows_is_not_green(odd_run):
+    done, folder = odd_run
+    result = json.loads((folder / "b.json").read_text())
+    assert result["sweep"] == [] and rows_of(odd_run)["a-sweeping"]["status"] == "green"
+    told = "a worker ended early: ValueError: too many pairs"
+    assert result["broken"] == [told] and told in (folder / "b.html").read_text()
+    assert told in done.stdout.split("not green: ")[1]
+
+
 def test_the_page_asks_for_nothing_from_outside(odd_run):
     page = (odd_run[1] / "b.html").read_text()
     outside = page.replace("http://www.w3.org/", "")  # names of XML, not addresses to fetch
@@ -128,13 +175,64 @@ def test_list_names_every_case_and_reasons_of_absent_ones(capsys, monkeypatch):
         (("--import", "no_such_module_here"), "--import no_such_module_here"),
         (("--baseline", "missing.json"), "--baseline missing.json"),
         (("--restarts", "-1"), "--restarts -1"),
+        (("--restarts", "0"), "--restarts 0"),
+        (("--time-limit", "0"), "--time-limit 0"),
+        (("--time-limit", "nan"), "--time-limit nan"),
+        (("--seed", "-1"), "--seed -1"),
+        (("--json", "no/such/folder/b.json"), "--json no/such/folder/b.json"),
+        (("--html", "no/such/folder/b.html"), "--html no/such/folder/b.html"),
+        (("--activity", "gpm"), "--activity gpm"),
+        (("--profile", str(ROOT / "README.md"), "--only", "christoffel-grid"), "--profile"),
     ],
 )
-def test_bad_arguments_are_one_sentence_and_exit_2(capsys, monkeypatch, arguments, names):
+def test_bad_arguments_are_one_sentence_and_exit_2_before_anything_is_measured(capsys, monkeypatch, arguments, names):
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(suite, "_measure", None)
     assert main(["--device", "cpu", *arguments]) == 2
     said = capsys.readouterr().err
     assert names in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(("text", "says"), [("def f(:", "SyntaxError"), ("raise ValueError('boom')", "boom")])
+def test_a_module_of_cases_that_raises_is_one_sentence(capsys, monkeypatch, tmp_path, text, says):
+    (tmp_path / f"cases_{len(text)}.py").write_text(text)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert main(["--device", "cpu", "--import", f"cases_{len(text)}", "--list"]) == 2
+    said = capsys.readouterr().err
+    assert says in said and said.count("\n") == 1
+
+
+def test_an_interrupted_run_says_so_and_exits_130(capsys, monkeypatch, tmp_path):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(suite, "_measure", interrupted)
+    assert main(["--device", "cpu", "--json", str(tmp_path / "b.json")]) == 130
+    assert capsys.readouterr().err == "geonode.bench: interrupted.\n" and list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_nobody_listens_to_any_more_is_killed(monkeypatch):
+    code = f"import time; print({processes.MARK!r} + '{{}}', flush=True); time.sleep(100)"
+    started = []
+
+    def start(command, **options):
+        started.append(popen([sys.executable, "-c", code], **options))
+        return started[-1]
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", start)
+    begin = time.monotonic()
+    lines = processes._worker({}, processes.Options(CPU))
+    assert next(lines) == {}
+    lines.close()
+    assert started[0].returncode == -9 and time.monotonic() - begin < 30.0
+
+
+def test_last_words_of_a_worker():
+    assert processes._last_words(-9, "some warning") == "killed by SIGKILL"
+    assert processes._last_words(1, "Traceback\nValueError: x\n\n") == "ValueError: x"
+    assert processes._last_words(3, "") == "exit code 3"
 
 
 @pytest.mark.parametrize(("name", "modules"), peers.PEERS.items())
@@ -148,6 +246,7 @@ def test_waiting_threads_sleep_on_a_cpu_unless_told_otherwise(monkeypatch):
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     assert host.environment("cpu")["OMP_WAIT_POLICY"] == "PASSIVE"
     assert "OMP_WAIT_POLICY" not in host.environment("cuda")
+    assert host.environment("cuda")["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
     assert host.environment("cpu")["OMP_WAIT_POLICY"] == "ACTIVE"
 
@@ -284,13 +383,30 @@ def test_training_is_green_and_one_step_short_is_not(monkeypatch, name, size):
 
 
 def test_a_long_call_is_measured_once_and_a_short_one_left_to_the_others(monkeypatch):
-    import time
-
     monkeypatch.setattr(timing, "LONG", 0.02)
     found = timing.long_calls(lambda i: time.sleep(0.03), 1, "cpu", 0.0)
     assert found is not None and len(found["samples_ms"]) == found["window"]["calls"] == 1
     assert found["samples_ms"][0] >= 30.0 and found["host_us"] >= 30e3
     assert timing.long_calls(lambda i: None, 1, "cpu", 0.0) is None
+
+
+def test_on_a_cpu_there_is_no_launch_to_tell_from_the_work(monkeypatch):
+    monkeypatch.setattr(timing, "LONG", 0.02)
+    case = Case("slow", "t", lambda s, z: Work(lambda i: time.sleep(0.03), list, {}), lambda s: [Size(1, 1)])
+    row = worker.measure(case, CPU, Size(1, 1), {"first": True, "budget": 0.0, "longest_window": 0.0})
+    assert row["mode"] == worker.LONG_CALLS and "host_us" not in row
+
+
+def test_memory_of_a_sweep_is_each_size_s_own(monkeypatch):
+    top = {"gb": 5.0}  # what the counter has seen since it was reset: a case before used much
+    monkeypatch.setattr(extras, "reset_peak", lambda device: top.update(gb=0.0))
+    monkeypatch.setattr(extras, "peak", lambda device: {"peak_gb": top["gb"]})
+
+    def build(setting, size):
+        return Work(lambda i: top.update(gb=max(top["gb"], size.pairs)), list, {})
+
+    case = Case("x", "t", build, lambda s: [], sweep=lambda s: [Size(3, 1), Size(2, 1)])
+    assert [point["memory_gb"] for _, point in extras.sweep(case, CPU, 0.0)] == [3, 2]
 
 
 def test_select_takes_names_and_prefixes():
@@ -332,6 +448,24 @@ def test_gpm_metrics_are_read_by_name_and_missing_ones_left_out():
     device.handle, device.api = None, FakeApi()
     values = device.gpm_between("first", "last")
     assert values == {"sm_activity": 80.0, "sm_occupancy": 70.0, "tensor_activity": 60.0, "fp32_activity": 50.0}
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [(None, ("index", 0)), ("", ("index", 0)), ("2,1", ("index", 2)), ("GPU-ab12,GPU-cd34", ("uuid", "GPU-ab12"))],
+)
+def test_the_device_watched_is_the_one_cuda_shows_first(monkeypatch, told, found):
+    if told is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", told)
+    api = SimpleNamespace(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByIndex=lambda index: ("index", index),
+        nvmlDeviceGetHandleByUUID=lambda uuid: ("uuid", uuid),
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", api)
+    assert nvml.Device().handle == found
 
 
 def test_energy_by_integration_and_by_counter():
@@ -377,8 +511,6 @@ def test_ncu_activity_is_weighted_by_time_and_by_the_idle_time_between():
 
 
 def test_monitor_on_a_cpu_names_its_rung():
-    import time
-
     monitor = activity.Monitor("cpu")
     begin = time.monotonic()
     time.sleep(0.5)
@@ -437,8 +569,21 @@ def test_baseline_flags_only_what_exceeds_the_noise():
     assert compare.regressions(compare.compare(recorded(1.0), recorded(1.0, status="red"))) == ["x 1×1"]
 
 
+def test_without_any_noise_and_without_a_common_row_nothing_is_judged():
+    unknown = compare.compare(recorded(1.0, noise=None), recorded(2.0, noise=None))
+    assert unknown["rows"][0]["verdict"] == "noise unknown" and compare.regressions(unknown) == []
+    assert "--restarts 2" in unknown["warnings"][0]
+    terminal.show_comparison(unknown, Console())
+    half = compare.compare(recorded(1.0, noise=None), recorded(2.0))
+    assert half["warnings"] == [] and compare.regressions(half) == ["x 1×1"]
+    assert "nothing was compared" in compare.compare(recorded(1.0, status="red"), recorded(1.0))["warnings"][0]
+
+
 def test_foreign_baselines_are_refused(tmp_path):
-    for name, text in (("a", "no json"), ("b", "[1]"), ("c", '{"schema": 99}')):
+    rows = '{"schema": 1, "setting": {"device": "cpu"}, "device": {}, "host": {}, "rows": [{"status": "green"}]}'
+    for name, text in (
+        ("a", "no json"), ("b", "[1]"), ("c", '{"schema": 99}'), ("d", '{"schema": 1}'), ("e", rows),
+    ):  # fmt: skip
         (tmp_path / name).write_text(text)
         with pytest.raises(InputError, match=f"--baseline .*{name}"):
             compare.read(tmp_path / name)
@@ -458,6 +603,36 @@ def test_advice_names_the_crossover():
     ]
     result = {"setting": {"device": "cuda"}, "rows": [], "crossover": points}
     assert any("up to 8 ODEs" in s for s in advice.sentences(result))
+
+
+def test_launch_bound_is_what_a_graph_or_an_idle_device_shows():
+    def said(**more):
+        row = {"case": "x", "label": "1×1", "status": "green", "ms": 1.0, "host_us": 1100.0, **more}
+        return "launch-bound" in " ".join(advice._bound({"rows": [row]}, gpu=True))
+
+    assert said(eager_ms=3.0) and not said(eager_ms=1.01)  # the host takes long, but the device is not waiting
+    assert said(activity={"sm_activity": 2.0}) and not said(activity={"sm_activity": 98.0})
+    assert said() and not said(host_us=100.0)
+
+
+def test_a_peer_without_a_finite_error_is_shown_as_such():
+    ours = {"case": "x", "label": "1×1", "status": "green", "ms": 2.0}
+    peer = {"case": "x", "label": "1×1"}
+    row = finish.finite({"ms": 1.0, "error": float("nan"), "more": [float("inf"), 1, "a"]})
+    assert row == {"ms": 1.0, "error": None, "more": [None, 1, "a"]}
+    assert terminal.error(row) == "not finite" and terminal.error({"error": 1e-7}) == "1.0e-07"
+    assert terminal.over_ours({"rows": [ours]}, peer, row) == "0.5 ×"
+
+
+def test_a_curve_is_joined_in_the_order_of_its_steps_and_leaves_out_what_is_not_finite():
+    points = [
+        {"problem": "p", "solver": "s", "label": f"{n} steps", "error": e, "ms": ms}
+        for n, e, ms in ((2, 1e-2, 3.0), (5, 1e-4, 1.0), (20, None, 2.0))
+    ]
+    _, axes = plots.plt.subplots()
+    assert plots._curves({"curve": points}, axes, "p") is None
+    assert axes.lines[0].get_xdata().tolist() == [3.0, 1.0]
+    plots.plt.close()
 
 
 def test_a_quick_run_says_what_it_left_out():
