@@ -48,7 +48,23 @@ def write_bundle(
         **metadata,
     }
     header["checksum"] = checksum(tensors, header)
-    write_atomically(path, lambda temporary: save_file(tensors, temporary, {_KEY: json.dumps(header)}))
+    write_tensors(path, tensors, {_KEY: json.dumps(header)})
+
+
+def write_tensors(path: Path, tensors: dict[str, torch.Tensor], header: dict[str, str]) -> None:
+    """A safetensors file, whole or not at all.
+
+    Raises:
+        OutputError: it cannot be written; a full disk too, which safetensors reports by an error of its own.
+    """
+
+    def write(temporary: str) -> None:
+        try:
+            save_file(tensors, temporary, header)
+        except SafetensorError as error:
+            raise OSError(str(error)) from error
+
+    write_atomically(path, write)
 
 
 def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:

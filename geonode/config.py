@@ -238,7 +238,7 @@ def _check_kind(name: str, value: Any, kind: str) -> None:
     if kind == "bool" and not isinstance(value, bool):
         raise InputError(f"{name}={value!r} must be true or false.")
     if kind == "tuple[int, ...]" and not (
-        isinstance(value, (list, tuple)) and value and all(isinstance(h, Integral) and h >= 1 for h in value)
+        isinstance(value, (list, tuple)) and value and all(isinstance(h, Integral) and int(h) >= 1 for h in value)
     ):
         raise InputError(f"{name}={value!r} must be a list of whole numbers from 1 on, for example [64, 64].")
 

@@ -10,11 +10,9 @@ from typing import Any
 import torch
 from lightning.fabric.plugins.io.checkpoint_io import CheckpointIO
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
-from geonode.bundle import checksum
+from geonode.bundle import checksum, write_tensors
 from geonode.errors import BundleError
-from geonode.files import write_atomically
 
 _KEY, _SUM = "geonode_checkpoint", "checksum"
 
@@ -24,13 +22,17 @@ class SafetensorsIO(CheckpointIO):
     JSON header."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
-        """Write ``checkpoint`` to ``path`` atomically (temporary name in the same folder, then renamed)."""
+        """Write ``checkpoint`` to ``path`` atomically (temporary name in the same folder, then renamed).
+
+        Raises:
+            OutputError: it cannot be written. BundleError: it holds what has no place in a checkpoint.
+        """
         tensors: dict[str, torch.Tensor] = {}
         tree = _encode(checkpoint, tensors)
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         header = {_KEY: json.dumps(tree), _SUM: checksum(tensors)}
-        write_atomically(path, lambda temporary: save_file(tensors, temporary, header))
+        write_tensors(path, tensors, header)
 
     def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: bool | None = None) -> Any:
         """Read a checkpoint written by `save_checkpoint`.

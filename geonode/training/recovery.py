@@ -59,7 +59,7 @@ class Recovery(Callback):
     After ``every`` epochs weights and losses are looked at (the only time the device is waited for). Where all are
     finite, they are kept as the last good state, and written to ``folder``. Else the last good state comes back with
     half the learning rate, training goes on with the next epoch, and the user is told; after three times it gives up.
-    On SIGTERM the epoch is finished and written, then training stops.
+    On SIGTERM the epoch is finished and, with ``folder``, written; then training stops.
 
     Args:
         folder: where checkpoints go; None writes none, and only rolls back.
@@ -93,11 +93,12 @@ class Recovery(Callback):
         self.rollbacks = state_dict["rollbacks"]
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Listen for SIGTERM in place of Lightning, which would stop in mid-epoch; the start is the first good state.
+        """Listen for SIGTERM in place of Lightning, which would stop in mid-epoch and exit with 0; the start is the
+        first good state.
 
         Lightning puts the former handler back when it ends.
         """
-        if self.folder is not None and threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._on_sigterm)
         self._remember(trainer)
 
@@ -127,11 +128,16 @@ class Recovery(Callback):
         Raises:
             Interrupted: SIGTERM stopped it before its last epoch.
         """
-        if self.stopped_at is not None:
+        if self.stopped_at is None:
+            return
+        if self.folder is None:
             raise Interrupted(
-                f"Stopped by SIGTERM after epoch {self.stopped_at}, which is kept in {self.folder}; "
-                "give the same command with --resume to go on."
+                f"Stopped by SIGTERM after epoch {self.stopped_at}, and nothing is kept; with --checkpoint it would be."
             )
+        raise Interrupted(
+            f"Stopped by SIGTERM after epoch {self.stopped_at}, which is kept in {self.folder}; "
+            "give the same command with --resume to go on."
+        )
 
     def _on_sigterm(self, *_: Any) -> None:
         self._asked_to_stop = True

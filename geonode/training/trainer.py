@@ -135,7 +135,7 @@ def train_module(
     Raises:
         InputError: ``checkpoint`` holds those of another training, or ``batch`` is unknown.
         DeviceError: ``batch="auto"`` and not even one pair fits; ``compiled`` on a CPU without a C++ compiler.
-        Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``.
+        Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``, where that is given.
         TrainingError: the loss did not stay finite, three roll-backs with smaller steps included.
     """
     if batch not in (None, "auto"):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from geonode.errors import InputError, Interrupted, TrainingError
+from geonode.errors import InputError, Interrupted, OutputError, TrainingError
 from geonode.training import SafetensorsIO, SpectralDataModule, train_module
 from geonode.training.captured import LossStep
 from geonode.training.recovery import newest_checkpoint
@@ -63,6 +63,14 @@ def test_sigterm_finishes_the_epoch_checkpoints_and_resumes_to_the_bit(assay, sm
     assert resumed.history == whole.history
 
 
+def test_sigterm_without_checkpoints_is_no_success(assay, small):
+    """Left to itself Lightning would end the process with exit code 0 and no model."""
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted, match="after epoch 3, and nothing is kept"):
+        train_module(SpectralDataModule(assay, small), small.replace(epochs=8), "cpu", progress=_SigtermAfter(3))
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
 def test_the_newest_intact_checkpoint_is_found_behind_torn_ones(assay, small, tmp_path):
     config = small.replace(epochs=12)
     train_module(SpectralDataModule(assay, config), config, "cpu", checkpoint=tmp_path)
@@ -91,6 +99,25 @@ def test_a_checkpoint_of_another_training_is_refused(assay, small, tmp_path):
         train_module(data, small, "cpu", seed=5, checkpoint=tmp_path)
     assert sorted(tmp_path.iterdir()) == before
     train_module(data, small, "cpu", checkpoint=tmp_path)  # the same training may start anew
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a limit on the size of files")
+def test_a_disk_that_is_full_is_a_sentence_and_leaves_the_checkpoint_before(tmp_path):
+    import resource
+
+    path = tmp_path / "epoch-000005.ckpt"
+    SafetensorsIO().save_checkpoint({"w": torch.ones(10)}, path)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(OutputError, match=r"epoch-000005\.ckpt could not be written"):
+            SafetensorsIO().save_checkpoint({"w": torch.ones(10_000)}, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+    assert torch.equal(SafetensorsIO().load_checkpoint(path)["w"], torch.ones(10))
 
 
 def _poison(monkeypatch, epochs):
