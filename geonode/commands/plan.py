@@ -99,6 +99,7 @@ def lines(plan: Plan, device: Any) -> list[str]:
         f"{plan.steps} steps, about {duration(plan.total_seconds)} in all on {device.type}"
     )
     if device.type == "cpu":
+        out.append("measured in plain torch: on CUDA the kernels keep less, so its lines are upper bounds")
         out.append(
             "a CPU will do" if plan.total_seconds < 600 else "a CUDA GPU pays: a captured step there takes milliseconds"
         )

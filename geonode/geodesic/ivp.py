@@ -186,6 +186,11 @@ def inside_transform(x: Tensor) -> bool:
     return _functorch.peek_interpreter_stack() is not None or forward_ad.unpack_dual(x).tangent is not None
 
 
+def fewest_rebuilt(steps: int, method: str = "rk4") -> int:
+    """Problems (D = 1) from which on a loop of ``steps`` is rebuilt in the backward pass instead of stored."""
+    return _CHECKPOINT_ABOVE // (steps * len(stepper(method).b)) + 1
+
+
 def default_tolerance(metric: Metric, dtype: torch.dtype, device: str) -> float:
     """Relative residual that counts as converged: 1e-9 in float64, 1e-4 in float32, 5e-2 under autocast.
 

@@ -31,7 +31,8 @@ class SafetensorsIO(CheckpointIO):
         tree = _encode(checkpoint, tensors)
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        header = {_KEY: json.dumps(tree), _SUM: checksum(tensors)}
+        text = json.dumps(tree)
+        header = {_KEY: text, _SUM: checksum(tensors, {_KEY: text})}
         write_tensors(path, tensors, header)
 
     def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: bool | None = None) -> Any:
@@ -49,7 +50,7 @@ class SafetensorsIO(CheckpointIO):
             raise BundleError(f"{path} is not a readable checkpoint ({error}); resume from an older one.") from error
         if _KEY not in metadata:
             raise BundleError(f"{path} holds tensors but no geonode checkpoint; give a file that training wrote.")
-        if metadata.get(_SUM) != checksum(tensors):
+        if metadata.get(_SUM) != checksum(tensors, {_KEY: metadata[_KEY]}):
             raise BundleError(f"{path} was altered or only half reached the disk; resume from an older checkpoint.")
         return _decode(json.loads(metadata[_KEY]), tensors)
 

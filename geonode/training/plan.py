@@ -2,7 +2,10 @@
 
 Memory of a step is proportional to models, and linear in wavelengths and pairs. So one model's step is run here: over
 all its wavelengths where they are few; else over a quarter and a half of them, and the straight line through the two is
-followed. Time is that of whole training steps as they are taken here: on a GPU of the whole stack, captured.
+followed. Shooting is linear in pieces: beyond a number of paths their steps are computed again backwards, so that less
+is kept, and both widths lie on the side of the whole. On a CPU a step is plain torch: on a GPU the kernels keep less
+(by far where the flow sees the velocity), and what a CPU foretells of one is an upper bound. Time is that of whole
+training steps as they are taken here: on a GPU of the whole stack, captured.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import torch
 from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
+from geonode.geodesic.ivp import fewest_rebuilt
 from geonode.training.batches import BatchSource, step_counts
 from geonode.training.captured import StackSteps, use_captured
 from geonode.training.chunks import chunk_size
@@ -115,7 +119,8 @@ def plan(
     data = models * sum(v.numel() * v.element_size() for v in tensors)
     stack = chunk_size(build_problem([gp] * 2, dataset.wavelengths, config).to(device, dtype), config)
     stacked = models if device.type != "cpu" or stack > 1 else 1
-    low, high = (width, width) if width <= _FEW else (width // 4, width // 2)
+    steps, _, micro = step_counts(len(dataset.levels), config)
+    low, high = _widths(config, width, micro * (2 if config.teacher else 1))
     peaks = [measured_step(config, gp, dataset, k, 1, device) for k in sorted({low, high})]
     whole = models * _line(low, high, peaks[0], peaks[-1], width)
     solver = 0.0
@@ -123,7 +128,6 @@ def plan(
         plain = config.replace(solver="quadrature", path="arc_length", flow="velocity", warp=True)
         direct = [measured_step(plain, gp, dataset, k, 1, device) for k in sorted({low, high})]
         solver = max(0.0, whole - models * _line(low, high, direct[0], direct[-1], width))
-    steps, _, micro = step_counts(len(dataset.levels), config)
     at_once = 1 if device.type == "cpu" and stacked == 1 else models
     timed = build_problem([gp] * at_once, dataset.wavelengths, config).to(device, dtype)
     fewer = config.replace(wavelengths_per_step=high)  # a slow step over many wavelengths is foretold from half of them
@@ -146,6 +150,18 @@ def plan(
         bytes_per_pair=0.0 if config.all_pairs else whole / micro,
         library=workspace_bytes(device),
     )
+
+
+def _widths(config: GeodesicConfig, width: int, pairs: int) -> tuple[int, int]:
+    """Two numbers of wavelengths between which memory is the straight line that leads to ``width``."""
+    if width <= _FEW:
+        return width, width
+    low, high = width // 4, width // 2
+    if config.path == "shooting":
+        fewest = -(-fewest_rebuilt(config.ode_steps) // pairs)
+        if low < fewest <= width:
+            low, high = fewest, max(high, min(width, fewest + fewest // 4))
+    return low, high
 
 
 def measured_step(

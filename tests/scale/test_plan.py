@@ -46,6 +46,26 @@ def test_memory_is_foretold_within_a_quarter(config, models):
     assert estimate.activations + estimate.solver == pytest.approx(measured, rel=0.25)
 
 
+@pytest.mark.parametrize("above", [2**10, 2**11, 2**30], ids=["between both", "behind both", "never"])
+def test_memory_of_shooting_is_foretold_on_either_side_of_rebuilding(above, monkeypatch):
+    """Beyond a number of paths less is kept: a line through one point before and one behind leads below zero."""
+    from geonode.geodesic import ivp
+    from geonode.training import plan as module
+
+    monkeypatch.setattr(ivp, "_CHECKPOINT_ABOVE", above)
+    monkeypatch.setattr(module, "_FEW", 8)
+    monkeypatch.setattr(module, "measured_rate", lambda *_: 1.0)
+    assay = simulate_assay(wavelengths=[300.0 + 10.0 * k for k in range(40)])
+    config = GeodesicConfig.blueprint(
+        precision="32-true", solver="rk4", batch_size=4, micro_batch=4, metric_hidden=(16, 16), ode_steps=5,
+        newton_steps=2,
+    )  # fmt: skip
+    estimate = plan(config, assay)
+    measured = measured_step(config, fit_gp(assay), assay, 40, 1, "cpu")
+    assert estimate.activations + estimate.solver == pytest.approx(measured, rel=0.25)
+    assert estimate.activations > 0 and estimate.solver > 0
+
+
 @pytest.mark.parametrize(
     ("parts", "measured"),
     [(17_390_216, 190_726_144), (417_365_184, 650_345_984)],  # 2 and 48 models on an H100, each in its own process

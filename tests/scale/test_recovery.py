@@ -84,6 +84,13 @@ def test_the_newest_intact_checkpoint_is_found_behind_torn_ones(assay, small, tm
     with pytest.warns(UserWarning, match="passed over"):
         assert newest_checkpoint(tmp_path).name == names[0]
     assert newest_checkpoint(tmp_path / "nothing") is None
+    first = tmp_path / names[0]
+    content = first.read_bytes()
+    changed = content.replace(b"[0.003, 0.001]", b"[0.003, 0.009]", 1)  # the learning rates, which are no tensors
+    assert changed != content
+    first.write_bytes(changed)
+    with pytest.warns(UserWarning, match="epoch-000005.ckpt was altered"):
+        assert newest_checkpoint(tmp_path) is None
 
 
 def test_a_checkpoint_of_another_training_is_refused(assay, small, tmp_path):
