@@ -62,7 +62,7 @@ class BatchSource:
         self.steps_per_epoch, self.accumulate, micro_batch = step_counts(problem.levels.shape[1], config)
         self.micro_batch = micro_batch
         self.sampler = PairSampler(problem.levels.shape[1], micro_batch, seed, self.device)
-        # last position of each level among the ascending points
+        # each level among the ascending points, the first of equal ones: a padded level stands for the last real one
         self.level_points = torch.searchsorted(problem.points, problem.level_coordinates).clamp(
             max=problem.points.shape[1] - 1
         )

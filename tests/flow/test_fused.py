@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from geonode.flow import SpectralFlow, fused
+from geonode.flow.arctable import ArcLengthTable
 from geonode.metric import LogMetricNetwork
 from tests.flow.conftest import build
 
@@ -29,7 +30,7 @@ def both(ode, start, end, source, target, weight, index, backend):
     """The misfit by its definition and by the fused form, each with its gradients."""
     if index is not None:
         source, target = source[..., index], target[..., index]
-    parameters = [*ode.metric.parameters(), *ode.flow.parameters()]
+    parameters = [*([] if ode.metric is None else ode.metric.parameters()), *ode.flow.parameters()]
     results = []
     for which in ("definition", "fused"):
         table = ode.on_table(index)
@@ -52,6 +53,34 @@ def test_the_misfit_is_transport_and_a_weighted_mean_square(flow, index) -> None
     assert exact[0].min() > 1e-3 and sum(float(g.abs().max() > 0) for g in exact[1:]) >= 10
     for a, b in zip(exact, ours, strict=True):
         torch.testing.assert_close(b, a, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("flow", ["path_independent", "velocity"])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"metric_hidden": (8, 8, 8)}, {"metric_network": False}, {"warp": False, "metric_hidden": (8,)}],
+    ids=str,
+)
+def test_the_misfit_of_a_ragged_stack_with_ranges_of_its_own(flow, changes) -> None:
+    """Three models whose tables reach differently far, pairs of weight zero, and metrics that kernels do not know."""
+    ode = build(flow=flow, models=3, **changes)
+    low, high = torch.tensor([-1.7, -1.0, -1.2]).double(), torch.tensor([1.0, 2.1, 1.4]).double()
+    ode.table = ArcLengthTable(low, high, ode.config.table_nodes)
+    generator = torch.Generator().manual_seed(3)
+    share = torch.rand(2, 3, 6, generator=generator, dtype=torch.float64)
+    start, end = low[:, None] + (high - low)[:, None] * share
+    start[:, 1], end[:, 2] = low, high
+    source, target = torch.rand(2, 3, 6, len(ode.wavelength), generator=generator, dtype=torch.float64)
+    weight = torch.rand(3, 6, generator=generator, dtype=torch.float64)
+    weight[0, 4:], weight[2, 0] = 0.0, 0.0
+    exact, ours = both(ode, start, end, source, target, weight, torch.tensor([4, 1]), "torch")
+    assert exact[0].min() > 1e-3
+    for a, b in zip(exact, ours, strict=True):
+        torch.testing.assert_close(b, a, rtol=1e-9, atol=1e-12)
+    heavier = target.clone()
+    heavier[0, 4:] += 100.0  # where the weight is zero
+    again, _ = both(ode, start, end, source, heavier, weight, torch.tensor([4, 1]), "torch")
+    torch.testing.assert_close(again[0], exact[0], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("flow", ["path_independent", "velocity"])
@@ -79,6 +108,22 @@ def test_a_flow_or_metric_of_ones_own_takes_the_definition(monkeypatch) -> None:
     ode.flow.__class__ = type("OwnFlow", (SpectralFlow,), {})
     ode.metric.__class__ = type("OwnMetric", (LogMetricNetwork,), {})
     assert not fused.misfit_fits(ode, source) and not fused.metric_fits(ode.metric, source)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"flow": "free"},
+        {"solver": "rk4"},
+        {"solver": "rk4", "path": "shooting"},
+        {"flow_hidden": fused.WIDEST_FLOW + 1},
+    ],
+    ids=str,
+)
+def test_what_the_misfit_has_no_formula_for_takes_the_definition_on_any_device(changes, monkeypatch) -> None:
+    monkeypatch.setattr(fused, "kernel_obstacle", lambda tensors: None)
+    assert fused.misfit_fits(build(), torch.rand(1, 2, 5))
+    assert not fused.misfit_fits(build(**changes), torch.rand(1, 2, 5))
 
 
 def test_what_has_no_kernel_takes_the_definition() -> None:
