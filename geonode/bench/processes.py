@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,7 +51,7 @@ class Options:
             self.budget = 0.2 if self.setting.suite == "quick" else 2.0
 
 
-def events(todo: list[dict[str, Any]], options: Options, first: bool) -> Iterator[dict[str, Any]]:
+def events(todo: list[dict[str, Any]], options: Options, first: bool) -> Generator[dict[str, Any], None, None]:
     """Results of worker processes; one that dies takes one row with it, and the next goes on after it."""
     remaining = [[r["case"], r["size"]] for r in todo]
     full, names = first, sorted({r["case"] for r in todo})
@@ -94,7 +94,7 @@ def environment(device: str) -> dict[str, str]:
     return {**host.environment(device), "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
 
 
-def _worker(plan: dict[str, Any], options: Options) -> Iterator[dict[str, Any]]:
+def _worker(plan: dict[str, Any], options: Options) -> Generator[dict[str, Any], None, None]:
     """Lines of one worker as dictionaries; ``died`` with the end of its stderr where it did not finish."""
     with tempfile.TemporaryFile("w+") as errors:
         command = [sys.executable, "-m", "geonode.bench.worker", json.dumps(plan)]

@@ -106,6 +106,8 @@ def show_comparison(comparison: dict[str, Any], console: Console) -> None:
     """The baseline beside this run."""
     for warning in comparison["warnings"]:
         console.print(f"[yellow]baseline: {escape(warning)}[/]")
+    if not comparison["rows"]:
+        return
     table = Table(title="Against the baseline", title_justify="left")
     for name in ("case", "size", "then ms", "now ms", "ratio", "noise", ""):
         table.add_column(name)
@@ -114,8 +116,10 @@ def show_comparison(comparison: dict[str, Any], console: Console) -> None:
         new = [number(r["new_ms"]), f"{r['ratio']:.3f}", percent(r["allowed"])] if "new_ms" in r else ["–", "–", "–"]
         table.add_row(escape(r["case"]), r["label"], number(r["old_ms"]), *new, f"[{colour}]{r['verdict']}[/]")
     console.print(table)
-    same = sum(r["verdict"] == "same" for r in comparison["rows"])
-    console.print(f"{same} of {len(comparison['rows'])} rows differ from the baseline by no more than the noise")
+    judged = [r["verdict"] for r in comparison["rows"] if r["verdict"] != "noise unknown"]
+    if judged:
+        same = judged.count("same")
+        console.print(f"{same} of {len(judged)} rows differ from the baseline by no more than the noise")
 
 
 def number(x: float) -> str:
