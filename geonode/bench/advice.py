@@ -34,7 +34,8 @@ def sentences(result: dict[str, Any]) -> list[str]:
 def _batch(result: dict[str, Any]) -> list[str]:
     sweeps: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for point in result.get("sweep", []):
-        sweeps[point["case"]].append(point)
+        if "odes" in point["counts"]:
+            sweeps[point["case"]].append(point)
     text = []
     for case, points in sweeps.items():
         rate = lambda p: p["counts"]["odes"] / p["ms"]  # noqa: E731

@@ -56,7 +56,8 @@ class Work:
     Args:
         run: does the work on input set i < ``rotations``.
         check: compares fresh results with the float64 reference.
-        counts: units of work in one call: ``samples`` (spectra), ``odes``, ``gradient_steps``, ``epochs``.
+        counts: units of work in one call: ``samples`` (spectra), ``odes``, ``points`` (values of a
+            formula), ``gradient_steps``, ``epochs``; what a sweep is drawn over is ``odes``.
         operations: least operations of one call by the ceiling that limits them (fp16, tf32, fp32, special).
         bytes: least bytes through device memory.
         rotations: independent input sets.

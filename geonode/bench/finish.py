@@ -55,10 +55,11 @@ def _energy(row: dict[str, Any], idle: dict[str, Any]) -> None:
     seconds = row["window"]["end"] - row["window"]["begin"]
     gross = seen["energy_counter_j"] / seen["energy_seconds"] * seconds / row["window"]["calls"]
     rest = idle.get("power_w", 0.0) * seconds / row["window"]["calls"]
-    unit = "samples" if "samples" in row["counts"] else "odes"
+    counts = {"call": 1.0, **row["counts"]}
+    unit = next(name for name in ("samples", "odes", "points", "call") if name in counts)
     row["energy"] = {
         "per_call_gross_j": gross, "per_call_net_j": gross - rest, "unit": unit,
-        "per_unit_gross_j": gross / row["counts"][unit], "per_unit_net_j": (gross - rest) / row["counts"][unit],
+        "per_unit_gross_j": gross / counts[unit], "per_unit_net_j": (gross - rest) / counts[unit],
     }  # fmt: skip
 
 

@@ -93,9 +93,8 @@ def _device(result: dict[str, Any]) -> str:
             continue
         energy = "–"
         if e:
-            energy = (
-                " / ".join(_joules(e[f"per_unit_{kind}_j"]) for kind in ("gross", "net")) + f" per {_UNITS[e['unit']]}"
-            )
+            unit = _UNITS.get(e["unit"], e["unit"])
+            energy = " / ".join(_joules(e[f"per_unit_{kind}_j"]) for kind in ("gross", "net")) + f" per {unit}"
         clock = f"{a['sm_clock_mhz']:.0f} MHz, {a['temperature_c']:.0f} °C" if "sm_clock_mhz" in a else "–"
         rows.append((
             escape(r["case"]), escape(r["label"]), *(f"{a[n]:.0f}" if n in a else "–" for n in seen), energy,
@@ -109,7 +108,7 @@ def _device(result: dict[str, Any]) -> str:
     return f"<h2>The device meanwhile</h2>{table(head, rows)}" if rows else ""
 
 
-_UNITS = {"samples": "spectrum", "odes": "ODE"}
+_UNITS = {"samples": "spectrum", "odes": "ODE", "points": "point"}
 
 
 def _joules(x: float) -> str:

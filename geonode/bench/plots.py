@@ -99,7 +99,8 @@ def _curves(result: Result, axes: Axes, problem: str) -> str | None:
 def _throughput(result: Result, axes: Axes) -> str | None:
     sweeps: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for p in result.get("sweep", []):
-        sweeps[p["case"]].append((p["counts"]["odes"], 1e3 * p["counts"]["odes"] / p["ms"]))
+        if "odes" in p["counts"]:
+            sweeps[p["case"]].append((p["counts"]["odes"], 1e3 * p["counts"]["odes"] / p["ms"]))
     if not sweeps:
         return "No case with a sweep of batch sizes was measured."
     for case, points in sweeps.items():

@@ -120,8 +120,10 @@ def _sequential(result: dict[str, Any], solve: dict[str, Any] | None) -> dict[st
         return _row(target, None, None, f"{SOLVE} or the sequential loop was not measured")
     count = solve["counts"]["odes"]
     times = loop["seconds_each"] * count / (1e-3 * solve["ms"])
+    ours = max((c["error"] for c in solve.get("checks", []) if c["error"] is not None), default=None)
     how = (
         f"{loop['method']}: {loop['problems']} problems at {1e3 * loop['seconds_each']:.2f} ms each (relative error "
         f"{loop['error']:.0e}), scaled to {count:,.0f}, against {solve['ms']:.3g} ms for all at once"
+        f"{'' if ours is None else f' (relative error {ours:.0e})'}"
     )
     return _for_many(_row(target, f"{times:,.0f} ×", times >= 400.0, how), solve)

@@ -109,6 +109,52 @@ def test_noise_covers_repeated_runs():
     assert (allowed < 0.12).all()  # and it is not so wide that it says nothing
 
 
+@pytest.mark.parametrize(("processes", "all_of_them", "noisy"), [(2, 0.90, 0.79), (3, 0.94, 0.88)])
+def test_noise_of_unlike_cases_covers_what_its_description_says(processes, all_of_them, noisy):
+    rng = np.random.default_rng(0)
+    spread = np.r_[np.full(10, 0.003), np.full(9, 0.12)]
+    inside = []
+    for _ in range(400):
+        one, two = (np.exp(spread[:, None] * rng.standard_normal((19, processes))) for _ in range(2))
+        allowed = np.maximum(*(np.array(noise(x.tolist()), dtype=float) for x in (one, two)))
+        inside.append(np.abs(np.log(np.median(one, 1) / np.median(two, 1))) <= allowed)
+    assert np.mean(inside) == pytest.approx(all_of_them, abs=0.02)
+    assert np.mean(np.array(inside)[:, 10:]) == pytest.approx(noisy, abs=0.02)
+
+
+def test_energy_is_per_spectrum_per_ode_per_point_or_per_call():
+    seen = {"energy_counter_j": 20.0, "energy_seconds": 2.0}
+    for counts, unit, joules in (
+        ({"samples": 2.0, "odes": 10.0}, "samples", 2.5),
+        ({"odes": 10.0}, "odes", 0.5),
+        ({"points": 5.0}, "points", 1.0),
+        ({}, "call", 5.0),
+    ):
+        row = {"counts": counts, "activity": seen, "window": {"begin": 0.0, "end": 2.0, "calls": 4}}
+        finish._energy(row, {"power_w": 4.0})
+        energy = row["energy"]
+        assert energy["unit"] == unit and energy["per_unit_gross_j"] == pytest.approx(joules)
+        assert energy["per_unit_net_j"] == pytest.approx(0.6 * joules)  # 4 of 10 W are there at rest
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "least"),
+    [
+        ("geodesic-shoot", Size(3, 5), 15 * (3 + 6) * 4),  # two ends and λ read, six results written
+        ("node-step-closed-form", Size(3, 5), 15 * 2 * 4),  # source and target read
+        ("train-step", Size(6, 5), 3 * 5 * 4 * 3),  # three levels make the six pairs; three steps a call on a CPU
+    ],
+)
+def test_bytes_are_the_least(name, size, least):
+    assert load()[name].build(CPU, size).bytes == least
+
+
+def test_values_of_a_formula_are_not_called_odes():
+    for name in ("christoffel-exact", "christoffel-fd", "christoffel-grid"):
+        counts = load()[name].build(CPU, Size(2, 3)).counts
+        assert counts == {"points": 6} and terminal.rate({"rates": {"points": 6.0}}) == "6 points"
+
+
 def test_noise_of_one_process_is_unknown():
     assert noise([[1.0], [2.0]]) == [None, None]
 

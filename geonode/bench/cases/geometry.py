@@ -49,7 +49,7 @@ def _exact(setting: Setting, size: Size) -> Work:
         return compare(ours, exact, ("g", "dg", "gamma"), 1e-5)
 
     return Work(
-        run, check, {"odes": n},
+        run, check, {"points": n},
         {**products(setting.device, "kernel", DOTS * n), "special": 1.5 * TANH * n}, 20.0 * n, 3, capture=True,
     )  # fmt: skip
 
@@ -69,7 +69,7 @@ def _finite_difference(setting: Setting, size: Size) -> Work:
         return compare([gamma(c, wavelength)], [exact], ["gamma"], 2e-3)
 
     return Work(
-        lambda i: gamma(sets[i][0], sets[i][2]), check, {"odes": n}, {"fp32": 1.5 * DOTS * n}, 12.0 * n, 3,
+        lambda i: gamma(sets[i][0], sets[i][2]), check, {"points": n}, {"fp32": 1.5 * DOTS * n}, 12.0 * n, 3,
         notes="three evaluations of the metric; the error is the method's, at ε = 5e-3 of the range",
     )  # fmt: skip
 
@@ -91,7 +91,7 @@ def _grid(setting: Setting, size: Size) -> Work:
 
     moved = 12.0 * n + 4.0 * min(table.numel(), 4 * n)
     return Work(
-        lambda i: gamma(sets[i][0], sets[i][2]), check, {"odes": n}, {}, moved, 3, capture=True,
+        lambda i: gamma(sets[i][0], sets[i][2]), check, {"points": n}, {}, moved, 3, capture=True,
         notes="table of 2000 × 601, made once and not timed",
     )  # fmt: skip
 
@@ -117,7 +117,7 @@ def _initial_value(setting: Setting, size: Size, gradient: bool = False) -> Work
         names = ("c", "v", "W1", "b1", "W2", "b2", "W3", "b3")[: len(exact)]
         return compare(function(*sample), exact, names, 2e-5 if gradient else 1e-6)
 
-    evaluations = 4 * STEPS * n * (3 if gradient else 1)  # backward: six products against two
+    evaluations = 4 * STEPS * n * (3 if gradient else 1)  # with the backward pass: six products against two
     return Work(
         lambda i: function(*sets[i], *weights), check, {"odes": n},
         {**products(setting.device, "kernel", DOTS * evaluations), "special": 1.5 * TANH * 4 * STEPS * n},
@@ -151,7 +151,7 @@ def _shoot(setting: Setting, size: Size) -> Work:
         ]
 
     return Work(
-        run, check, {"odes": n}, {}, 40.0 * n, 2, capture=True,
+        run, check, {"odes": n}, {}, 36.0 * n, 2, capture=True,
         notes="ten Newton steps, four stages; problems rest once converged, so operations are not counted",
     )  # fmt: skip
 

@@ -131,7 +131,7 @@ def step_case(name: str):
 
         return Work(
             run, check, {"samples": size.pairs, "odes": size.trajectories, "gradient_steps": 1}, {},
-            12.0 * size.trajectories, notes="step by step from Python, torch's AdamW",
+            8.0 * size.trajectories, notes="step by step from Python, torch's AdamW",
         )  # fmt: skip
 
     return build

@@ -107,7 +107,8 @@ def _train(setting: Setting, size: Size) -> Work:
     return Work(
         **_training(setting, (1, levels, levels, size.wavelengths), config, steps),
         counts={"samples": size.pairs * steps, "odes": n, "gradient_steps": steps, "epochs": steps},
-        operations={"special": 1.5 * 16 * 64 * n} if setting.device == "cuda" else {}, bytes=12.0 * n,
+        operations={"special": 1.5 * 16 * 64 * n} if setting.device == "cuda" else {},
+        bytes=4.0 * levels * size.wavelengths * steps,  # the pairs are made of the levels' spectra
         notes=f"geonode.training.train, every ordered pair of {levels} levels in a step; {_HOW[setting.device]}",
     )  # fmt: skip
 
