@@ -42,4 +42,4 @@ class TrainingError(GeonodeError, RuntimeError):
 
 
 class Interrupted(GeonodeError):
-    """A training that was told to stop (SIGTERM) and has checkpointed; the text says how to go on."""
+    """A training that was told to stop (SIGTERM); the text says what is kept, and how to go on."""

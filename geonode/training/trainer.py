@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -191,7 +193,7 @@ def _train_once(
     with _quiet_lightning():
         trainer = build_trainer(config, len(data.dataset.levels), device, **options)
         trainer.callbacks.append(recovery)  # pyright: ignore[reportAttributeAccessIssue]
-        with compiler_failures() if compiled else nullcontext():
+        with compiler_failures() if compiled else nullcontext(), _interruptible():
             trainer.fit(module, data, ckpt_path=resume or None)
     recovery.require_finished()
     module.ode = module.ode.cpu().eval()
@@ -216,6 +218,22 @@ class _Progress(Callback):
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         self._report(trainer.current_epoch + 1, trainer.max_epochs)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, as everywhere: Lightning would silently end the process, a notebook's too, and
+    have every later Ctrl-C ignored."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as error:
+        if not isinstance(error.__context__, KeyboardInterrupt):
+            raise
+        raise KeyboardInterrupt from None
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

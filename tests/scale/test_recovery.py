@@ -38,14 +38,14 @@ def test_killed_twenty_times_and_resumed_the_weights_are_those_of_the_uninterrup
 
 
 class _SigtermAfter:
-    """Reports progress, and sends this process SIGTERM after an epoch."""
+    """Reports progress, and sends this process SIGTERM, or another signal, after an epoch."""
 
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
+    def __init__(self, epoch: int, number: int = signal.SIGTERM) -> None:
+        self.epoch, self.number = epoch, number
 
     def __call__(self, done: int, total: int) -> None:
         if done == self.epoch:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), self.number)
 
 
 def test_sigterm_finishes_the_epoch_checkpoints_and_resumes_to_the_bit(assay, small, tmp_path, one_thread):
@@ -69,6 +69,18 @@ def test_sigterm_without_checkpoints_is_no_success(assay, small):
     with pytest.raises(Interrupted, match="after epoch 3, and nothing is kept"):
         train_module(SpectralDataModule(assay, small), small.replace(epochs=8), "cpu", progress=_SigtermAfter(3))
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_ctrl_c_is_a_keyboard_interrupt_and_works_a_second_time(assay, small, tmp_path):
+    data = SpectralDataModule(assay, small)
+    before = signal.getsignal(signal.SIGINT)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            train_module(
+                data, small.replace(epochs=8), "cpu", checkpoint=tmp_path, progress=_SigtermAfter(6, signal.SIGINT)
+            )
+        assert signal.getsignal(signal.SIGINT) == before
+    assert [p.name for p in tmp_path.iterdir()] == ["epoch-000005.ckpt"]
 
 
 def test_the_newest_intact_checkpoint_is_found_behind_torn_ones(assay, small, tmp_path):
