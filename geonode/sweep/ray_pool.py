@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,8 @@ def run_on_ray(
         from ray.exceptions import RayError
     except ImportError:
         raise DeviceError("geonode sweep runs on Ray: pip install 'geodesic-node[cluster]', or use --shard.") from None
+    if address is not None:
+        _require_open(address)
     try:
         # "local", for without an address Ray joins whatever cluster it finds here
         local = {"address": "local", "num_cpus": cpus, "include_dashboard": False}
@@ -67,6 +70,21 @@ def run_on_ray(
         return failures
     finally:
         ray.shutdown()
+
+
+def _require_open(address: str) -> None:
+    """Refuse a HOST:PORT at which nothing listens: Ray itself tries for many minutes, and says nothing.
+
+    Raises:
+        DeviceError: naming the address.
+    """
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():  # "auto"
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10.0).close()
+    except (OSError, OverflowError) as error:
+        raise DeviceError(f"Ray cannot be reached at {address} ({error}); check --address.") from None
 
 
 def _device(device: str, address: str | None, resources: Mapping[str, float]) -> str:

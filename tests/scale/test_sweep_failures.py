@@ -6,6 +6,7 @@ import csv
 import importlib.util
 import os
 import signal
+import socket
 
 import pytest
 import torch
@@ -127,3 +128,13 @@ def test_the_device_of_a_sweep_is_chosen_before_ray_hides_it(monkeypatch):
     assert ray_pool._device("auto", None, {}) == "cuda" and ray_pool._device("cpu", None, {}) == "cpu"
     assert ray_pool._device("auto", "auto", {"GPU": 8.0}) == "cuda"
     assert ray_pool._device("auto", "auto", {"CPU": 8.0}) == "cpu"  # whatever this machine has
+
+
+@needs_ray
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_an_address_at_which_nothing_listens_is_refused_at_once(spec, scheme):
+    with socket.socket() as taken:  # bound and not listening: nobody else listens there either
+        taken.bind(("127.0.0.1", 0))
+        address = f"{scheme}127.0.0.1:{taken.getsockname()[1]}"
+        code, said = _sweep(spec, "--address", address)
+    assert code == 2 and f"Ray cannot be reached at {address} (" in said
