@@ -72,13 +72,13 @@ def _bound(result: dict[str, Any], gpu: bool) -> list[str]:
     for row in (r for r in result["rows"] if r["status"] == "green"):
         name = f"{row['case']} {row['label']}"
         if gpu and _launch_bound(row):
-            gain = (
-                f"; its graph replays in {row['ms']:.3g} ms instead of {row['eager_ms']:.3g}"
-                if "eager_ms" in row
-                else ""
-            )
-            text.append(f"{name} is launch-bound: the host needs {1e-3 * row['host_us']:.3g} ms to launch it{gain}.")
-        elif row.get("floor", {}).get("share", 0.0) >= 0.25:
+            launch = f"the host needs {1e-3 * row['host_us']:.3g} ms to launch it"
+            if "eager_ms" in row:
+                gain = f"its graph replays in {row['ms']:.3g} ms instead of {row['eager_ms']:.3g}"
+                text.append(f"{name} is launch-bound without a graph: {launch}; {gain}.")
+            else:
+                text.append(f"{name} is launch-bound: {launch}.")
+        if row.get("floor", {}).get("share", 0.0) >= 0.25:
             unit = _UNIT.get(row["floor"]["binding"], row["floor"]["binding"])
             kind = "memory-bound" if row["floor"]["binding"] == "copy" else "compute-bound"
             text.append(f"{name} is {kind}, at {100 * row['floor']['share']:.0f} % of the floor set by {unit}.")

@@ -468,6 +468,9 @@ def test_launch_bound_is_what_a_graph_or_an_idle_device_shows():
     assert said(eager_ms=3.0) and not said(eager_ms=1.01)  # the host takes long, but the device is not waiting
     assert said(activity={"sm_activity": 2.0}) and not said(activity={"sm_activity": 98.0})
     assert said() and not said(host_us=100.0)
+    graph = {"case": "x", "label": "1×1", "status": "green", "ms": 1.0, "host_us": 3e3, "eager_ms": 3.0}
+    both = advice._bound({"rows": [{**graph, "floor": {"share": 0.4, "binding": "copy"}}]}, gpu=True)
+    assert "launch-bound without a graph" in both[0] and "memory-bound, at 40 %" in both[1]
 
 
 def test_a_peer_without_a_finite_error_is_shown_as_such():
