@@ -101,7 +101,9 @@ def lines(plan: Plan, device: Any) -> list[str]:
     if device.type == "cpu":
         out.append("measured in plain torch: on CUDA the kernels keep less, so its lines are upper bounds")
         out.append(
-            "a CPU will do" if plan.total_seconds < 600 else "a CUDA GPU pays: a captured step there takes milliseconds"
+            "a CPU will do"
+            if plan.total_seconds < 600
+            else "a CUDA GPU may pay: the same command there says how long it takes"
         )
     return out
 

@@ -40,6 +40,7 @@ DEVICES = {
 USABLE = 0.85
 """Share of a device's memory that tensors may take: the rest is the driver's, the library's, and fragmentation."""
 _FEW = 256  # wavelengths that are measured at once
+_SLOW = 10.0  # seconds of steps on a CPU that are not repeated
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ def measured_step(
 
 def measured_rate(problem: Problem, config: GeodesicConfig) -> float:
     """Seconds of one step (draw, loss, gradients, update) as `geonode.training.train` takes it, captured where it is:
-    the median of up to ten groups."""
+    the median of up to ten groups; of one, where it is so slow that warming up is nothing beside it."""
     ode = problem.build_model(config, 0)
     source = BatchSource(problem, ode.table, config)
     steps = StackSteps(ode, source, config, use_captured("auto", source, config))
@@ -217,6 +218,8 @@ def measured_rate(problem: Problem, config: GeodesicConfig) -> float:
                 steps.control.end_epoch(number // source.steps_per_epoch, last=False)
         wait()
         seconds.append((time.perf_counter() - start) / group)
+        if source.device.type == "cpu" and seconds[0] * group > _SLOW:
+            return seconds[0]
     return float(np.median(seconds[2:]))
 
 

@@ -123,6 +123,18 @@ def test_time_is_foretold_within_a_quarter(models):
     assert 0.75 <= sorted(ratios)[1] <= 1.25, ratios
 
 
+def test_slow_steps_are_taken_once(monkeypatch):
+    from geonode.training import build_problem
+    from geonode.training import plan as module
+
+    assay, config = simulate_assay(), GeodesicConfig(epochs=12, wavelengths_per_step=16)
+    problem = build_problem([fit_gp(assay)], assay.wavelengths, config).to("cpu", torch.float32)
+    taken, take = [], module.StackSteps.take
+    monkeypatch.setattr(module.StackSteps, "take", lambda self, *key: taken.append(key) or take(self, *key))
+    monkeypatch.setattr(module, "_SLOW", 0.0)
+    assert module.measured_rate(problem, config) > 0.0 and len(taken) == 1
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 @pytest.mark.parametrize("models", [2, 48])
