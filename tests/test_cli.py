@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import geonode
 from geonode.cli import app
 
 WAVELENGTHS = np.arange(400, 700, 10)
@@ -82,6 +83,18 @@ def test_fit_and_predict(standards, tmp_path):
     assert (frame[["std_5", "std_33"]] > 0).all(axis=None)
     between = 0.5 * (pd.read_csv(standards)["0"] + pd.read_csv(standards)["10"])
     assert np.abs(frame["mean_5"] - between).max() < 0.02
+
+
+def test_fit_takes_a_file_of_settings_and_options_go_before_it(standards, tmp_path):
+    wanted = geonode.GeodesicConfig(flow="velocity", epochs=50, metric_hidden=(8, 8), flow_hidden=12, predictor="node")
+    (tmp_path / "s.json").write_text(wanted.to_json())
+    run("fit", standards, "--settings", tmp_path / "s.json", "--epochs", 2, "--out", tmp_path / "m", "-q")
+    assert geonode.load(tmp_path / "m").config == wanted.replace(epochs=2)
+    refused = run("fit", standards, "--settings", tmp_path / "s.json", "--blueprint", "--out", tmp_path / "n", code=2)
+    assert "or --blueprint, not both" in refused.output
+    (tmp_path / "s.json").write_text('{"flux": 1}')
+    refused = run("fit", standards, "--settings", tmp_path / "s.json", "--out", tmp_path / "n", code=2)
+    assert "Unknown setting 'flux'" in refused.output and not (tmp_path / "n").exists()
 
 
 def test_quiet_prints_nothing(standards, bundle, tmp_path):

@@ -23,6 +23,7 @@ from geonode.commands.common import (
     progress_bar,
     say,
 )
+from geonode.commands.plan import read_config
 from geonode.errors import InputError, Interrupted
 
 
@@ -38,9 +39,14 @@ def register(app: typer.Typer) -> None:
         concentrations: Concentrations = None,
         column: Column = None,
         preprocess: Preprocess = None,
+        settings: Annotated[
+            Path | None,
+            typer.Option("--settings", help="Settings as JSON (GeodesicConfig.to_json); options given here go before."),
+        ] = None,
         predictor: Annotated[
-            str, typer.Option(help="node (neural flow) or gp (the Gaussian process alone: seconds).")
-        ] = "node",
+            str | None,
+            typer.Option(help="node (neural flow, default) or gp (the Gaussian process alone: seconds)."),
+        ] = None,
         folds: Annotated[
             bool,
             typer.Option(
@@ -103,6 +109,8 @@ def register(app: typer.Typer) -> None:
 
             geonode fit cary.csv --preprocess range:400-700 --preprocess savgol:15,2,1 --preprocess snv --out d.bundle
 
+            geonode fit standards.csv --settings settings.json --epochs 200 --out velocity.bundle
+
             geonode fit plate.csv --concentrations note.csv --column Cl --select "pH=7.4" --out chloride.bundle
         """
         from geonode.config import GeodesicConfig
@@ -121,7 +129,10 @@ def register(app: typer.Typer) -> None:
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
         changes["folds"] = folds or None
         changes = {name: value for name, value in changes.items() if value is not None}
-        config = GeodesicConfig.blueprint(**changes) if blueprint else GeodesicConfig(**changes)  # type: ignore[arg-type]
+        if settings is not None:
+            config = read_config(settings, blueprint).replace(**changes)
+        else:
+            config = GeodesicConfig.blueprint(**changes) if blueprint else GeodesicConfig(**changes)  # type: ignore[arg-type]
         dataset = load_standards(
             list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
         )

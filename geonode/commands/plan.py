@@ -68,7 +68,7 @@ def read_config(path: Path | None, blueprint: bool) -> Any:
     if path is None:
         return GeodesicConfig.blueprint(precision="32-true") if blueprint else GeodesicConfig()
     if blueprint:
-        raise InputError("Give either CONFIG or --blueprint, not both.")
+        raise InputError(f"Give either the settings {path} or --blueprint, not both.")
     try:
         return GeodesicConfig.from_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValueError, TypeError) as error:

@@ -77,7 +77,7 @@ def from_xarray(stored: xr.Dataset) -> SpectralDataset:
 
 
 def save(data: SpectralDataset, path: str | os.PathLike[str]) -> None:
-    """Write NetCDF-4 to a temporary name in the same folder, then rename.
+    """Write NetCDF-4 to a temporary name in the same folder, then rename. Numbers carry HDF5's checksum (Fletcher 32).
 
     Raises:
         InputError: the folder does not exist.
@@ -86,14 +86,16 @@ def save(data: SpectralDataset, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise InputError(f"{target}: the folder {target.parent} does not exist; create it first.")
-    write_atomically(target, lambda name: to_xarray(data).to_netcdf(name, engine="h5netcdf", format="NETCDF4"))
+    stored = to_xarray(data)
+    checked: Any = {name: {"fletcher32": True} for name, v in stored.variables.items() if v.dtype.kind in "fiu"}
+    write_atomically(target, lambda name: stored.to_netcdf(name, engine="h5netcdf", format="NETCDF4", encoding=checked))
 
 
 def load(path: str | os.PathLike[str]) -> SpectralDataset:
     """Read a file that `save` wrote.
 
     Raises:
-        ReaderError: truncated, foreign, or of a version this release cannot read.
+        ReaderError: truncated, altered, foreign, or of a version this release cannot read.
     """
     import h5py
     import xarray as xr

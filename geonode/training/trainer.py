@@ -22,7 +22,7 @@ from geonode.training.batches import step_counts
 from geonode.training.checkpoint_io import SafetensorsIO
 from geonode.training.compiling import compiler_failures
 from geonode.training.datamodule import SpectralDataModule
-from geonode.training.distributed import trainer_settings
+from geonode.training.distributed import launched, trainer_settings
 from geonode.training.fitting import fitted, smaller
 from geonode.training.memory import is_out_of_memory, release
 from geonode.training.module import GeodesicSpectralModule
@@ -142,6 +142,9 @@ def train_module(
     """
     if batch not in (None, "auto"):
         raise InputError(f"batch={batch!r} is not known; give 'auto', or set batch_size and micro_batch.")
+    job = launched()
+    if batch == "auto" and job is not None and job[1] > 1:  # what fits one may not fit another, and all must step alike
+        raise InputError("batch='auto' finds what fits one process; with several, set micro_batch in the settings.")
     if batch is None:
         return _train_once(data, config, device, seed, resume, checkpoint, compiled, recompute, **options)
     data = copy(data)  # its loader counts steps by its own settings

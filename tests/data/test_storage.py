@@ -90,6 +90,19 @@ def test_damaged_and_foreign_files(tmp_path):
         geonode.load_standards(tmp_path / "old.nc")
 
 
+def test_a_number_altered_on_the_way_is_refused(tmp_path):
+    data = make(w=200)
+    data.save(tmp_path / "d.nc")
+    whole = (tmp_path / "d.nc").read_bytes()
+    for number in (data.spectra[2, 100], data.concentrations[3], data.wavelengths[7]):
+        place = whole.index(np.float64(number).tobytes())
+        altered = bytearray(whole)
+        altered[place + 6] ^= 1
+        (tmp_path / "d.nc").write_bytes(altered)
+        with pytest.raises(ReaderError, match=r"d\.nc: HDF5, but not a complete geonode data set"):
+            geonode.load_standards(tmp_path / "d.nc")
+
+
 def test_newer_format_is_refused_by_name(tmp_path):
     stored = make().xarray.assign_attrs(format_version=99)
     stored.to_netcdf(tmp_path / "d.nc", engine="h5netcdf")

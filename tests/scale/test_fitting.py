@@ -107,6 +107,13 @@ def test_an_unknown_batch_is_refused(assay, small):
         train_module(SpectralDataModule(assay, small), small, "cpu", batch="largest")
 
 
+def test_several_processes_do_not_each_find_their_own_micro_batch(assay, small, monkeypatch):
+    for name, value in {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match="set micro_batch in the settings"):
+        train_module(SpectralDataModule(assay, small), small, "cpu", batch="auto")
+
+
 def _away(build):
     """`Problem.build_model` away from the least-squares optimum, where gradients are rounding, which Adam amplifies."""
 

@@ -39,7 +39,7 @@ def test_the_stacked_loop_copies_nothing_inside_an_epoch(folds, assay, small, ba
     run(2)()
     short, long = copies(run(5)), copies(run(25))
     print(f"{backend} {flow}: {(long - short) / 20} copies an epoch, {short} in 5 epochs with their start")
-    assert long == short
+    assert long == short > 0  # zero would mean that the profiler saw nothing
 
 
 def test_under_lightning_an_epoch_copies_no_more_than_its_log(assay, small):
@@ -85,9 +85,10 @@ def test_half_precision_trains_in_the_stacked_loop(folds, assay, small, precisio
 
 
 def test_velocity_paths_go_through_their_kernel_and_agree_with_torch(folds, assay, small):
-    from geonode_kernels import paths_taken
+    from geonode_kernels import _runtime, paths_taken
 
     config = small.replace(flow="velocity", precision="32-true", batch_size=8)
+    _runtime._taken.clear()
     results = []
     for device, dtype in (("cpu", torch.float64), ("cuda", torch.float32)):
         problem = build_problem(folds, assay.wavelengths, config).to(device, dtype)

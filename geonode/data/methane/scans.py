@@ -222,9 +222,10 @@ def _assemble(job: _Job, target: Path, progress: Progress | None) -> None:
         with h5py.File(temporary, "w", libver="latest") as file:
             file.attrs["settings"] = json.dumps(settings_of(job), sort_keys=True)
             file.create_dataset("wavenumbers", data=job.instrument.wavenumbers().numpy()).attrs["units"] = "cm-1"
-            codes = file.create_dataset("codes", (job.n, samples), "u2", chunks=(min(BLOCK, job.n), samples))
+            chunks = (min(BLOCK, job.n), samples)
+            codes = file.create_dataset("codes", (job.n, samples), "u2", chunks=chunks, fletcher32=True)
             codes.attrs["volts_per_code"] = job.instrument.step
-            drawn = {name: file.create_dataset(name, (job.n,), "f8") for name in Conditions.NAMES}
+            drawn = {name: file.create_dataset(name, (job.n,), "f8", fletcher32=True) for name in Conditions.NAMES}
             for block in range(job.blocks):
                 start = block * BLOCK
                 with np.load(job.path(block), allow_pickle=False) as arrays:
