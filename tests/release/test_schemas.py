@@ -62,7 +62,7 @@ def test_report_and_benchmark():
 
 
 def test_sweep_rows_carry_it_and_are_read_with_and_without(tmp_path):
-    row = {"job": "a", "fold": 0.0, "seed": 0, "rmse": 0.1}
+    row = {"job": "a", "fold": 0.0, "seed": 0, "rmse": 0.1, "nrmse": 0.2}
     Results(tmp_path, "w").add(row)
     written = json.loads((tmp_path / "results-w.json").read_text())
     assert written == {"schema_version": SCHEMAS["sweep"], "rows": [row]}

@@ -71,9 +71,17 @@ def test_sigterm_without_checkpoints_is_no_success(assay, small):
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_ctrl_c_is_a_keyboard_interrupt_and_works_a_second_time(assay, small, tmp_path):
+@pytest.fixture
+def ctrl_c():
+    """Python's own handler of SIGINT, which a process started in the background does not have."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_is_a_keyboard_interrupt_and_works_a_second_time(assay, small, tmp_path, ctrl_c):
     data = SpectralDataModule(assay, small)
-    before = signal.getsignal(signal.SIGINT)
+    before = ctrl_c
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             train_module(
