@@ -18,6 +18,7 @@ from geonode.geodesic.chebyshev import (
     series_from_values,
 )
 from geonode_kernels import arc_length, kernel_obstacle
+from geonode_kernels._runtime import unrounded
 from geonode_kernels.velocity_flow import TableMatrices
 
 
@@ -86,24 +87,24 @@ class ArcLengthTable(nn.Module):
         """ŝ [M, P, W] in [−1, 1] on the calibrated range, from Φ [M, P, T] and ρ [M, T, W] of one dtype."""
         if not phi.requires_grad and kernel_obstacle([phi, density]) is None:
             return arc_length(torch.cat([phi, self.phi_one.to(phi)], 1), density)
-        with _unrounded(phi):
+        with unrounded(phi):
             return 2.0 * (phi @ density) / self.length(density) - 1.0
 
     def length(self, density: Tensor) -> Tensor:
         """Arc length of the calibrated range, S(1) [M, 1, W]."""
-        with _unrounded(density):
+        with unrounded(density):
             return self.phi_one.to(density) @ density
 
     def at_nodes(self, density: Tensor) -> Tensor:
         """S at the table's own nodes [M, T, W], ascending."""
-        with _unrounded(density):
+        with unrounded(density):
             return self.phi_nodes.to(density) @ density
 
     def coefficients(self, density: Tensor) -> Tensor:
         """Chebyshev coefficients [M, T + 1, W] of S on the table's range, for `evaluate` at any u."""
         half = (0.5 * (self.high - self.low))[:, None, None].to(density)
         start = self._x(-torch.ones_like(self.low)[:, None], self.low[:, None], self.high[:, None])
-        with _unrounded(density):
+        with unrounded(density):
             series = half * (self.series.to(density) @ density)
             offset = chebyshev_polynomials(start, self.size + 1).to(density) @ series  # S is measured from u = −1
         return torch.cat([series[:, :1] - offset, series[:, 1:]], 1)
@@ -116,7 +117,7 @@ class ArcLengthTable(nn.Module):
 
     def density_coefficients(self, density: Tensor) -> Tensor:
         """Chebyshev coefficients [M, T, W] of ρ itself, for `evaluate`."""
-        with _unrounded(density):
+        with unrounded(density):
             return self.density_series.to(density) @ density
 
     def evaluate(self, coefficients: Tensor, u: Tensor) -> Tensor:
@@ -126,8 +127,3 @@ class ArcLengthTable(nn.Module):
         for k in range(coefficients.shape[1] - 1, 0, -1):
             later, latest = latest, 2.0 * x * latest - later + coefficients[:, k : k + 1]
         return x * latest - later + coefficients[:, :1]
-
-
-def _unrounded(tensor: Tensor) -> torch.autocast:
-    """A context without autocast: an arc length in half precision would put the path's ends elsewhere."""
-    return torch.autocast(tensor.device.type, enabled=False)

@@ -15,23 +15,21 @@ from torch import Tensor, nn
 from geonode.flow.network import SpectralFlow
 from geonode.metric import LogMetricNetwork
 from geonode_kernels import arc_length, flow_loss_of_ends, kernel_obstacle, metric_density, metric_value, velocity_loss
+from geonode_kernels._runtime import flow_refusal, width_refusal
 
 if TYPE_CHECKING:
     from geonode.flow.ode import CoupledSpectralODE, MetricOnTable
 
-WIDEST_FLOW = 256  # hidden units of the flow that fit a program's registers
-_PRECISION = {
-    torch.bfloat16: "bf16",
-    torch.float16: "tf32",
-}  # tf32 has fp16's mantissa
+# tf32 has the mantissa of fp16
+_PRECISION = {torch.bfloat16: "bf16", torch.float16: "tf32"}
 
 
 def metric_weights(network: nn.Module | None) -> tuple[Tensor, ...] | None:
-    """W1, b1, W2, b2, W3, b3 of a metric network that the kernels know: two hidden layers of at most 128 tanh units."""
+    """W1, b1, W2, b2, W3, b3 of a metric network that the kernels know: two hidden layers of tanh units, not wide."""
     if type(network) is not LogMetricNetwork:  # a subclass may compute something else
         return None
     mlp = network.network.mlp
-    if mlp.activation != "tanh" or len(mlp.weights) != 3 or max(mlp.sizes) > 128:
+    if mlp.activation != "tanh" or len(mlp.weights) != 3 or width_refusal(*mlp.sizes[1:-1]):
         return None
     return tuple(t for pair in zip(mlp.weights, mlp.biases, strict=True) for t in pair)
 
@@ -61,7 +59,7 @@ def misfit_fits(ode: CoupledSpectralODE, source: Tensor) -> bool:
     config, flow = ode.config, ode.flow
     if type(flow) is not SpectralFlow or config.solver != "quadrature" or config.path == "shooting":
         return False  # a subclass may compute something else
-    return flow.hidden <= WIDEST_FLOW and kernel_obstacle([source, *flow.parameters()]) is None
+    return (flow_refusal(flow.hidden) or kernel_obstacle([source, *flow.parameters()])) is None
 
 
 def misfit(

@@ -11,6 +11,7 @@ PRECISIONS = {"fp32": 0, "tf32": 1, "bf16": 2}
 OUTPUTS = {"softplus": 0, "exp": 1}
 BACKENDS = ("auto", "triton", "torch")
 WIDEST = 128  # hidden units whose weights stay in shared memory beside the tiles
+WIDEST_FLOW = 256  # hidden units of a flow that fit a program's registers
 
 
 _TRITON = find_spec("triton") is not None
@@ -86,6 +87,13 @@ def width_refusal(*hidden: int) -> str | None:
     """Why a metric network of these widths cannot stay on chip."""
     if max(hidden) > WIDEST:
         return f"a hidden layer has {max(hidden)} units, and its weights stay on chip only up to {WIDEST}"
+    return None
+
+
+def flow_refusal(hidden: int) -> str | None:
+    """Why a flow of this width does not fit one program."""
+    if hidden > WIDEST_FLOW:
+        return f"{hidden} hidden units do not fit a program's registers ({WIDEST_FLOW} do)"
     return None
 
 

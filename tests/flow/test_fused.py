@@ -8,6 +8,7 @@ import torch
 from geonode.flow import SpectralFlow, fused
 from geonode.flow.arctable import ArcLengthTable
 from geonode.metric import LogMetricNetwork
+from geonode_kernels._runtime import WIDEST_FLOW
 from tests.flow.conftest import build
 
 
@@ -116,7 +117,7 @@ def test_a_flow_or_metric_of_ones_own_takes_the_definition(monkeypatch) -> None:
         {"flow": "free"},
         {"solver": "rk4"},
         {"solver": "rk4", "path": "shooting"},
-        {"flow_hidden": fused.WIDEST_FLOW + 1},
+        {"flow_hidden": WIDEST_FLOW + 1},
     ],
     ids=str,
 )

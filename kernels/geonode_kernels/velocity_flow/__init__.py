@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .. import _blocks
 from .._gauss import gauss_legendre
-from .._runtime import launch, padded, plain, use_kernel
+from .._runtime import flow_refusal, launch, padded, plain, use_kernel
 from ..arc_length import arc_length
 from ..embedded_linear import embedded_linear
 from ..flow_quadrature import scale_models
@@ -76,9 +76,7 @@ def velocity_loss(
         KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     tensors = [ends, density, half, omega, nu, beta, a, a0, target, weight]
-    hidden = omega.shape[-1]
-    refusal = f"{hidden} hidden units do not fit a program's registers (256 do)" if hidden > 256 else None
-    if not use_kernel("velocity_loss", backend, tensors, refusal):
+    if not use_kernel("velocity_loss", backend, tensors, flow_refusal(omega.shape[-1])):
         return reference.velocity_loss(*tensors)
     return _loss(*tensors)[0]
 
