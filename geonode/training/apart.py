@@ -1,12 +1,15 @@
-"""Products of a stack model by model, so that a model's float64 arithmetic does not depend on its neighbours.
+"""Products and sums of a stack that do not depend on how many models it has: training in float64.
 
-A GPU's batched matrix product picks its algorithm by the number of models, and AdamW divides by the gradient's size:
-what rounds to 1e-16 in one step is 1e-10 in the weights after ten. float64 is the precision for comparing, not for
-speed, so there every product is its own.
+Libraries pick the algorithm of a product, and the order of a sum's terms, by the size of the whole stack. AdamW divides
+by the gradient's size, so what rounds to 1e-16 in one step is 1e-9 in the weights after ten, most of all where a
+gradient is nothing but rounding: a constant added to ln g̃ changes no scaled arc length. float64 is the precision for
+comparing, not for speed (it takes two to four times as long for this), so there every model's product is its own and
+every sum is a tree of additions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -14,18 +17,53 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+_aten = torch.ops.aten
 
-def products_apart(like: Tensor) -> AbstractContextManager[Any]:
-    """A context in which batched products are made one by one, where ``like`` is float64 on a GPU; else nothing."""
-    return _Apart() if like.is_cuda and like.dtype == torch.float64 else nullcontext()
+
+def rounded_alone(like: Tensor) -> AbstractContextManager[Any]:
+    """A context in which each model's numbers are, to the bit, those it has alone, where ``like`` [M, …], of the stack,
+    is float64; elsewhere nothing.
+    """
+    return _Apart(len(like)) if like.dtype == torch.float64 else nullcontext()
 
 
 class _Apart(TorchDispatchMode):
+    """Takes every operation of a stack of ``models`` whose rounding could depend on their number."""
+
+    def __init__(self, models: int) -> None:
+        super().__init__()
+        self.models = models
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.ops.aten.bmm.default:
-            return torch.stack([torch.mm(a, b) for a, b in zip(*args, strict=True)])
-        if func is torch.ops.aten.baddbmm.default and not kwargs:
-            start, left, right = args
-            start = start.expand(len(left), left.shape[1], right.shape[2])
-            return torch.stack([torch.addmm(*each) for each in zip(start, left, right, strict=True)])
-        return func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if func is _aten.bmm.default:
+            return torch.stack([_product(*each) for each in zip(*args, strict=True)])
+        if func is _aten.baddbmm.default and not kwargs:
+            return args[0] + torch.stack([_product(*each) for each in zip(*args[1:], strict=True)])
+        if func is _aten.mm.default and len(args[0]) % self.models == 0:
+            # a product with a matrix that all models share, such as a table's: torch folds the models into the rows
+            return torch.cat([_product(rows, args[1]) for rows in args[0].chunk(self.models)])
+        if func is _aten.sum.dim_IntList and not kwargs:
+            return _tree(*args)
+        if func is _aten.mean.dim and not kwargs:
+            total = _tree(*args)
+            return total * (total.numel() / args[0].numel())
+        return func(*args, **kwargs)
+
+
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    """Of two matrices, laid out and aligned alike however they came: libraries have algorithms for each."""
+    return torch.mm(*(side.clone(memory_format=torch.contiguous_format) for side in (left, right)))
+
+
+def _tree(value: Tensor, dims: Sequence[int] | None, keepdim: bool = False) -> Tensor:
+    """Sum over ``dims`` (none: all), halving what is left at each level: elementwise, so nothing else decides."""
+    dims = sorted({d % value.ndim for d in dims or range(value.ndim)})
+    rest = value.movedim(dims, list(range(len(dims)))).flatten(0, len(dims) - 1)
+    while len(rest) > 1:
+        half = len(rest) // 2
+        rest = torch.cat([rest[:half] + rest[half : 2 * half], rest[2 * half :]])
+    total = rest[0] if len(rest) else rest.sum(0)
+    for d in dims if keepdim else ():
+        total = total.unsqueeze(d)
+    return total

@@ -18,7 +18,7 @@ from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
 from geonode.flow import CoupledSpectralODE
 from geonode.flow.network import SpectralFlow
-from geonode.training.apart import products_apart
+from geonode.training.apart import rounded_alone
 from geonode.training.batches import BatchSource
 from geonode.training.captured import train_stack, use_captured
 from geonode.training.chunks import chunk_size, train_chunks
@@ -75,12 +75,13 @@ def train(
     function = build_losses(compiled, recompute)
 
     def stack(part: CoupledSpectralODE, rows: Problem, which: slice, tell: Progress | None) -> Outcome:
-        source = BatchSource(rows, part.table, config, seed)
-        captured = use_captured(backend, source, config) and not compiled
         own = None if rates is None else rates[which]
-        return train_stack(
-            part, source, config, tell, capture=captured, rates=own, patience=patience, function=function
-        )
+        with compiler_failures() if compiled else rounded_alone(rows.target):
+            source = BatchSource(rows, part.table, config, seed)
+            captured = use_captured(backend, source, config) and not compiled
+            return train_stack(
+                part, source, config, tell, capture=captured, rates=own, patience=patience, function=function
+            )
 
     def attempt(size: int) -> Outcome:
         with torch.no_grad():
@@ -91,8 +92,7 @@ def train(
         return stack(ode, problem, slice(None), progress)
 
     size = problem.models if backend == "triton" else chunk_size(problem, config)
-    with compiler_failures() if compiled else products_apart(problem.target):
-        outcome = shrinking(attempt, size, lambda text: warnings.warn(text, stacklevel=3))
+    outcome = shrinking(attempt, size, lambda text: warnings.warn(text, stacklevel=3))
     for text in outcome.warnings():
         warnings.warn(text, stacklevel=2)
     outcome.require_finite()

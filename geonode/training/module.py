@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import lightning as L
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
+from geonode.training.apart import rounded_alone
 from geonode.training.batches import BatchSource, step_counts
 from geonode.training.captured import LossStep, use_captured
 from geonode.training.monitor import samples_in
@@ -83,7 +85,8 @@ class GeodesicSpectralModule(L.LightningModule):
         self.ode = place(self.ode, self.device, dtype)
         rank, world = self.global_rank, self.trainer.world_size
         problem = self.problem.to(self.device, dtype)
-        self._source = BatchSource(problem, self.ode.table, self.config, self.seed, rank, world)
+        with self._rounding():
+            self._source = BatchSource(problem, self.ode.table, self.config, self.seed, rank, world)
         self._share, self._world = self._source.share, world
         self.samples_per_step = samples_in(self._source.batch(0, 0))
         self._loss = LossStep(self.ode, self._source, self.config, self._function)
@@ -103,7 +106,8 @@ class GeodesicSpectralModule(L.LightningModule):
         if self._source is None or self._loss is None:
             raise RuntimeError("training_step was called before training started.")
         inputs = self._loss.inputs(self.current_epoch, batch_idx)
-        values = self._loss(*inputs) if self._captured is None else self._replay(self._captured, inputs)
+        with self._rounding():
+            values = self._loss(*inputs) if self._captured is None else self._replay(self._captured, inputs)
         total = values.sum(0)
         terms = {**dict(zip(self._loss.names, values.unbind(), strict=True)), "total": total}
         row = {name: value.detach().mean() * self._share for name, value in terms.items()}
@@ -128,13 +132,17 @@ class GeodesicSpectralModule(L.LightningModule):
         gradients = torch.autograd.grad(terms.sum(), self._trained(), allow_unused=True, materialize_grads=True)
         return terms.detach(), *gradients
 
+    def _rounding(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self._compiled else rounded_alone(self.problem.target)
+
     def _trained(self) -> list[torch.nn.Parameter]:
         return [p for group in parameter_groups(self.ode) for p in group["params"]]
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
         """Gradients of the step: by autograd, or those that the captured step has already found."""
         if self._captured is None:
-            loss.backward(*args, **kwargs)
+            with self._rounding():
+                loss.backward(*args, **kwargs)
             return
         for parameter, gradient in zip(self._trained(), self._gradients, strict=True):
             part = gradient / self.trainer.accumulate_grad_batches
@@ -153,7 +161,8 @@ class GeodesicSpectralModule(L.LightningModule):
     ) -> None:
         """Clip each group by its own limit, each model by its own norm; the norms are logged."""
         for group in optimizer.param_groups:
-            norm = clip_gradients(group["params"], getattr(self.config, f"{group['name']}_clip"))
+            with self._rounding():
+                norm = clip_gradients(group["params"], getattr(self.config, f"{group['name']}_clip"))
             if norm.numel():
                 self.log(f"gradient_norm/{group['name']}", norm.mean(), batch_size=1)
 

@@ -20,6 +20,7 @@ from geonode.config import GeodesicConfig
 from geonode.flow import CoupledSpectralODE, FreeFlow, SpectralFlow, linear_warp
 from geonode.geodesic.chebyshev import chebyshev_nodes
 from geonode.metric import WarpMetric
+from geonode.training.apart import rounded_alone
 
 _SMALLEST = np.finfo(float).tiny
 _DENSE = 256
@@ -78,7 +79,8 @@ class Problem:
         says the choices of the model.
         """
         warp = deepcopy(self.warp)  # the model's goes to its device, the problem's stays on the host
-        ode = CoupledSpectralODE(self.wavelengths, config, warp, self.models, self.low, self.high, seed)
+        with rounded_alone(self.target):
+            ode = CoupledSpectralODE(self.wavelengths, config, warp, self.models, self.low, self.high, seed)
         host = self.to("cpu", torch.float64)
         place(ode, "cpu", self.target.dtype)
         ode.flow.set_embedding(host.target)

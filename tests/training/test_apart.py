@@ -1,37 +1,85 @@
-"""Products model by model: the same numbers as batched ones, forward and backward."""
+"""Products and sums model by model: the same numbers as batched ones, and none that knows how large the stack is."""
 
 from __future__ import annotations
 
+import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from geonode.training.apart import _Apart, products_apart
+from geonode.training import BatchSource, build_problem
+from geonode.training.apart import _Apart, rounded_alone
+from geonode.training.captured import StackSteps
+from geonode.training.chunks import select
+
+MODELS = 6
+# may round by the size of the whole; of mm and sums see the recorder
+SUSPECTS = {"bmm", "baddbmm", "addmm", "addbmm", "linalg_vector_norm", "native_layer_norm", "var", "logsumexp", "prod"}
 
 
-def test_products_apart_are_the_batched_ones_with_their_gradients():
+class Recorder(TorchDispatchMode):
+    """Notes name and outcome of every operation; underneath `_Apart` it sees what is really done."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        self.seen.append((func._schema.name.split("::")[1], func._overloadname, args, result))
+        return result
+
+
+def test_products_and_sums_apart_are_the_batched_ones_with_their_gradients():
     generator = torch.Generator().manual_seed(0)
     draw = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()  # noqa: E731
-    bias, left, right = draw(3, 1, 4), draw(3, 5, 6), draw(3, 4, 6)
+    bias, left, right, shared = draw(3, 1, 4), draw(3, 5, 6), draw(3, 4, 6), draw(6, 7)
 
     def run():
         first = torch.baddbmm(bias, left, right.mT)
-        value = (first @ right).square().sum()
-        return [value, *torch.autograd.grad(value, [bias, left, right])]
+        value = (first @ right @ shared).square()
+        value = torch.stack([value.mean((0, 2)).sum(), value.sum(1, keepdim=True).mean(-1).prod(), value.sum([])])
+        return [value, *torch.autograd.grad(value.sum(), [bias, left, right, shared])]
 
-    seen = []
     batched = run()
-    with _Apart() as mode:
-        original = torch.mm
+    with Recorder() as recorder, _Apart(3):
         apart = run()
-        torch.mm = lambda a, b: seen.append(1) or original(a, b)
-        try:
-            run()
-        finally:
-            torch.mm = original
-    assert mode is not None and len(seen) >= 9  # three models, forward and backward
+    shapes = [tuple(args[0].shape) for name, _, args, _ in recorder.seen if name == "mm"]
+    assert shapes.count((5, 6)) >= 6 and (15, 6) not in shapes  # three models' product with right, and with shared
     for a, b in zip(batched, apart, strict=True):
-        torch.testing.assert_close(b, a, rtol=1e-13, atol=1e-13)
+        torch.testing.assert_close(b, a, rtol=1e-12, atol=1e-12)
 
 
-def test_elsewhere_nothing_changes():
-    with products_apart(torch.zeros(1, dtype=torch.float64)) as mode:
+@pytest.mark.parametrize("flow", ["path_independent", "velocity", "free"])
+def test_no_operation_of_a_step_knows_how_many_models_there_are(folds, assay, small, flow):
+    config = small.replace(flow=flow, precision="64-true", wavelengths_per_step=7)
+    config = config.replace(batch_size=8) if flow == "path_independent" else config
+    problem = build_problem(folds * (MODELS // 3), assay.wavelengths, config)
+
+    def steps(rows, seed):
+        ode = rows.build_model(config, seed)
+        with Recorder() as recorder, _Apart(rows.models):
+            taken = StackSteps(ode, BatchSource(rows, ode.table, config), config, capture=False)
+            for number in range(2):
+                taken.take(0, number % taken.source.steps_per_epoch)
+        return recorder.seen, ode
+
+    together, stack = steps(problem, config.seed)
+    alone, ode = steps(select(problem, 4, 1), config.seed + 4)
+    names = {name for name, *_ in together}
+    assert not names & SUSPECTS
+    for seen in (together, alone):
+        for name, overload, args, _ in seen:
+            # whole sums have one value for all models, whose gradient is a constant
+            assert name not in ("sum", "mean") or overload == "default" or args[0].numel() == 0
+    rows = [
+        {tuple(map(tuple, (args[0].shape, args[1].shape))) for n, _, args, _ in s if n == "mm"}
+        for s in (together, alone)
+    ]
+    assert rows[0] == rows[1] and rows[0]  # the very same products
+    for (name, parameter), (_, own) in zip(stack.named_parameters(), ode.named_parameters(), strict=True):
+        assert name.startswith("warp.") or torch.equal(parameter[4], own[0]), name
+
+
+def test_in_float32_nothing_changes():
+    with rounded_alone(torch.zeros(1)) as mode:
         assert mode is None

@@ -24,20 +24,26 @@ def _row(problem: Problem, m: int) -> Problem:
 
 
 @pytest.mark.smoke
-def test_training_together_equals_training_alone(folds, assay, small):
-    """With all wavelengths in every step nothing is drawn, and every model equals itself alone from the same start."""
-    together = build_problem(folds, assay.wavelengths, small).to("cpu", torch.float64)
+@pytest.mark.parametrize("flow", ["path_independent", "velocity"])
+def test_training_together_equals_training_alone(folds, assay, small, flow):
+    """With all wavelengths in every step nothing is drawn, and every model equals itself alone from the same start.
+
+    Fifteen models: in smaller stacks even batched products round as single ones do. The constant of ln g̃ changes no
+    prediction, its gradient is rounding alone, and AdamW makes steps of it.
+    """
+    small = small.replace(flow=flow, epochs=10)
+    together = build_problem(folds * 5, assay.wavelengths, small).to("cpu", torch.float64)
     fresh = together.build_model(small, 5)
     start = {name: parameter.detach().clone() for name, parameter in fresh.named_parameters()}
     stacked = dict(train(together, small, seed=5, ode=fresh).named_parameters())
     assert any(not torch.equal(stacked[name], value) for name, value in start.items())
-    for m in range(len(folds)):
+    for m in (0, 7, 14):
         row = _row(together, m)
         alone = row.build_model(small, 5 + m)
         with torch.no_grad():
             for name, parameter in _trained(alone):
                 parameter.copy_(start[name][m : m + 1])
-        for name, parameter in _trained(train(row, small, seed=5 + m, ode=alone)):
+        for name, parameter in _trained(train(row, small, seed=5, ode=alone)):
             torch.testing.assert_close(stacked[name][m], parameter[0], rtol=0, atol=1e-10, msg=f"{name} of model {m}")
 
 
