@@ -1,9 +1,11 @@
 """Train under torchrun, or alone, and write the losses of every epoch and the final weights.
 
-    torchrun --nproc-per-node 2 ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [full] [fsdp]
-    python ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [full] [fsdp]
+    torchrun --nproc-per-node 2 ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [full] [float32] [ddp|fsdp]
+    python ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [full] [float32] [ddp|fsdp]
 
-Several flows with commas between them: one after another, into OUT-FLOW.ckpt, for one start of the processes.
+Without float32 in float64 (fsdp: always float32). ddp with one process is what two are compared with for speed, for
+one left to itself captures its steps. Several flows with commas between them: one after another, into OUT-FLOW.ckpt,
+for one start of the processes.
 ``full`` is the assay's 601 wavelengths with the default network sizes. The main process prints a line of JSON: seconds
 of training and all-reduces. Both are counted from the second epoch on.
 """
@@ -56,14 +58,21 @@ class Counter(Callback):
 
 
 def main(
-    out: Path, flow: str, device: str, epochs: int = 6, members: int = 2, full: bool = False, strategy: str = "auto"
+    out: Path,
+    flow: str,
+    device: str,
+    epochs: int = 6,
+    members: int = 2,
+    full: bool = False,
+    strategy: str = "auto",
+    precision: Any = "64-true",
 ) -> None:
     changes: dict[str, Any] = {} if full else dict(SMALL)
     if strategy == "fsdp":
         changes.update(metric_clip=0.0, flow_clip=0.0)
+        precision = "32-true"  # Lightning's FSDP knows no float64
     if flow == "velocity":
         changes.update(batch_size=8, micro_batch=4)
-    precision = "32-true" if strategy == "fsdp" else "64-true"  # Lightning's FSDP knows no float64
     config = GeodesicConfig(flow=flow, epochs=epochs, precision=precision, members=members, **changes)
     assay = simulate_assay() if full else simulate_assay(wavelengths=np.linspace(300.0, 700.0, 21).tolist())
     counter = Counter()
@@ -85,5 +94,6 @@ if __name__ == "__main__":
             sys.argv[3],
             *numbers,
             full="full" in sys.argv,
-            strategy="fsdp" if "fsdp" in sys.argv else "auto",
+            strategy=next((name for name in ("ddp", "fsdp") if name in sys.argv), "auto"),
+            precision="32-true" if "float32" in sys.argv else "64-true",
         )
