@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
-CARD, BENCH = "kernels-NVIDIA-H100-80GB-HBM3", "bench-NVIDIA-H100-80GB-HBM3-with-peers"
+CARD, BENCH = "kernels-NVIDIA-H100-80GB-HBM3", "bench-NVIDIA-H100-80GB-HBM3"
 
 
 def _read(name: str) -> Any:

@@ -43,11 +43,10 @@ class _Apart(TorchDispatchMode):
         if func is _aten.mm.default and len(args[0]) % self.models == 0:
             # a product with a matrix that all models share, such as a table's: torch folds the models into the rows
             return torch.cat([_product(rows, args[1]) for rows in args[0].chunk(self.models)])
-        if func is _aten.sum.dim_IntList and not kwargs:
-            return _tree(*args)
-        if func is _aten.mean.dim and not kwargs:
+        summed = func in (_aten.sum.dim_IntList, _aten.mean.dim) and not kwargs and args[0].numel()
+        if summed and args[0].is_floating_point():
             total = _tree(*args)
-            return total * (total.numel() / args[0].numel())
+            return total if func is _aten.sum.dim_IntList else total * (total.numel() / args[0].numel())
         return func(*args, **kwargs)
 
 
@@ -63,7 +62,7 @@ def _tree(value: Tensor, dims: Sequence[int] | None, keepdim: bool = False) -> T
     while len(rest) > 1:
         half = len(rest) // 2
         rest = torch.cat([rest[:half] + rest[half : 2 * half], rest[2 * half :]])
-    total = rest[0] if len(rest) else rest.sum(0)
+    total = rest[0]
     for d in dims if keepdim else ():
         total = total.unsqueeze(d)
     return total

@@ -80,6 +80,30 @@ def test_no_operation_of_a_step_knows_how_many_models_there_are(folds, assay, sm
         assert name.startswith("warp.") or torch.equal(parameter[4], own[0]), name
 
 
+def test_sums_apart_of_every_kind_are_those_of_torch():
+    """Counts of what is true, sums of nothing, other dtypes, and every way to name dimensions."""
+    true, numbers = torch.arange(24).reshape(2, 3, 4) % 3 > 0, torch.arange(24.0, dtype=torch.float64).reshape(2, 3, 4)
+    values = [true, numbers, numbers.float(), numbers.long(), numbers[:, :0]]
+
+    def sums():
+        found = [
+            value.sum(d, keepdim=keep) for value in values for d in (0, -1, (0, 2), (-1, 1)) for keep in (False, True)
+        ]
+        return [
+            *found,
+            numbers.mean((0, -1)),
+            numbers.mean(1, keepdim=True),
+            numbers[0, 0, 0].sum([]),
+            true.sum(),
+            numbers[:0].mean(0),
+        ]
+
+    with _Apart(2):
+        apart = sums()
+    for ours, theirs in zip(apart, sums(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-15, atol=0, equal_nan=True)
+
+
 def test_in_float32_nothing_changes():
     with rounded_alone(torch.zeros(1)) as mode:
         assert mode is None

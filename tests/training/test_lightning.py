@@ -15,6 +15,7 @@ from geonode.training import (
     train,
     train_module,
 )
+from geonode.training.chunks import select
 
 
 def _weights(module: GeodesicSpectralModule) -> dict[str, torch.Tensor]:
@@ -30,6 +31,19 @@ def test_lightning_and_the_plain_loop_give_the_same_weights(assay, small, one_th
     plain = dict(train(data.problem.to("cpu", torch.float64), config, config.seed).named_parameters())
     for name, value in _weights(module).items():
         torch.testing.assert_close(value, plain[name].detach(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("flow", ["path_independent", "velocity"])
+def test_under_lightning_too_a_model_of_a_stack_trains_as_alone(assay, small, one_thread, flow):
+    config = small.replace(flow=flow, members=12)  # from a few models on, batched products round otherwise
+    data = SpectralDataModule(assay, config)
+    together = GeodesicSpectralModule(data.problem, config)
+    build_trainer(config, 10, "cpu").fit(together, data)
+    alone = GeodesicSpectralModule(select(data.problem, 7, 1), config, seed=config.seed + 7)
+    alone.seed = config.seed  # of what steps draw
+    build_trainer(config, 10, "cpu").fit(alone, data)
+    for name, value in _weights(alone).items():
+        assert torch.equal(_weights(together)[name][7:8], value), name
 
 
 def test_a_model_starts_from_the_same_bits_wherever_its_memory_lies(small):
