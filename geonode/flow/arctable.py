@@ -66,7 +66,12 @@ class ArcLengthTable(nn.Module):
         low, high = self.low[:, None], self.high[:, None]
         basis = chebyshev_polynomials(self._x(points.to(low), low, high), self.size + 1)
         start = chebyshev_polynomials(self._x(-torch.ones_like(low), low, high), self.size + 1)
-        return (0.5 * (high - low))[..., None] * ((basis - start) @ self.series)
+        difference = basis - start
+        if len(difference) == 1:
+            product = difference @ self.series
+        else:  # one product for all would round by how many models there are
+            product = torch.stack([rows.clone() @ self.series for rows in difference])
+        return (0.5 * (high - low))[..., None] * product
 
     def require_inside(self, points: Tensor) -> None:
         """Refuse ``points`` [M, P] that the table does not cover (waits for the device).
@@ -105,7 +110,7 @@ class ArcLengthTable(nn.Module):
         half = (0.5 * (self.high - self.low))[:, None, None].to(density)
         start = self._x(-torch.ones_like(self.low)[:, None], self.low[:, None], self.high[:, None])
         with unrounded(density):
-            series = half * (self.series.to(density) @ density)
+            series = half * (_for_each(self.series, density) @ density)
             offset = chebyshev_polynomials(start, self.size + 1).to(density) @ series  # S is measured from u = −1
         return torch.cat([series[:, :1] - offset, series[:, 1:]], 1)
 
@@ -118,7 +123,7 @@ class ArcLengthTable(nn.Module):
     def density_coefficients(self, density: Tensor) -> Tensor:
         """Chebyshev coefficients [M, T, W] of ρ itself, for `evaluate`."""
         with unrounded(density):
-            return self.density_series.to(density) @ density
+            return _for_each(self.density_series, density) @ density
 
     def evaluate(self, coefficients: Tensor, u: Tensor) -> Tensor:
         """The series at u [M, B, W] by Clenshaw's recurrence (differentiable in both arguments)."""
@@ -127,3 +132,8 @@ class ArcLengthTable(nn.Module):
         for k in range(coefficients.shape[1] - 1, 0, -1):
             later, latest = latest, 2.0 * x * latest - later + coefficients[:, k : k + 1]
         return x * latest - later + coefficients[:, :1]
+
+
+def _for_each(matrix: Tensor, like: Tensor) -> Tensor:
+    """A matrix that all models share, M times: torch would fold the models of a product with it into one."""
+    return matrix.to(like).expand(len(like), -1, -1)

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -71,8 +72,8 @@ class _EmbeddedFlow(nn.Module):
         self.a_weight = self._draws.normal(embedding, hidden, scale=0.1 / math.sqrt(embedding * hidden))
 
     @torch.no_grad()
-    def set_embedding(self, spectra: Tensor) -> None:
-        """Start the embedding from the data: leading right singular vectors of ``spectra`` [M, P, W], unit variance.
+    def set_embedding(self, spectra: Tensor | Sequence[Tensor]) -> None:
+        """Start the embedding from the data: leading right singular vectors of ``spectra`` M × [P, W], unit variance.
 
         Wavelengths that respond alike then start alike. A rank below the embedding's width leaves the rest random.
         Model by model, so that a model starts to the bit as it would alone.
@@ -271,7 +272,7 @@ class FreeFlow(nn.Module):
         self.weight2 = draws.normal(hidden, scale=1.0 / math.sqrt(hidden))
         self.bias2 = nn.Parameter(torch.zeros(models))
 
-    def set_embedding(self, spectra: Tensor) -> None:
+    def set_embedding(self, spectra: Tensor | Sequence[Tensor]) -> None:
         """The original starts from a random embedding: ``spectra`` change nothing."""
 
     def forward(self, position: Tensor, velocity: Tensor, index: Tensor | None = None) -> Tensor:

@@ -21,33 +21,26 @@ _aten = torch.ops.aten
 
 
 def rounded_alone(like: Tensor) -> AbstractContextManager[Any]:
-    """A context in which each model's numbers are, to the bit, those it has alone, where ``like`` [M, …], of the stack,
-    is float64; elsewhere nothing.
+    """A context in which each model's numbers are, to the bit, those it has alone, where ``like`` is float64; elsewhere
+    nothing. Matrices that all models share must be expanded first: torch folds the models of a product with one.
     """
-    return _Apart(len(like)) if like.dtype == torch.float64 else nullcontext()
+    return _Apart() if like.dtype == torch.float64 else nullcontext()
 
 
 class _Apart(TorchDispatchMode):
-    """Takes every operation of a stack of ``models`` whose rounding could depend on their number."""
-
-    def __init__(self, models: int) -> None:
-        super().__init__()
-        self.models = models
+    """Takes every operation of a stack whose rounding could depend on the number of models."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        if kwargs or not args or not isinstance(args[0], Tensor) or args[0].numel() == 0:
+            return func(*args, **(kwargs or {}))
         if func is _aten.bmm.default:
             return torch.stack([_product(*each) for each in zip(*args, strict=True)])
-        if func is _aten.baddbmm.default and not kwargs:
+        if func is _aten.baddbmm.default:
             return args[0] + torch.stack([_product(*each) for each in zip(*args[1:], strict=True)])
-        if func is _aten.mm.default and len(args[0]) % self.models == 0:
-            # a product with a matrix that all models share, such as a table's: torch folds the models into the rows
-            return torch.cat([_product(rows, args[1]) for rows in args[0].chunk(self.models)])
-        summed = func in (_aten.sum.dim_IntList, _aten.mean.dim) and not kwargs and args[0].numel()
-        if summed and args[0].is_floating_point():
+        if func in (_aten.sum.dim_IntList, _aten.mean.dim) and args[0].is_floating_point():
             total = _tree(*args)
             return total if func is _aten.sum.dim_IntList else total * (total.numel() / args[0].numel())
-        return func(*args, **kwargs)
+        return func(*args)
 
 
 def _product(left: Tensor, right: Tensor) -> Tensor:
@@ -57,6 +50,8 @@ def _product(left: Tensor, right: Tensor) -> Tensor:
 
 def _tree(value: Tensor, dims: Sequence[int] | None, keepdim: bool = False) -> Tensor:
     """Sum over ``dims`` (none: all), halving what is left at each level: elementwise, so nothing else decides."""
+    if value.ndim == 0:
+        return value.clone()
     dims = sorted({d % value.ndim for d in dims or range(value.ndim)})
     rest = value.movedim(dims, list(range(len(dims)))).flatten(0, len(dims) - 1)
     while len(rest) > 1:

@@ -6,6 +6,7 @@ import torch
 
 from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
+from geonode.training.apart import rounded_alone
 from geonode.training.batches import BatchSource, step_counts
 from geonode.training.memory import is_out_of_memory, largest_that_fits, release
 from geonode.training.problem import Problem
@@ -75,5 +76,6 @@ def _try(problem: Problem, config: GeodesicConfig, recompute: int) -> None:
     ode = problem.build_model(config, config.seed)
     state = [torch.zeros_like(p) for p in ode.parameters() for _ in range(3)]  # gradient and two moments
     batch = BatchSource(problem, ode.table, config, config.seed).batch(0, 0)
-    build_losses(recompute=recompute)(ode, batch, config.loss.at(1.0))["total"].sum().backward()
+    with rounded_alone(problem.target):
+        build_losses(recompute=recompute)(ode, batch, config.loss.at(1.0))["total"].sum().backward()
     del state

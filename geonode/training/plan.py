@@ -21,6 +21,7 @@ from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.geodesic.ivp import fewest_rebuilt
+from geonode.training.apart import rounded_alone
 from geonode.training.batches import BatchSource, step_counts
 from geonode.training.captured import StackSteps, use_captured
 from geonode.training.chunks import chunk_size
@@ -185,7 +186,8 @@ def measured_step(
     cuda = torch.device(device).type == "cuda"
 
     def step() -> None:
-        losses(ode, batch, weights)["total"].sum().backward()
+        with rounded_alone(problem.target):  # as it is trained
+            losses(ode, batch, weights)["total"].sum().backward()
 
     step()  # warms up
     ode.zero_grad(set_to_none=True)
@@ -213,7 +215,8 @@ def measured_rate(problem: Problem, config: GeodesicConfig) -> float:
         start = time.perf_counter()
         epoch = len(seconds) % config.epochs
         for number in range(group):
-            steps.take(epoch, number % source.steps_per_epoch)
+            with rounded_alone(problem.target):  # as it is trained
+                steps.take(epoch, number % source.steps_per_epoch)
             if (number + 1) % source.steps_per_epoch == 0:
                 steps.control.end_epoch(number // source.steps_per_epoch, last=False)
         wait()

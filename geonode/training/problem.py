@@ -20,7 +20,6 @@ from geonode.config import GeodesicConfig
 from geonode.flow import CoupledSpectralODE, FreeFlow, SpectralFlow, linear_warp
 from geonode.geodesic.chebyshev import chebyshev_nodes
 from geonode.metric import WarpMetric
-from geonode.training.apart import rounded_alone
 
 _SMALLEST = np.finfo(float).tiny
 _DENSE = 256
@@ -79,11 +78,11 @@ class Problem:
         says the choices of the model.
         """
         warp = deepcopy(self.warp)  # the model's goes to its device, the problem's stays on the host
-        with rounded_alone(self.target):
-            ode = CoupledSpectralODE(self.wavelengths, config, warp, self.models, self.low, self.high, seed)
+        ode = CoupledSpectralODE(self.wavelengths, config, warp, self.models, self.low, self.high, seed)
         host = self.to("cpu", torch.float64)
         place(ode, "cpu", self.target.dtype)
-        ode.flow.set_embedding(host.target)
+        # without the padding: how a model starts must not depend on how many points its neighbours have
+        ode.flow.set_embedding([rows[weight > 0.0] for rows, weight in zip(host.target, host.weight, strict=True)])
         if isinstance(ode.flow, SpectralFlow):
             ode.flow.solve_output(host.points, host.target, host.weight)
         return place(ode, self.target.device, self.target.dtype)
