@@ -87,7 +87,8 @@ def test_a_job_of_the_sweep_equals_the_same_fold_of_the_batch(spec):
 )
 def test_jobs_trained_as_one_stack_have_the_results_of_each_alone(spec, changes, one_thread):
     text = SPEC.replace("EPOCHS", "3").replace("members: 1", f"precision: 64-true, {changes}")
-    spec.write_text(f"folds: [0, 20, 60]{text}")
+    middle = 20 if "velocity" in changes else 30  # without 30 there is a point less: the others are padded
+    spec.write_text(f"folds: [0, {middle}, 60]{text}")
     jobs = read_spec(spec).jobs()
     lists = stacks(jobs, 48)
     # without anything drawn by seed, seeds share a stack too
