@@ -66,11 +66,8 @@ class ArcLengthTable(nn.Module):
         low, high = self.low[:, None], self.high[:, None]
         basis = chebyshev_polynomials(self._x(points.to(low), low, high), self.size + 1)
         start = chebyshev_polynomials(self._x(-torch.ones_like(low), low, high), self.size + 1)
-        difference = basis - start
-        if len(difference) == 1:
-            product = difference @ self.series
-        else:  # one product for all would round by how many models there are
-            product = torch.stack([rows.clone() @ self.series for rows in difference])
+        # one product for all would round by how many models there are, and by where each lies in memory
+        product = torch.stack([rows.clone() @ self.series for rows in basis - start])
         return (0.5 * (high - low))[..., None] * product
 
     def require_inside(self, points: Tensor) -> None:

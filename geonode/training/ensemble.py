@@ -75,10 +75,10 @@ def train(
     function = build_losses(compiled, recompute)
 
     def stack(part: CoupledSpectralODE, rows: Problem, which: slice, tell: Progress | None) -> Outcome:
+        source = BatchSource(rows, part.table, config, seed)
+        captured = use_captured(backend, source, config) and not compiled
         own = None if rates is None else rates[which]
         with compiler_failures() if compiled else rounded_alone(rows.target):
-            source = BatchSource(rows, part.table, config, seed)
-            captured = use_captured(backend, source, config) and not compiled
             return train_stack(
                 part, source, config, tell, capture=captured, rates=own, patience=patience, function=function
             )

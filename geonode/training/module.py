@@ -85,8 +85,7 @@ class GeodesicSpectralModule(L.LightningModule):
         self.ode = place(self.ode, self.device, dtype)
         rank, world = self.global_rank, self.trainer.world_size
         problem = self.problem.to(self.device, dtype)
-        with self._rounding():
-            self._source = BatchSource(problem, self.ode.table, self.config, self.seed, rank, world)
+        self._source = BatchSource(problem, self.ode.table, self.config, self.seed, rank, world)
         self._share, self._world = self._source.share, world
         self.samples_per_step = samples_in(self._source.batch(0, 0))
         self._loss = LossStep(self.ode, self._source, self.config, self._function)

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
 
 from geonode.calibration import GeodesicGP
-from geonode.metric import WarpMetric
-from geonode.training import BatchSource, Problem, build_problem, fit_node_folds, predict, train
-
-
-def _row(problem: Problem, m: int) -> Problem:
-    """Model m of a stacked problem as a problem of its own: the same numbers, so only the stacking is compared."""
-    warp = problem.warp
-    one = WarpMetric(warp.logits[m : m + 1], warp.c0[m : m + 1], warp.c_min[m : m + 1], warp.c_max[m : m + 1])
-    rows = {
-        k: v[m : m + 1].clone() for k, v in vars(problem).items() if isinstance(v, torch.Tensor) and k != "wavelengths"
-    }
-    return dataclasses.replace(problem, warp=one, **rows)
+from geonode.training import BatchSource, build_problem, fit_node_folds, predict, train
+from geonode.training.chunks import select
 
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("flow", ["path_independent", "velocity"])
 def test_training_together_equals_training_alone(folds, assay, small, flow):
-    """With all wavelengths in every step nothing is drawn, and every model equals itself alone from the same start.
+    """From the same start and the same draws every model equals itself alone.
 
     Fifteen models: in smaller stacks even batched products round as single ones do. The constant of ln g̃ changes no
     prediction, its gradient is rounding alone, and AdamW makes steps of it.
@@ -38,7 +26,7 @@ def test_training_together_equals_training_alone(folds, assay, small, flow):
     stacked = dict(train(together, small, seed=5, ode=fresh).named_parameters())
     assert any(not torch.equal(stacked[name], value) for name, value in start.items())
     for m in (0, 7, 14):
-        row = _row(together, m)
+        row = select(together, m, 1)
         alone = row.build_model(small, 5 + m)
         with torch.no_grad():
             for name, parameter in _trained(alone):
