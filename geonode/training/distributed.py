@@ -14,8 +14,9 @@ from torch import Tensor
 
 from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError, InputError
+from geonode.training.sharded import SHARDED, sharded_settings
 
-STRATEGIES = ("auto", "ddp", "fsdp", "deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3")
+STRATEGIES = ("auto", "ddp", *SHARDED)
 
 
 def launched() -> tuple[int, int, int] | None:
@@ -47,14 +48,14 @@ def is_main_process() -> bool:
 
 
 def trainer_settings(strategy: str, kind: str, config: GeodesicConfig) -> dict[str, Any]:
-    """``strategy``, ``devices`` and ``num_nodes`` for `lightning.Trainer`.
+    """``strategy``, ``devices``, ``num_nodes`` for `lightning.Trainer`, and ``plugins`` where the strategy needs one.
 
     Args:
         strategy: one of STRATEGIES; ``auto`` is one device, or DDP where torchrun or SLURM launched several processes.
         kind: device type.
 
     Raises:
-        InputError: an unknown strategy, or one that shards parameters while gradients are clipped per model.
+        InputError: an unknown strategy, or settings that one which cuts parameters cannot follow.
         DeviceError: a strategy that needs CUDA or a package that is not here.
     """
     if strategy not in STRATEGIES:
@@ -63,17 +64,16 @@ def trainer_settings(strategy: str, kind: str, config: GeodesicConfig) -> dict[s
     _, world, local = job or (0, 1, 1)
     if strategy == "auto":
         strategy = "ddp" if world > 1 else "auto"
-    if strategy in STRATEGIES[2:]:
-        if kind != "cuda":
-            raise DeviceError(f"strategy={strategy!r} needs CUDA devices, and this is {kind}; use 'ddp'.")
-        if strategy.startswith("deepspeed") and importlib.util.find_spec("deepspeed") is None:
-            raise DeviceError(f"strategy={strategy!r} needs DeepSpeed: pip install 'geodesic-node[deepspeed]'.")
-        if config.metric_clip or config.flow_clip:
-            raise InputError(
-                f"strategy={strategy!r} cuts parameters across models, so no device has a model's gradient norm; "
-                "set metric_clip=0 and flow_clip=0, or use 'ddp'."
-            )
-    return {"strategy": strategy, "devices": local, "num_nodes": max(1, world // max(local, 1))}
+    settings: dict[str, Any] = {"strategy": strategy, "devices": local, "num_nodes": max(1, world // max(local, 1))}
+    if strategy in SHARDED:
+        if strategy.startswith("deepspeed"):
+            if kind != "cuda":
+                raise DeviceError(f"strategy={strategy!r} needs CUDA devices, and this is {kind}; use 'ddp'.")
+            if importlib.util.find_spec("deepspeed") is None:
+                raise DeviceError(f"strategy={strategy!r} needs DeepSpeed: pip install 'geodesic-node[deepspeed]'.")
+        settings["strategy"], precision = sharded_settings(strategy, config)
+        settings["plugins"] = [precision]
+    return settings
 
 
 def shard(index: Tensor, rank: int, world: int) -> tuple[Tensor, float]:

@@ -25,7 +25,8 @@ def draw_points(
 ) -> tuple[Tensor, Tensor]:
     """``count`` pairs (start, end) of point numbers below ``size``, stratified so that every region is visited."""
     generator = keyed_generator(seed, epoch, step, _PAIRS, device=device)
-    uniform = torch.rand(2, count, generator=generator, device=device)
+    # a type of its own: in float64 Lightning changes the default, and with it what would be drawn
+    uniform = torch.rand(2, count, generator=generator, device=device, dtype=torch.float32)
     order = torch.randperm(count, generator=generator, device=device)
     start = (torch.arange(count, device=device) + uniform[0]) / count
     end = (order + uniform[1]) / count

@@ -17,6 +17,7 @@ from geonode.training.batches import BatchSource, step_counts
 from geonode.training.captured import LossStep, use_captured
 from geonode.training.monitor import samples_in
 from geonode.training.problem import Problem, place
+from geonode.training.sharded import is_sharded, whole_parameters
 from geonode.training.step import build_losses, build_optimizer, clip_gradients, learning_rate, parameter_groups
 from geonode_kernels import CapturedStep
 
@@ -158,7 +159,12 @@ class GeodesicSpectralModule(L.LightningModule):
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
     ) -> None:
-        """Clip each group by its own limit, each model by its own norm; the norms are logged."""
+        """Clip each group by its own limit, each model by its own norm; the norms are logged.
+
+        Where parameters are cut across devices no device has a norm, and limits are zero.
+        """
+        if is_sharded(self.trainer.strategy):
+            return
         for group in optimizer.param_groups:
             with self._rounding():
                 norm = clip_gradients(group["params"], getattr(self.config, f"{group['name']}_clip"))
@@ -183,5 +189,10 @@ class GeodesicSpectralModule(L.LightningModule):
                 self._losses.setdefault(epoch, {})[name] = value
 
     def on_train_end(self) -> None:
-        """Turn the kept losses into numbers: one transfer, after the last step."""
+        """Turn the kept losses into numbers: one transfer, after the last step; and make a cut model whole."""
         self.history = [{name: float(value) for name, value in row.items()} for _, row in sorted(self._losses.items())]
+        if is_sharded(self.trainer.strategy):
+            with whole_parameters(self.trainer.strategy):
+                weights = {name: value.detach().cpu().clone() for name, value in self.ode.state_dict().items()}
+            self.ode = self.problem.build_model(self.config, self.seed)
+            self.ode.load_state_dict(weights)

@@ -12,6 +12,7 @@ from lightning.pytorch.callbacks import Callback
 from geonode.flow import CoupledSpectralODE
 from geonode.geodesic import Status, shoot
 from geonode.training.problem import Problem
+from geonode.training.sharded import whole_parameters
 from geonode.training.step import PointsBatch
 
 _WAVELENGTHS = 8  # of those in use, for the solver's outcomes
@@ -52,10 +53,11 @@ class Monitor(Callback):
             torch.cuda.synchronize(pl_module.device)
         seconds = max(time.perf_counter() - self._since, 1e-9)
         values = {"rate/steps_per_s": self._steps / seconds, "rate/samples_per_s": self._samples / seconds}
-        values.update(metric_range(pl_module.ode))
-        if pl_module.config.path == "shooting":
-            counts = solver_counts(pl_module.ode, pl_module.problem)
-            values.update({f"solver/{name}": float(count) for name, count in counts.items()})
+        with whole_parameters(trainer.strategy):
+            values.update(metric_range(pl_module.ode))
+            if pl_module.config.path == "shooting":
+                counts = solver_counts(pl_module.ode, pl_module.problem)
+                values.update({f"solver/{name}": float(count) for name, count in counts.items()})
         if self.probe is not None:
             values.update({f"device/{name}": value for name, value in self.probe().items()})
         if pl_module.device.type == "cuda":

@@ -18,6 +18,7 @@ from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.errors import BundleError, InputError, Interrupted, TrainingError
 from geonode.training.checkpoint_io import SafetensorsIO
+from geonode.training.sharded import keeps_its_own_weights
 
 PATTERN = "epoch-*.ckpt"
 
@@ -59,7 +60,8 @@ class Recovery(Callback):
     After ``every`` epochs weights and losses are looked at (the only time the device is waited for). Where all are
     finite, they are kept as the last good state, and written to ``folder``. Else the last good state comes back with
     half the learning rate, training goes on with the next epoch, and the user is told; after three times it gives up.
-    On SIGTERM the epoch is finished and, with ``folder``, written; then training stops.
+    Under DeepSpeed it gives up at once. On SIGTERM the epoch is finished and, with ``folder``, written; then training
+    stops.
 
     Args:
         folder: where checkpoints go; None writes none, and only rolls back.
@@ -162,6 +164,11 @@ class Recovery(Callback):
     @torch.no_grad()
     def _roll_back(self, trainer: Any) -> None:
         epoch = trainer.current_epoch + 1
+        if keeps_its_own_weights(trainer.strategy):
+            raise TrainingError(
+                f"The loss is not finite after epoch {epoch}, and DeepSpeed's weights cannot be set back; lower "
+                "metric_lr and flow_lr, or use strategy 'ddp', which goes back by itself."
+            )
         if self.rollbacks >= self.LIMIT or self._good is None:
             raise TrainingError(
                 f"The loss is not finite after epoch {epoch}, and {self.LIMIT} roll-backs with half the learning rate "

@@ -27,6 +27,7 @@ from geonode.training.fitting import fitted, smaller
 from geonode.training.memory import is_out_of_memory, release
 from geonode.training.module import GeodesicSpectralModule
 from geonode.training.recovery import PATTERN, Recovery, fingerprint, newest_checkpoint
+from geonode.training.sharded import SHARDED
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -69,7 +70,7 @@ def build_trainer(
         options: passed on to `lightning.Trainer` (``profiler="pytorch"``, for one); ``callbacks`` are added.
 
     Raises:
-        InputError: an unknown strategy.
+        InputError: an unknown strategy, or one that cuts parameters with checkpoints.
         DeviceError: a device that is not there, or fp16 where there is no CUDA device.
     """
     kind = resolve_device(device).type
@@ -77,6 +78,8 @@ def build_trainer(
         raise DeviceError(
             f"precision='16-mixed' needs a CUDA device, and this is {kind}; use precision='32-true' or 'bf16-mixed'."
         )
+    if strategy in SHARDED and checkpoint_every:
+        raise InputError(f"strategy={strategy!r} keeps no checkpoints here; leave them out, or use 'ddp'.")
     callbacks: list[Callback] = [_Progress(progress)] if progress else []
     callbacks += options.pop("callbacks", [])
     loggers: list[Any] = []
@@ -90,9 +93,11 @@ def build_trainer(
                 ModelCheckpoint(folder, "{epoch:06d}", every_n_epochs=checkpoint_every, save_top_k=-1, save_last=True)
             )
     _, accumulate, _ = step_counts(levels, config)
+    placed = trainer_settings(strategy, kind, config)
+    precision = placed.pop("plugins", None) or _precision(config)
     settings: dict[str, Any] = {
         "accelerator": {"cuda": "gpu"}.get(kind, kind),
-        **trainer_settings(strategy, kind, config),
+        **placed,
         "use_distributed_sampler": False,  # every rank takes every step, and its own wavelengths of it
         "max_epochs": config.epochs,
         "accumulate_grad_batches": accumulate,
@@ -102,9 +107,9 @@ def build_trainer(
         "enable_progress_bar": log_dir is not None and progress is None,
         "enable_model_summary": False,
         "log_every_n_steps": 1,
-        "plugins": [SafetensorsIO(), *_precision(config)],
+        "plugins": [SafetensorsIO(), *precision],
     }
-    if config.precision != "16-mixed":
+    if not precision:
         settings["precision"] = config.precision
     return L.Trainer(**{**settings, **options})
 
@@ -135,13 +140,16 @@ def train_module(
         options: passed on to `build_trainer`.
 
     Raises:
-        InputError: ``checkpoint`` holds those of another training, or ``batch`` is unknown.
+        InputError: ``checkpoint`` holds those of another training, or is given with a strategy that cuts parameters;
+            ``batch`` is unknown.
         DeviceError: ``batch="auto"`` and not even one pair fits; ``compiled`` on a CPU without a C++ compiler.
         Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``, where that is given.
         TrainingError: the loss did not stay finite, three roll-backs with smaller steps included.
     """
     if batch not in (None, "auto"):
         raise InputError(f"batch={batch!r} is not known; give 'auto', or set batch_size and micro_batch.")
+    if options.get("strategy") in SHARDED and (checkpoint is not None or resume):
+        raise InputError(f"strategy={options['strategy']!r} keeps no checkpoints here; leave them out, or use 'ddp'.")
     job = launched()
     if batch == "auto" and job is not None and job[1] > 1:  # what fits one may not fit another, and all must step alike
         raise InputError("batch='auto' finds what fits one process; with several, set micro_batch in the settings.")
@@ -204,7 +212,7 @@ def _train_once(
 
 
 def _precision(config: GeodesicConfig) -> list[Any]:
-    """The fp16 plugin with the configured loss scaler; other precisions are named to the Trainer."""
+    """The fp16 plugin with the configured loss scaler; none for other precisions, which are named to the Trainer."""
     if config.precision != "16-mixed":
         return []
     from lightning.pytorch.plugins.precision import MixedPrecision

@@ -1,10 +1,11 @@
 """Train under torchrun, or alone, and write the losses of every epoch and the final weights.
 
-    torchrun --nproc-per-node 2 ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [full] [float32] [ddp|fsdp]
-    python ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [full] [float32] [ddp|fsdp]
+    torchrun --nproc-per-node 2 ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [WORDS]
+    python ddp_run.py OUT.ckpt FLOW DEVICE [EPOCHS [MEMBERS]] [WORDS]
 
-Without float32 in float64 (fsdp: always float32). ddp with one process is what two are compared with for speed, for
-one left to itself captures its steps. Several flows with commas between them: one after another, into OUT-FLOW.ckpt,
+WORDS: full, float32, unclipped, or a strategy. Without float32 in float64 (DeepSpeed: always float32). ddp with one
+process is what two are compared with for speed, for one left to itself captures its steps; unclipped is what strategies
+that cut parameters are compared with. Several flows with commas between them: one after another, into OUT-FLOW.ckpt,
 for one start of the processes.
 ``full`` is the assay's 601 wavelengths with the default network sizes. The main process prints a line of JSON: seconds
 of training and all-reduces. Both are counted from the second epoch on.
@@ -21,11 +22,14 @@ from typing import Any
 import numpy as np
 import torch
 from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.strategies import DDPStrategy
 
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.training import SafetensorsIO, SpectralDataModule, train_module
-from geonode.training.distributed import is_main_process
+from geonode.training.distributed import STRATEGIES, is_main_process
+from geonode.training.monitor import Monitor
+from geonode.training.sharded import SHARDED
 
 SMALL = {"metric_hidden": (8, 8), "flow_hidden": 12, "table_nodes": 16, "collocation": 8, "wavelengths_per_step": 7}
 
@@ -39,7 +43,7 @@ class Counter(Callback):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
-        if trainer.world_size > 1:
+        if trainer.world_size > 1 and isinstance(trainer.strategy, DDPStrategy):
 
             def hook(state, bucket):  # torch wants its own annotations or none
                 self.reduced += 1
@@ -66,17 +70,20 @@ def main(
     full: bool = False,
     strategy: str = "auto",
     precision: Any = "64-true",
+    unclipped: bool = False,
 ) -> None:
     changes: dict[str, Any] = {} if full else dict(SMALL)
-    if strategy == "fsdp":
+    if strategy in SHARDED or unclipped:
         changes.update(metric_clip=0.0, flow_clip=0.0)
-        precision = "32-true"  # Lightning's FSDP knows no float64
+    if strategy.startswith("deepspeed"):
+        precision = "32-true"
     if flow == "velocity":
         changes.update(batch_size=8, micro_batch=4)
     config = GeodesicConfig(flow=flow, epochs=epochs, precision=precision, members=members, **changes)
     assay = simulate_assay() if full else simulate_assay(wavelengths=np.linspace(300.0, 700.0, 21).tolist())
     counter = Counter()
-    options = {"strategy": strategy, "callbacks": [counter]}
+    # the monitor looks at weights that FSDP has cut
+    options = {"strategy": strategy, "callbacks": [counter, *([Monitor()] if strategy in SHARDED else [])]}
     module = train_module(SpectralDataModule(assay, config), config, device, **options)
     if is_main_process():
         tree = {"history": module.history, "weights": {name: p.detach() for name, p in module.ode.named_parameters()}}
@@ -94,6 +101,7 @@ if __name__ == "__main__":
             sys.argv[3],
             *numbers,
             full="full" in sys.argv,
-            strategy=next((name for name in ("ddp", "fsdp") if name in sys.argv), "auto"),
+            strategy=next((name for name in STRATEGIES if name in sys.argv), "auto"),
             precision="32-true" if "float32" in sys.argv else "64-true",
+            unclipped="unclipped" in sys.argv,
         )

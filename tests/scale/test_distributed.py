@@ -7,13 +7,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from geonode.errors import DeviceError, InputError
-from geonode.training import BatchSource, SafetensorsIO, build_problem
+from geonode.errors import DeviceError, InputError, TrainingError
+from geonode.training import BatchSource, SafetensorsIO, SpectralDataModule, build_problem, train_module
 from geonode.training.distributed import launched, shard, trainer_settings
+from geonode.training.recovery import Recovery
+from geonode.training.sharded import sharded_settings
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -24,27 +27,28 @@ FLOWS = ["path_independent", "velocity"]
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    """By number of processes and flow, the outcome of `ddp_run.py`: both flows in one start, which is what costs."""
+    """By processes, words and flow, the outcome of `ddp_run.py`: both flows in one start, which is what costs."""
     found = {}
-    for processes in (1, 2):
+    for processes, words in ((1, ""), (2, ""), (1, "unclipped"), (2, "fsdp")):
         out = tmp_path_factory.mktemp("ddp") / "run.ckpt"
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
         command = command if processes > 1 else [sys.executable]
-        command += [str(HERE / "ddp_run.py"), str(out), ",".join(FLOWS), "cpu"]
+        command += [str(HERE / "ddp_run.py"), str(out), ",".join(FLOWS), "cpu", *words.split()]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr[-3000:]
         printed = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         for flow, counts in zip(FLOWS, printed, strict=True):
             kept = SafetensorsIO().load_checkpoint(out.with_name(f"run-{flow}.ckpt"))
-            found[processes, flow] = {**kept, **counts}
+            found[processes, words, flow] = {**kept, **counts}
     return found
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("one, two", [("", ""), ("unclipped", "fsdp")], ids=["ddp", "fsdp"])
 @pytest.mark.parametrize("flow", FLOWS)
-def test_two_gloo_processes_have_the_loss_curve_and_weights_of_one(outcomes, flow):
-    one, two = outcomes[1, flow], outcomes[2, flow]
+def test_two_gloo_processes_have_the_loss_curve_and_weights_of_one(outcomes, flow, one, two):
+    one, two = outcomes[1, one, flow], outcomes[2, two, flow]
     assert len(one["history"]) == len(two["history"]) == 6
     for a, b in zip(one["history"], two["history"], strict=True):
         assert a.keys() == b.keys()
@@ -52,10 +56,16 @@ def test_two_gloo_processes_have_the_loss_curve_and_weights_of_one(outcomes, flo
             assert b[name] == pytest.approx(a[name], rel=1e-6, abs=1e-12), name
     for name, value in one["weights"].items():
         torch.testing.assert_close(two["weights"][name], value, rtol=0, atol=1e-6, msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flow", FLOWS)
+def test_gradients_are_reduced_once_a_step(outcomes, flow):
     # velocity: 30 pairs in micro-batches of 4, two to a step: 8 micro-batches and 4 reductions an epoch, not 8
     steps = 6 * (4 if flow == "velocity" else 1)
-    assert two["reduced"] % steps == 0 and two["reduced"] // steps in (1, 2)  # a bucket or two, the same every step
-    assert one["reduced"] == 0
+    reduced = outcomes[2, "", flow]["reduced"]
+    assert reduced % steps == 0 and reduced // steps in (1, 2)  # a bucket or two, the same every step
+    assert outcomes[1, "", flow]["reduced"] == 0
 
 
 def test_ranks_share_a_step_without_overlap_and_their_mean_is_the_whole(folds, assay, small):
@@ -103,8 +113,27 @@ def test_strategies_that_cannot_work_are_refused_in_one_sentence(small):
     with pytest.raises(InputError, match="choose one of auto, ddp, fsdp"):
         trainer_settings("horovod", "cpu", small)
     with pytest.raises(DeviceError, match="needs CUDA"):
-        trainer_settings("fsdp", "cpu", small)
+        trainer_settings("deepspeed_stage_2", "cpu", small)
     with pytest.raises(InputError, match="metric_clip=0"):
         trainer_settings("fsdp", "cuda", small)
     free = small.replace(metric_clip=0.0, flow_clip=0.0)
-    assert trainer_settings("fsdp", "cuda", free)["strategy"] == "fsdp"
+    with pytest.raises(InputError, match="in 32-true or 64-true, not bf16-mixed"):
+        trainer_settings("fsdp", "cuda", free.replace(precision="bf16-mixed"))
+    with pytest.raises(InputError, match="in 32-true, not 64-true"):
+        sharded_settings("deepspeed_stage_3", free.replace(precision="64-true"))
+
+
+@pytest.mark.parametrize("options", [{"checkpoint": "kept"}, {"resume": "kept/epoch-000005.ckpt"}], ids=str)
+def test_strategies_that_cut_parameters_refuse_checkpoints(assay, small, tmp_path, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="'fsdp' keeps no checkpoints here"):
+        train_module(SpectralDataModule(assay, small), small, "cpu", strategy="fsdp", **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_deepspeed_holds_is_not_set_back(small):
+    from lightning.pytorch.strategies import DeepSpeedStrategy
+
+    trainer = SimpleNamespace(current_epoch=4, strategy=DeepSpeedStrategy.__new__(DeepSpeedStrategy))
+    with pytest.raises(TrainingError, match="after epoch 5, and DeepSpeed's weights cannot be set back"):
+        Recovery()._roll_back(trainer)

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
-from geonode.training import BatchSource, SpectralDataModule, build_problem, predict, train, train_module
+from geonode.training import (
+    BatchSource,
+    SafetensorsIO,
+    SpectralDataModule,
+    build_problem,
+    predict,
+    train,
+    train_module,
+)
 from geonode.training.chunks import select
 from geonode.training.memory import release
 from geonode.training.step import losses
+
+RUN = Path(__file__).with_name("ddp_run.py")
 
 pytestmark = [
     pytest.mark.gpu,
@@ -68,6 +82,24 @@ def test_under_lightning_the_step_is_captured_and_trains_the_same(assay, small, 
     assert plain._captured is None
     spectra = [predict(m.ode, m.problem, m.problem.levels) for m in (captured, plain)]
     assert (spectra[0] - spectra[1]).abs().max() <= 1e-3 * spectra[1].abs().max()
+
+
+@pytest.mark.parametrize("strategy", ["fsdp", "deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3"])
+def test_strategies_that_cut_parameters_train_as_one_device_does(tmp_path, strategy):
+    if strategy.startswith("deepspeed"):
+        pytest.importorskip("deepspeed", reason="needs the extra deepspeed")
+    kept = []  # a process each, for its group stays
+    for name, words in (
+        ("one", "unclipped float32"),
+        ("cut", f"{strategy} float32"),
+    ):
+        command = [sys.executable, str(RUN), str(tmp_path / name), "velocity", "cuda", *words.split()]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr[-3000:]
+        kept.append(SafetensorsIO().load_checkpoint(tmp_path / name))
+    for one, cut in zip(*(kept[i]["history"] for i in (0, 1)), strict=True):
+        assert cut["reconstruction"] == pytest.approx(one["reconstruction"], rel=1e-3)
+    assert {n: w.shape for n, w in kept[0]["weights"].items()} == {n: w.shape for n, w in kept[1]["weights"].items()}
 
 
 @pytest.mark.parametrize("precision", ["16-mixed", "bf16-mixed"])
