@@ -43,7 +43,7 @@ class Counter(Callback):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
-        if trainer.world_size > 1 and isinstance(trainer.strategy, DDPStrategy):
+        if trainer.world_size > 1 and type(trainer.strategy) is DDPStrategy:  # Lightning's DeepSpeed is a kind of DDP
 
             def hook(state, bucket):  # torch wants its own annotations or none
                 self.reduced += 1
