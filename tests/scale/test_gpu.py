@@ -84,22 +84,29 @@ def test_under_lightning_the_step_is_captured_and_trains_the_same(assay, small, 
     assert (spectra[0] - spectra[1]).abs().max() <= 1e-3 * spectra[1].abs().max()
 
 
+def _trained_by_script(path, *words):
+    """What `ddp_run.py` keeps; a process of its own, for its process group stays."""
+    command = [sys.executable, str(RUN), str(path), "velocity", "cuda", "float32", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return SafetensorsIO().load_checkpoint(path)
+
+
+@pytest.fixture(scope="module")
+def unclipped(tmp_path_factory):
+    """Trained by one process, without a strategy."""
+    return _trained_by_script(tmp_path_factory.mktemp("unclipped") / "one.ckpt", "unclipped")
+
+
 @pytest.mark.parametrize("strategy", ["fsdp", "deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3"])
-def test_strategies_that_cut_parameters_train_as_one_device_does(tmp_path, strategy):
+def test_strategies_that_cut_parameters_train_as_one_device_does(tmp_path, unclipped, strategy):
     if strategy.startswith("deepspeed"):
         pytest.importorskip("deepspeed", reason="needs the extra deepspeed")
-    kept = []  # a process each, for its group stays
-    for name, words in (
-        ("one", "unclipped float32"),
-        ("cut", f"{strategy} float32"),
-    ):
-        command = [sys.executable, str(RUN), str(tmp_path / name), "velocity", "cuda", *words.split()]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr[-3000:]
-        kept.append(SafetensorsIO().load_checkpoint(tmp_path / name))
-    for one, cut in zip(*(kept[i]["history"] for i in (0, 1)), strict=True):
-        assert cut["reconstruction"] == pytest.approx(one["reconstruction"], rel=1e-3)
-    assert {n: w.shape for n, w in kept[0]["weights"].items()} == {n: w.shape for n, w in kept[1]["weights"].items()}
+    cut = _trained_by_script(tmp_path / "cut.ckpt", strategy)
+    for ours, theirs in zip(cut["history"], unclipped["history"], strict=True):
+        assert ours["reconstruction"] == pytest.approx(theirs["reconstruction"], rel=1e-3)
+    shapes = [{name: tuple(w.shape) for name, w in kept["weights"].items()} for kept in (cut, unclipped)]
+    assert shapes[0] == shapes[1]
 
 
 @pytest.mark.parametrize("precision", ["16-mixed", "bf16-mixed"])
