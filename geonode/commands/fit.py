@@ -69,7 +69,11 @@ def register(app: typer.Typer) -> None:
                 help="Standard uncertainty of the standards' concentrations: 0.5 (their unit) or 2% (of each).",
             ),
         ] = None,
-        log: Annotated[Path | None, typer.Option("--log", help="Folder for TensorBoard and CSV logs.")] = None,
+        log: Annotated[
+            # torchrun takes --log for an abbreviation of an option of its own, and refuses it
+            Path | None,
+            typer.Option("--log", "--log-dir", help="Folder for TensorBoard and CSV logs (torchrun wants --log-dir)."),
+        ] = None,
         checkpoint: Annotated[
             Path | None, typer.Option("--checkpoint", help="Folder for checkpoints; SIGTERM stops there and exits 143.")
         ] = None,

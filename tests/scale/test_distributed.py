@@ -11,7 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from typer.main import get_command
 
+from geonode.cli import app
 from geonode.errors import DeviceError, InputError, TrainingError
 from geonode.training import BatchSource, SafetensorsIO, SpectralDataModule, build_problem, train_module
 from geonode.training.distributed import launched, shard, trainer_settings
@@ -107,6 +109,15 @@ def test_launchers_are_read_from_the_environment(monkeypatch, small):
     monkeypatch.setenv("RANK", "1")
     assert launched() == (1, 2, 2)
     assert trainer_settings("auto", "cpu", small) == {"strategy": "ddp", "devices": 2, "num_nodes": 1}
+
+
+def test_torchrun_lets_the_options_of_fit_through():
+    from torch.distributed.run import get_args_parser
+
+    options = {name for p in get_command(app).commands["fit"].params for name in p.opts if name.startswith("--")}
+    given = ["geonode", "fit", "a.csv", *sorted(options - {"--log"})]
+    parsed = get_args_parser().parse_args(["--nproc-per-node", "2", "-m", *given])
+    assert "--log-dir" in options and [parsed.training_script, *parsed.training_script_args] == given
 
 
 def test_strategies_that_cannot_work_are_refused_in_one_sentence(small):
