@@ -26,14 +26,16 @@ CACHE = 2**21
 """Bytes that one layer's activations of a chunk may take: about one core's second-level cache."""
 
 
-def chunk_size(problem: Problem, config: GeodesicConfig) -> int:
-    """Models a CPU trains at a time; all of them on any other device."""
+def chunk_size(problem: Problem, config: GeodesicConfig, models: int | None = None) -> int:
+    """Models a CPU trains at a time; all of them on any other device. ``models`` like those of ``problem``, where there
+    are not as many as it has."""
+    models = problem.models if models is None else models
     if problem.target.device.type != "cpu":
-        return problem.models
+        return models
     width = min(config.wavelengths_per_step or problem.target.shape[2], problem.target.shape[2])
     hidden = max(*config.metric_hidden, config.flow_hidden)
     layer = config.table_nodes * width * hidden * problem.target.element_size()
-    return max(1, min(problem.models, CACHE // layer))
+    return max(1, min(models, CACHE // layer))
 
 
 def select(problem: Problem, first: int, count: int) -> Problem:

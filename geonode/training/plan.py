@@ -11,6 +11,7 @@ training steps as they are taken here: on a GPU of the whole stack, captured.
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,8 +120,7 @@ def plan(
     weights = models * parameters * problem.target.element_size()
     tensors = [v for k, v in vars(problem).items() if isinstance(v, torch.Tensor) and k != "wavelengths"]
     data = models * sum(v.numel() * v.element_size() for v in tensors)
-    stack = chunk_size(build_problem([gp] * 2, dataset.wavelengths, config).to(device, dtype), config)
-    stacked = models if device.type != "cpu" or stack > 1 else 1
+    stacked = chunk_size(problem, config, models)
     steps, _, micro = step_counts(len(dataset.levels), config)
     low, high = _widths(config, width, micro * (2 if config.teacher else 1))
     peaks = [measured_step(config, gp, dataset, k, 1, device) for k in sorted({low, high})]
@@ -130,12 +130,13 @@ def plan(
         plain = config.replace(solver="quadrature", path="arc_length", flow="velocity", warp=True)
         direct = [measured_step(plain, gp, dataset, k, 1, device) for k in sorted({low, high})]
         solver = max(0.0, whole - models * _line(low, high, direct[0], direct[-1], width))
-    at_once = 1 if device.type == "cpu" and stacked == 1 else models
-    timed = build_problem([gp] * at_once, dataset.wavelengths, config).to(device, dtype)
+    stacks = -(-models // stacked)
+    at_once = min(torch.get_num_threads(), stacks)  # one on a GPU: there the stack is whole
+    timed = build_problem([gp] * stacked, dataset.wavelengths, config).to(device, dtype)
     fewer = config.replace(wavelengths_per_step=high)  # a slow step over many wavelengths is foretold from half of them
-    step_seconds = measured_rate(timed, fewer) * width / high
-    threads = torch.get_num_threads() if device.type == "cpu" and stacked == 1 else 1
-    rounds = -(-models // (at_once * threads))
+    begin_seconds, step_seconds = measured_side_by_side(timed, fewer, at_once)
+    step_seconds *= width / high
+    rounds = -(-stacks // at_once)
     return Plan(
         weights=weights,
         gradients=weights,
@@ -144,7 +145,7 @@ def plan(
         activations=int(whole - solver),
         solver=int(solver),
         step_seconds=step_seconds,
-        total_seconds=step_seconds * rounds * steps * config.epochs,
+        total_seconds=rounds * (begin_seconds + step_seconds * steps * config.epochs),
         steps=steps * config.epochs,
         models=models,
         stacked=stacked,
@@ -200,17 +201,52 @@ def measured_step(
     return float(peak_allocated(step) - own)
 
 
-def measured_rate(problem: Problem, config: GeodesicConfig) -> float:
-    """Seconds of one step (draw, loss, gradients, update) as `geonode.training.train` takes it, captured where it is:
-    the median of up to ten groups; of one, where it is so slow that warming up is nothing beside it."""
-    ode = problem.build_model(config, 0)
-    source = BatchSource(problem, ode.table, config)
-    steps = StackSteps(ode, source, config, use_captured("auto", source, config))
-    wait = torch.cuda.synchronize if source.device.type == "cuda" else lambda: None
-    group = max(source.accumulate, 20 if source.device.type == "cuda" else 1)
+def measured_side_by_side(problem: Problem, config: GeodesicConfig, stacks: int) -> tuple[float, float]:
+    """`measured_rate` of as many stacks as a CPU trains at once, a thread each: they share its memory, and Python."""
+    if stacks == 1:
+        return measured_rate(problem, config)
+    threads = torch.get_num_threads()
+
+    def one(_: int) -> tuple[float, float]:
+        torch.set_num_threads(1)  # of this thread, as `train_chunks` does
+        return measured_rate(problem, config)
+
+    try:
+        with ThreadPoolExecutor(stacks) as pool:
+            found = list(pool.map(one, range(stacks)))
+    finally:
+        torch.set_num_threads(threads)
+    begin_seconds, step_seconds = np.mean(found, 0)
+    return float(begin_seconds), float(step_seconds)
+
+
+def measured_rate(problem: Problem, config: GeodesicConfig) -> tuple[float, float]:
+    """Seconds that a training takes to begin (models, and on a GPU the recording of its step: of the second time, for
+    the first also compiles kernels), and of one step (draw, loss, gradients, update) as `geonode.training.train` takes
+    it: the median of some groups; of one, where it is so slow that warming up is nothing beside it."""
+    cuda = problem.target.is_cuda
+    wait = torch.cuda.synchronize if cuda else lambda: None
+
+    def begin() -> StackSteps:
+        ode = problem.build_model(config, 0)
+        source = BatchSource(problem, ode.table, config)
+        steps = StackSteps(ode, source, config, use_captured("auto", source, config))
+        if cuda:
+            steps.take(0, 0)
+        wait()
+        return steps
+
+    if cuda:
+        begin()
+    start = time.perf_counter()
+    steps = begin()
+    to_begin = time.perf_counter() - start
+    source = steps.source
+    group = max(source.accumulate, 20 if cuda else 1)
     group = min(group, source.steps_per_epoch) if source.accumulate > 1 else group
     seconds: list[float] = []
-    while len(seconds) < 3 or (len(seconds) < 11 and sum(seconds) < 2.0):  # the first two warm up
+    # the first two warm up; a GPU's steps are short, and a host that is disturbed for a moment would count for much
+    while len(seconds) < 3 or (group * sum(seconds) < 2.0 and (len(seconds) < 11 or (cuda and len(seconds) < 51))):
         wait()
         start = time.perf_counter()
         epoch = len(seconds) % config.epochs
@@ -221,9 +257,9 @@ def measured_rate(problem: Problem, config: GeodesicConfig) -> float:
                 steps.control.end_epoch(number // source.steps_per_epoch, last=False)
         wait()
         seconds.append((time.perf_counter() - start) / group)
-        if source.device.type == "cpu" and seconds[0] * group > _SLOW:
-            return seconds[0]
-    return float(np.median(seconds[2:]))
+        if not cuda and seconds[0] * group > _SLOW:
+            return to_begin, seconds[0]
+    return to_begin, float(np.median(seconds[2:]))
 
 
 def peak_allocated(action: object) -> int:

@@ -54,7 +54,7 @@ def test_memory_of_shooting_is_foretold_on_either_side_of_rebuilding(above, monk
 
     monkeypatch.setattr(ivp, "_CHECKPOINT_ABOVE", above)
     monkeypatch.setattr(module, "_FEW", 8)
-    monkeypatch.setattr(module, "measured_rate", lambda *_: 1.0)
+    monkeypatch.setattr(module, "measured_rate", lambda *_: (0.0, 1.0))
     assay = simulate_assay(wavelengths=[300.0 + 10.0 * k for k in range(40)])
     config = GeodesicConfig.blueprint(
         precision="32-true", solver="rk4", batch_size=4, micro_batch=4, metric_hidden=(16, 16), ode_steps=5,
@@ -102,8 +102,8 @@ print(torch.cuda.max_memory_allocated())
     assert foretold.total == pytest.approx(measured, rel=0.25)
 
 
-@pytest.mark.parametrize("models", [1, 4])
-def test_time_is_foretold_within_a_quarter(models):
+@pytest.mark.parametrize("models, cores", [(1, 1), (4, 1), (4, 2)])
+def test_time_is_foretold_within_a_quarter(models, cores):
     """The median of three: others' work on this machine disturbs either figure, one way or the other."""
     from geonode.training import build_problem, train
 
@@ -111,7 +111,7 @@ def test_time_is_foretold_within_a_quarter(models):
     problem = build_problem([fit_gp(assay)] * models, assay.wavelengths, config).to("cpu", torch.float32)
     ratios = []
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(cores)
     try:
         for _ in range(3):
             estimate = plan(config, assay, models).total_seconds
@@ -132,26 +132,30 @@ def test_slow_steps_are_taken_once(monkeypatch):
     taken, take = [], module.StackSteps.take
     monkeypatch.setattr(module.StackSteps, "take", lambda self, *key: taken.append(key) or take(self, *key))
     monkeypatch.setattr(module, "_SLOW", 0.0)
-    assert module.measured_rate(problem, config) > 0.0 and len(taken) == 1
+    begin, step = module.measured_rate(problem, config)
+    assert begin > 0.0 and step > 0.0 and len(taken) == 1
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 @pytest.mark.parametrize("models", [2, 48])
-def test_time_on_a_gpu_is_foretold_within_a_quarter(models):
+@pytest.mark.parametrize("epochs", [500, 2000])  # 48 models take 0.3 s to begin, and as long for 300 epochs
+def test_time_on_a_gpu_is_foretold_within_a_quarter(models, epochs):
     from geonode.training import build_problem, train
 
-    assay, config = simulate_assay(), GeodesicConfig(epochs=2000)
+    assay, config = simulate_assay(), GeodesicConfig(epochs=epochs)
     problem = build_problem([fit_gp(assay)] * models, assay.wavelengths, config).to("cuda", torch.float32)
-    estimate = plan(config, assay, models, "cuda").total_seconds
     train(problem, config.replace(epochs=3))
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    train(problem, config)
-    torch.cuda.synchronize()
-    measured = time.perf_counter() - start
-    print(f"{models} models: {estimate:.3f} s foretold, {measured:.3f} s measured")
-    assert estimate == pytest.approx(measured, rel=0.25)
+    ratios = []
+    for _ in range(3):
+        estimate = plan(config, assay, models, "cuda").total_seconds
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        train(problem, config)
+        torch.cuda.synchronize()
+        ratios.append(estimate / (time.perf_counter() - start))
+    print(f"{models} models, {epochs} epochs: {ratios} of the time measured was foretold")
+    assert 0.75 <= sorted(ratios)[1] <= 1.25, ratios
 
 
 def test_memory_foretold_is_memory_the_process_grows_by():
