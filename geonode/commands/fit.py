@@ -94,7 +94,9 @@ def register(app: typer.Typer) -> None:
         recompute: Annotated[
             int, typer.Option(min=0, help="Parts of the wavelengths whose activations are computed again: less memory.")
         ] = 0,
-        profile: Annotated[bool, typer.Option("--profile", help="torch.profiler's table and trace in --log.")] = False,
+        profile: Annotated[
+            bool, typer.Option("--profile", help="torch.profiler's table and trace in --log-dir.")
+        ] = False,
         seed: Seed = 0,
         device: Device = "auto",
         quiet: Quiet = False,
@@ -128,7 +130,7 @@ def register(app: typer.Typer) -> None:
         if resume and checkpoint is None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
         if profile and log is None:
-            raise InputError("--profile needs --log, the folder for the trace.")
+            raise InputError("--profile needs --log-dir, the folder for the trace.")
         chain = Preprocessing.of(preprocess)
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
         changes["folds"] = folds or None

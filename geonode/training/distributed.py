@@ -47,6 +47,16 @@ def is_main_process() -> bool:
     return job is None or job[0] == 0
 
 
+def require_strategy(strategy: str) -> None:
+    """Nothing, where ``strategy`` is one of STRATEGIES.
+
+    Raises:
+        InputError: it is not.
+    """
+    if strategy not in STRATEGIES:
+        raise InputError(f"strategy={strategy!r} is not known; choose one of {', '.join(STRATEGIES)}.")
+
+
 def trainer_settings(strategy: str, kind: str, config: GeodesicConfig) -> dict[str, Any]:
     """``strategy``, ``devices``, ``num_nodes`` for `lightning.Trainer`, and ``plugins`` where the strategy needs one.
 
@@ -58,8 +68,7 @@ def trainer_settings(strategy: str, kind: str, config: GeodesicConfig) -> dict[s
         InputError: an unknown strategy, or settings that one which cuts parameters cannot follow.
         DeviceError: a strategy that needs CUDA or a package that is not here.
     """
-    if strategy not in STRATEGIES:
-        raise InputError(f"strategy={strategy!r} is not known; choose one of {', '.join(STRATEGIES)}.")
+    require_strategy(strategy)
     job = launched()
     _, world, local = job or (0, 1, 1)
     if strategy == "auto":

@@ -11,6 +11,7 @@ training steps as they are taken here: on a GPU of the whole stack, captured.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -130,13 +131,15 @@ def plan(
         plain = config.replace(solver="quadrature", path="arc_length", flow="velocity", warp=True)
         direct = [measured_step(plain, gp, dataset, k, 1, device) for k in sorted({low, high})]
         solver = max(0.0, whole - models * _line(low, high, direct[0], direct[-1], width))
-    stacks = -(-models // stacked)
-    at_once = min(torch.get_num_threads(), stacks)  # one on a GPU: there the stack is whole
-    timed = build_problem([gp] * stacked, dataset.wavelengths, config).to(device, dtype)
     fewer = config.replace(wavelengths_per_step=high)  # a slow step over many wavelengths is foretold from half of them
-    begin_seconds, step_seconds = measured_side_by_side(timed, fewer, at_once)
-    step_seconds *= width / high
-    rounds = -(-stacks // at_once)
+
+    def seconds(size: int, at_once: int) -> tuple[float, float]:
+        timed = build_problem([gp] * size, dataset.wavelengths, config).to(device, dtype)
+        begin_seconds, step_seconds = measured_side_by_side(timed, fewer, at_once)
+        step_seconds *= width / high
+        return step_seconds, begin_seconds + step_seconds * steps * config.epochs
+
+    step_seconds, total_seconds = _in_rounds(seconds, models, stacked, device)
     return Plan(
         weights=weights,
         gradients=weights,
@@ -145,7 +148,7 @@ def plan(
         activations=int(whole - solver),
         solver=int(solver),
         step_seconds=step_seconds,
-        total_seconds=rounds * (begin_seconds + step_seconds * steps * config.epochs),
+        total_seconds=total_seconds,
         steps=steps * config.epochs,
         models=models,
         stacked=stacked,
@@ -153,6 +156,27 @@ def plan(
         bytes_per_pair=0.0 if config.all_pairs else whole / micro,
         library=workspace_bytes(device),
     )
+
+
+def _in_rounds(
+    seconds: Callable[[int, int], tuple[float, float]], models: int, stacked: int, device: torch.device
+) -> tuple[float, float]:
+    """Seconds of one step and of the whole, in rounds of as many stacks as are trained at once. In the last there may
+    be fewer, which have more of the machine each, or only the models that are left over.
+
+    ``seconds(size, at_once)``: of a step, and of the training, of ``at_once`` stacks of ``size`` models.
+    """
+    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    full, rest = divmod(models, stacked)
+    rounds, beside = divmod(full, threads)
+    last = beside + (rest > 0)
+    step, whole = seconds(stacked, threads if rounds else last)
+    if not rounds:
+        return step, whole
+    if not last:
+        return step, rounds * whole
+    same = beside > 0 and last == threads
+    return step, rounds * whole + (whole if same else seconds(stacked if beside else rest, last)[1])
 
 
 def _widths(config: GeodesicConfig, width: int, pairs: int) -> tuple[int, int]:

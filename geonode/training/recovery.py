@@ -18,7 +18,7 @@ from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.errors import BundleError, InputError, Interrupted, TrainingError
 from geonode.training.checkpoint_io import SafetensorsIO
-from geonode.training.sharded import keeps_its_own_weights
+from geonode.training.sharded import is_sharded, keeps_its_own_weights
 
 PATTERN = "epoch-*.ckpt"
 
@@ -78,6 +78,7 @@ class Recovery(Callback):
         self.folder = None if folder is None else Path(folder)
         self.every, self.keep, self.belongs_to = every, keep, belongs_to
         self.rollbacks, self.stopped_at = 0, None
+        self._kept_by = "with --checkpoint"  # what would have kept a training that is stopped
         self._asked_to_stop = False
         self._good: tuple[int, list[Tensor], list[dict[str, Any]]] | None = None
 
@@ -102,6 +103,8 @@ class Recovery(Callback):
         """
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._on_sigterm)
+        if is_sharded(trainer.strategy):
+            self._kept_by = "with strategy 'ddp' and --checkpoint"
         self._remember(trainer)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
@@ -134,7 +137,7 @@ class Recovery(Callback):
             return
         if self.folder is None:
             raise Interrupted(
-                f"Stopped by SIGTERM after epoch {self.stopped_at}, and nothing is kept; with --checkpoint it would be."
+                f"Stopped by SIGTERM after epoch {self.stopped_at}, and nothing is kept; {self._kept_by} it would be."
             )
         raise Interrupted(
             f"Stopped by SIGTERM after epoch {self.stopped_at}, which is kept in {self.folder}; "

@@ -22,7 +22,7 @@ from geonode.training.batches import step_counts
 from geonode.training.checkpoint_io import SafetensorsIO
 from geonode.training.compiling import compiler_failures
 from geonode.training.datamodule import SpectralDataModule
-from geonode.training.distributed import launched, trainer_settings
+from geonode.training.distributed import launched, require_strategy, trainer_settings
 from geonode.training.fitting import fitted, smaller
 from geonode.training.memory import is_out_of_memory, release
 from geonode.training.module import GeodesicSpectralModule
@@ -74,7 +74,7 @@ def build_trainer(
         DeviceError: a device that is not there, or fp16 where there is no CUDA device.
     """
     kind = resolve_device(device).type
-    if config.precision == "16-mixed" and kind != "cuda":
+    if config.precision == "16-mixed" and kind != "cuda" and strategy not in SHARDED:  # those have fewer precisions
         raise DeviceError(
             f"precision='16-mixed' needs a CUDA device, and this is {kind}; use precision='32-true' or 'bf16-mixed'."
         )
@@ -144,10 +144,11 @@ def train_module(
             ``batch`` is unknown.
         DeviceError: ``batch="auto"`` and not even one pair fits; ``compiled`` on a CPU without a C++ compiler.
         Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``, where that is given.
-        TrainingError: the loss did not stay finite, three roll-backs with smaller steps included.
+        TrainingError: the loss did not stay finite, three roll-backs with smaller steps included (none with DeepSpeed).
     """
     if batch not in (None, "auto"):
         raise InputError(f"batch={batch!r} is not known; give 'auto', or set batch_size and micro_batch.")
+    require_strategy(options.get("strategy", "auto"))  # before anything is written
     if options.get("strategy") in SHARDED and (checkpoint is not None or resume):
         raise InputError(f"strategy={options['strategy']!r} keeps no checkpoints here; leave them out, or use 'ddp'.")
     job = launched()

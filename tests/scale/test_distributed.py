@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import torch
 from typer.main import get_command
 
 from geonode.cli import app
-from geonode.errors import DeviceError, InputError, TrainingError
+from geonode.errors import DeviceError, InputError, Interrupted, TrainingError
 from geonode.training import BatchSource, SafetensorsIO, SpectralDataModule, build_problem, train_module
 from geonode.training.distributed import launched, shard, trainer_settings
 from geonode.training.recovery import Recovery
@@ -134,12 +135,45 @@ def test_strategies_that_cannot_work_are_refused_in_one_sentence(small):
         sharded_settings("deepspeed_stage_3", free.replace(precision="64-true"))
 
 
-@pytest.mark.parametrize("options", [{"checkpoint": "kept"}, {"resume": "kept/epoch-000005.ckpt"}], ids=str)
-def test_strategies_that_cut_parameters_refuse_checkpoints(assay, small, tmp_path, monkeypatch, options):
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"strategy": "fsdp", "checkpoint": "kept"}, "'fsdp' keeps no checkpoints here"),
+        ({"strategy": "fsdp", "resume": "kept/epoch-000005.ckpt"}, "'fsdp' keeps no checkpoints here"),
+        ({"strategy": "FSDP", "checkpoint": "kept"}, "choose one of auto, ddp, fsdp"),
+        ({"strategy": "fsdp", "precision": "16-mixed"}, "in 32-true or 64-true, not 16-mixed"),
+    ],
+    ids=str,
+)
+def test_what_a_strategy_cannot_do_is_refused_before_anything_is_written(
+    assay, small, tmp_path, monkeypatch, options, said
+):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="'fsdp' keeps no checkpoints here"):
-        train_module(SpectralDataModule(assay, small), small, "cpu", strategy="fsdp", **options)
+    options = dict(options)
+    precision = options.pop("precision", "64-true")
+    config = small.replace(metric_clip=0.0, flow_clip=0.0, precision=precision)
+    with pytest.raises(InputError, match=said):
+        train_module(SpectralDataModule(assay, config), config, "cpu", **options)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_stop_advises_what_the_strategy_can_do():
+    from lightning.pytorch.strategies import FSDPStrategy, SingleDeviceStrategy
+
+    for strategy, advice in (
+        (FSDPStrategy, "with strategy 'ddp' and --checkpoint"),
+        (SingleDeviceStrategy, "with --ch"),
+    ):
+        recovery = Recovery()
+        recovery._remember = lambda _: None  # pyright: ignore[reportAttributeAccessIssue]
+        before = signal.getsignal(signal.SIGTERM)
+        try:
+            recovery.on_train_start(SimpleNamespace(strategy=strategy.__new__(strategy)), None)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        recovery.stopped_at = 3
+        with pytest.raises(Interrupted, match=f"nothing is kept; {advice}"):
+            recovery.require_finished()
 
 
 def test_what_deepspeed_holds_is_not_set_back(small):

@@ -123,6 +123,40 @@ def test_time_is_foretold_within_a_quarter(models, cores):
     assert 0.75 <= sorted(ratios)[1] <= 1.25, ratios
 
 
+@pytest.mark.parametrize(
+    "models, stacked, threads, rounds",
+    [
+        (1, 1, 2, [(1, 1)]),
+        (4, 1, 2, [(1, 2), (1, 2)]),
+        (5, 1, 2, [(1, 2), (1, 2), (1, 1)]),
+        (5, 2, 2, [(2, 2), (1, 1)]),
+        (48, 42, 1, [(42, 1), (6, 1)]),
+        (90, 42, 2, [(42, 2), (6, 1)]),
+        (48, 42, 2, [(42, 2)]),
+        (3, 1, 8, [(1, 3)]),
+    ],
+)
+def test_stacks_are_foretold_in_the_rounds_they_are_trained_in(monkeypatch, models, stacked, threads, rounds):
+    """(size, at once) of each round; a round takes seconds of its own, and each kind is measured once."""
+    from geonode.training.plan import _in_rounds
+
+    def seconds(size, at_once):
+        asked.append((size, at_once))
+        return 0.1, 100.0 * size + at_once
+
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    _, whole = _in_rounds(seconds, models, stacked, torch.device("cpu"))
+    assert whole == sum(100.0 * size + at_once for size, at_once in rounds)
+    assert sorted(asked) == sorted(set(rounds))
+
+
+def test_on_a_gpu_the_stack_is_one_round():
+    from geonode.training.plan import _in_rounds
+
+    assert _in_rounds(lambda size, at_once: (0.1, size * at_once), 48, 48, torch.device("cuda")) == (0.1, 48)
+
+
 def test_slow_steps_are_taken_once(monkeypatch):
     from geonode.training import build_problem
     from geonode.training import plan as module
