@@ -14,8 +14,9 @@ from torch import Tensor
 
 from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError, InputError
-from geonode.training.sharded import SHARDED, sharded_settings
 
+SHARDED = ("fsdp", "deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3")
+"""Strategies that cut parameters across devices."""
 STRATEGIES = ("auto", "ddp", *SHARDED)
 
 
@@ -80,6 +81,8 @@ def trainer_settings(strategy: str, kind: str, config: GeodesicConfig) -> dict[s
                 raise DeviceError(f"strategy={strategy!r} needs CUDA devices, and this is {kind}; use 'ddp'.")
             if importlib.util.find_spec("deepspeed") is None:
                 raise DeviceError(f"strategy={strategy!r} needs DeepSpeed: pip install 'geodesic-node[deepspeed]'.")
+        from geonode.training.sharded import sharded_settings  # brings Lightning, which the stacked loop does without
+
         settings["strategy"], precision = sharded_settings(strategy, config)
         settings["plugins"] = [precision]
     return settings

@@ -16,8 +16,6 @@ from torch import nn
 from geonode.config import GeodesicConfig
 from geonode.errors import InputError
 
-SHARDED = ("fsdp", "deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3")
-
 
 class _FSDPPrecision(FSDPPrecision):
     """Every tensor keeps its type: float32 or float64 parameters, float64 tables."""
@@ -51,7 +49,7 @@ def sharded_settings(strategy: str, config: GeodesicConfig) -> tuple[Strategy, P
     """The strategy and its precision plugin for `lightning.Trainer`.
 
     Args:
-        strategy: one of SHARDED.
+        strategy: one of `geonode.training.distributed.SHARDED`.
 
     Raises:
         InputError: settings that need a model's whole gradient on one device, or a type the strategy does not have.

@@ -22,12 +22,11 @@ from geonode.training.batches import step_counts
 from geonode.training.checkpoint_io import SafetensorsIO
 from geonode.training.compiling import compiler_failures
 from geonode.training.datamodule import SpectralDataModule
-from geonode.training.distributed import launched, require_strategy, trainer_settings
+from geonode.training.distributed import SHARDED, launched, require_strategy, trainer_settings
 from geonode.training.fitting import fitted, smaller
 from geonode.training.memory import is_out_of_memory, release
 from geonode.training.module import GeodesicSpectralModule
 from geonode.training.recovery import PATTERN, Recovery, fingerprint, newest_checkpoint
-from geonode.training.sharded import SHARDED
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
