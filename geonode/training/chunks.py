@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ from geonode.training.problem import Problem, place
 from geonode.training.stack import Outcome
 
 Progress = Callable[[int, int], None]
+Result = TypeVar("Result")
 CACHE = 2**21
 """Bytes that one layer's activations of a chunk may take: about one core's second-level cache."""
 
@@ -71,8 +73,7 @@ def train_chunks(
 ) -> Outcome:
     """``train(ode, problem, rows, progress)`` on chunks of ``size`` models, in place of ``ode``; ``rows``: which."""
     starts = range(0, problem.models, size)
-    threads = torch.get_num_threads()
-    workers = min(threads, len(starts)) if problem.target.device.type == "cpu" else 1
+    workers = min(torch.get_num_threads(), len(starts)) if problem.target.device.type == "cpu" else 1
     lock, done = threading.Lock(), 0
 
     def advance(_: int, __: int) -> None:
@@ -83,21 +84,31 @@ def train_chunks(
                 progress(done // len(starts), config.epochs)
 
     def one(first: int) -> Outcome:
-        if workers > 1:
-            torch.set_num_threads(1)  # of this thread
         part = select(problem, first, min(size, problem.models - first))
         own = select_model(ode, part, first)
         outcome = train(own, part, slice(first, first + part.models), advance)
         copy_models(ode, own, first, part.models, back=True)
         return outcome
 
-    try:
-        with ThreadPoolExecutor(workers) as pool:
-            outcomes = [finished.result() for finished in [pool.submit(one, first) for first in starts]]
-    finally:
-        torch.set_num_threads(threads)
+    outcomes = side_by_side(one, starts, workers)
     ode.eval()
     return Outcome.join(outcomes)
+
+
+def side_by_side(action: Callable[[int], Result], items: Iterable[int], workers: int) -> list[Result]:
+    """``action`` of every item, on ``workers`` threads with a core each; one alone has all of torch's."""
+    threads = torch.get_num_threads()
+
+    def one(item: int) -> Result:
+        if workers > 1:
+            torch.set_num_threads(1)  # of this thread
+        return action(item)
+
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            return [finished.result() for finished in [pool.submit(one, item) for item in items]]
+    finally:
+        torch.set_num_threads(threads)
 
 
 @torch.no_grad()

@@ -48,14 +48,16 @@ def is_main_process() -> bool:
     return job is None or job[0] == 0
 
 
-def require_strategy(strategy: str) -> None:
-    """Nothing, where ``strategy`` is one of STRATEGIES.
+def require_strategy(strategy: str, checkpoints: bool = False) -> None:
+    """Nothing, where ``strategy`` is one of STRATEGIES, and one that keeps ``checkpoints`` where these are wanted.
 
     Raises:
         InputError: it is not.
     """
     if strategy not in STRATEGIES:
         raise InputError(f"strategy={strategy!r} is not known; choose one of {', '.join(STRATEGIES)}.")
+    if checkpoints and strategy in SHARDED:
+        raise InputError(f"strategy={strategy!r} keeps no checkpoints here; leave them out, or use 'ddp'.")
 
 
 def trainer_settings(strategy: str, kind: str, config: GeodesicConfig) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +25,7 @@ from geonode.geodesic.ivp import fewest_rebuilt
 from geonode.training.apart import rounded_alone
 from geonode.training.batches import BatchSource, step_counts
 from geonode.training.captured import StackSteps, use_captured
-from geonode.training.chunks import chunk_size
+from geonode.training.chunks import chunk_size, side_by_side
 from geonode.training.datamodule import fit_gp
 from geonode.training.memory import workspace_bytes
 from geonode.training.problem import Problem, build_problem
@@ -229,17 +228,7 @@ def measured_side_by_side(problem: Problem, config: GeodesicConfig, stacks: int)
     """`measured_rate` of as many stacks as a CPU trains at once, a thread each: they share its memory, and Python."""
     if stacks == 1:
         return measured_rate(problem, config)
-    threads = torch.get_num_threads()
-
-    def one(_: int) -> tuple[float, float]:
-        torch.set_num_threads(1)  # of this thread, as `train_chunks` does
-        return measured_rate(problem, config)
-
-    try:
-        with ThreadPoolExecutor(stacks) as pool:
-            found = list(pool.map(one, range(stacks)))
-    finally:
-        torch.set_num_threads(threads)
+    found = side_by_side(lambda _: measured_rate(problem, config), range(stacks), stacks)
     begin_seconds, step_seconds = np.mean(found, 0)
     return float(begin_seconds), float(step_seconds)
 

@@ -77,8 +77,7 @@ def build_trainer(
         raise DeviceError(
             f"precision='16-mixed' needs a CUDA device, and this is {kind}; use precision='32-true' or 'bf16-mixed'."
         )
-    if strategy in SHARDED and checkpoint_every:
-        raise InputError(f"strategy={strategy!r} keeps no checkpoints here; leave them out, or use 'ddp'.")
+    require_strategy(strategy, checkpoints=bool(checkpoint_every))
     callbacks: list[Callback] = [_Progress(progress)] if progress else []
     callbacks += options.pop("callbacks", [])
     loggers: list[Any] = []
@@ -147,9 +146,8 @@ def train_module(
     """
     if batch not in (None, "auto"):
         raise InputError(f"batch={batch!r} is not known; give 'auto', or set batch_size and micro_batch.")
-    require_strategy(options.get("strategy", "auto"))  # before anything is written
-    if options.get("strategy") in SHARDED and (checkpoint is not None or resume):
-        raise InputError(f"strategy={options['strategy']!r} keeps no checkpoints here; leave them out, or use 'ddp'.")
+    wanted = checkpoint is not None or bool(resume)
+    require_strategy(options.get("strategy", "auto"), checkpoints=wanted)  # before anything is written
     job = launched()
     if batch == "auto" and job is not None and job[1] > 1:  # what fits one may not fit another, and all must step alike
         raise InputError("batch='auto' finds what fits one process; with several, set micro_batch in the settings.")
