@@ -1,0 +1,240 @@
+"""Pre-training with PyTorch Lightning: every rank draws its own assays on its own device, step by step.
+
+Nothing is read from disk and nothing travels from the host: a batch is a function of (seed, rank, step). A run resumes
+from a checkpoint exactly where it stopped. What is shipped are averaged weights (EMA).
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
+
+from geonode.prior.examples import QUERIES, Examples, Shape, draw_examples
+from geonode.prior.features import features
+from geonode.prior.loss import Errors, errors, total
+from geonode.prior.network import Network
+from geonode.prior.optimiser import MuonAdamW, parameter_groups
+from geonode.prior.settings import PretrainSettings
+
+_LOG_EVERY = 50
+_VALIDATION_SEED = 7_777_777
+
+
+def shape_of(settings: PretrainSettings, number: int) -> Shape:
+    """The shape of batch ``number``: levels by their shares, as many assays as the budget of tokens holds."""
+    levels = random.Random(settings.seed * 1_000_003 + number).choices(*zip(*settings.levels.items(), strict=True))[0]
+    return sized(settings, levels)
+
+
+def sized(settings: PretrainSettings, levels: int) -> Shape:
+    """A batch of assays with ``levels`` standards."""
+    rows = levels + 1 + QUERIES
+    batch = max(4, settings.tokens // (rows * settings.wavelengths) // 4 * 4)
+    return Shape(batch, levels, settings.wavelengths, settings.anchors)
+
+
+class Numbers(IterableDataset):
+    """The numbers of the batches from ``start`` on, without end."""
+
+    def __init__(self, start: int = 0) -> None:
+        self.start = start
+
+    def __iter__(self) -> Iterator[int]:
+        return itertools.count(self.start)
+
+
+class PretrainModule(lightning.LightningModule):
+    """The network, its averaged copy, and one step: draw, features, network, loss.
+
+    ``report(line)`` is called with every line of the log; ``history`` holds its numbers.
+    """
+
+    def __init__(self, settings: PretrainSettings, report: Callable[[dict[str, Any]], None] | None = None) -> None:
+        super().__init__()
+        self.settings = settings
+        self.report = report
+        self.network = Network(settings.size)
+        self.average = copy.deepcopy(self.network).requires_grad_(False)
+        self.history: list[dict[str, Any]] = []
+        self._window: list[Tensor] = []
+        self._assays, self._since = 0, time.perf_counter()
+        self.seen = 0
+
+    # ------------------------------------------------------------------ data
+
+    def train_dataloader(self) -> DataLoader:
+        """Numbers of batches, going on where a checkpoint stopped."""
+        return DataLoader(Numbers(self.trainer.global_step * self.settings.accumulate), batch_size=None)
+
+    def examples(self, number: int) -> Examples:
+        """The batch itself, drawn on this rank's device."""
+        s = self.settings
+        seed = s.seed * 10_007 + self.global_rank
+        return draw_examples(shape_of(s, number), seed=seed, step=number, device=self.device, exclude=s.exclude)
+
+    # ------------------------------------------------------------------ training
+
+    def training_step(self, number: int, _: int) -> Tensor:
+        """Loss of one batch."""
+        examples = self.examples(int(number))
+        e = self._errors(self.network, examples)
+        loss = total(e, self.settings.likelihood)
+        self._window.append(_summary(e).detach())
+        self._assays += len(examples.levels)
+        return loss
+
+    def _errors(self, network: Network, examples: Examples) -> Errors:
+        with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
+            f = features(examples.levels, examples.means, examples.places, examples.replicate_variance)
+        output = network(f, self.settings.anchors)
+        with torch.autocast(self.device.type, enabled=False):
+            return errors(f, output, examples)
+
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Clip the gradient."""
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
+
+    def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Average the weights, log, validate."""
+        if (batch_idx + 1) % self.settings.accumulate:
+            return
+        step = self.trainer.global_step
+        # Early on the average forgets its start quickly: 0.9 after ten steps, 0.99 after a hundred.
+        decay = min(self.settings.ema, (1.0 + step) / (10.0 + step))
+        torch._foreach_lerp_(list(self.average.parameters()), list(self.network.parameters()), 1.0 - decay)
+        if step % _LOG_EVERY == 0:
+            self._log_window(step)
+        if step % self.settings.validate_every == 0 or step == self.settings.steps:
+            self._say({"step": step, "validation": self.validate()})
+
+    def _log_window(self, step: int) -> None:
+        means = torch.stack(self._window).mean(0).tolist()  # waits for the device
+        now = time.perf_counter()
+        self.seen += self._assays * self.trainer.world_size
+        rate = self._assays * self.trainer.world_size / (now - self._since)
+        self._window, self._assays, self._since = [], 0, now
+        names = ("held out", "held out, start", "truth", "truth, start", "surprise")
+        line = {"step": step, "assays": self.seen, "assays/s": round(rate, 1), "lr": self._lr()}
+        self._say({**line, **{name: round(value, 4) for name, value in zip(names, means, strict=True)}})
+
+    def _lr(self) -> float:
+        return float(self.trainer.optimizers[0].param_groups[0]["lr"])
+
+    def _say(self, line: dict[str, Any]) -> None:
+        self.history.append(line)
+        if self.report is not None and self.trainer.is_global_zero:
+            self.report(line)
+
+    # ------------------------------------------------------------------ validation
+
+    @torch.no_grad()
+    def validate(self) -> dict[str, dict[str, float]]:
+        """Averaged weights on fresh assays of the families trained on, and of those left out (same batches each time):
+        log error less the start's, at the level taken out and against the truth, and the surprise."""
+        s = self.settings
+        kinds: dict[str, dict[str, Any]] = {"known families": {"exclude": s.exclude}}
+        if s.exclude:
+            kinds["families left out"] = {"families": s.exclude}
+        found = {}
+        autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
+        for name, kind in kinds.items():
+            rows = []
+            for number in range(s.validation_batches):
+                levels = sorted(s.levels)[number % len(s.levels)]
+                shape = sized(s, levels)
+                shape = Shape(max(4, shape.batch // 2), *(shape.levels, shape.wavelengths, shape.anchors))
+                examples = draw_examples(shape, seed=_VALIDATION_SEED, step=number, device=self.device, **kind)
+                with autocast:
+                    rows.append(_summary(self._errors(self.average, examples)))
+            held, held_start, truth, truth_start, surprise = torch.stack(rows).mean(0).tolist()
+            changes = {"held out": held - held_start, "truth": truth - truth_start, "surprise": surprise}
+            found[name] = {key: round(value, 4) for key, value in changes.items()}
+        return found
+
+    # ------------------------------------------------------------------ optimiser and checkpoints
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """Muon and AdamW with warm-up, plateau and decay."""
+        s = self.settings
+        optimiser = MuonAdamW(parameter_groups(self.network, s.weight_decay, s.muon), s.lr)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, s.learning_rate)
+        return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """The log travels with the weights."""
+        checkpoint["history"], checkpoint["seen"] = self.history, self.seen
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on with the log."""
+        self.history, self.seen = list(checkpoint["history"]), checkpoint["seen"]
+
+
+def _summary(e: Errors) -> Tensor:
+    """Means over the batch: level taken out (network, start), truth elsewhere (network, start), surprise."""
+    held = [values[:, 0].mean() for values in (e.measured, e.start_measured)]
+    return torch.stack([*held, e.truth[:, 1:].mean(), e.start_truth[:, 1:].mean(), e.surprise.mean()]).float()
+
+
+def pretrain(
+    settings: PretrainSettings,
+    folder: str | Path,
+    *,
+    accelerator: str = "auto",
+    devices: int | str = 1,
+    resume: str | Path | None = None,
+    max_seconds: float | None = None,
+    report: Callable[[dict[str, Any]], None] | None = None,
+) -> PretrainModule:
+    """Pre-train a network on simulated assays.
+
+    Args:
+        settings: see :class:`PretrainSettings`.
+        folder: where ``last.ckpt`` is written at the end (and at every validation).
+        accelerator, devices: as Lightning takes them; several devices train by DDP, each on assays of its own.
+        resume: a checkpoint to go on from.
+        max_seconds: stop after so many seconds, whatever the step.
+        report: called with every line of the log, a dictionary of numbers.
+
+    Returns:
+        The trained module; ``average`` is the network to ship.
+    """
+    lightning.seed_everything(settings.seed, verbose=False)
+    module = PretrainModule(settings, report)
+    accelerator = _accelerator(accelerator)
+    precision = settings.precision or ("bf16-mixed" if accelerator == "cuda" else "32-true")
+    timer = None if max_seconds is None else lightning.pytorch.callbacks.Timer(duration={"seconds": max_seconds})
+    trainer = lightning.Trainer(
+        accelerator=accelerator,
+        devices=devices,
+        precision=precision,
+        max_steps=settings.steps,
+        max_epochs=-1,
+        accumulate_grad_batches=settings.accumulate,
+        callbacks=[] if timer is None else [timer],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        num_sanity_val_steps=0,
+    )
+    trainer.fit(module, ckpt_path=None if resume is None else str(resume), weights_only=False)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    trainer.save_checkpoint(Path(folder) / "last.ckpt")
+    return module
+
+
+def _accelerator(name: str) -> str:
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return "cuda" if name == "gpu" else name
