@@ -17,7 +17,7 @@ HEAVY = ["xarray", "pandas", "chemotools", "lightning", "matplotlib", "torchdiff
 
 # Layers of docs/architecture.md, left to right; names on one row may import each other.
 LAYERS = [
-    {"_bootstrap", "errors", "schema"},
+    {"_bootstrap", "errors", "schema", "registry"},
     {"files", "bundle"},
     {"config"},
     {"data"},
