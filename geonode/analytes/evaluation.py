@@ -12,7 +12,7 @@ from geonode.analytes.interpolators import INTERPOLATORS
 from geonode.analytes.node import fit_surface_nodes
 from geonode.analytes.surface_gp import SurfaceGP
 from geonode.errors import InputError
-from geonode.validation.evaluate import responding_wavelengths
+from geonode.validation.evaluation import responding_wavelengths
 from geonode.validation.metrics import rmse
 
 METHODS = (*INTERPOLATORS, *(f"{name} (log)" for name in INTERPOLATORS), "gp", "node")

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from geonode.calibration.geodesic_gp import GeodesicGP
-from geonode.calibration.unknowns import Unknown, prepare_unknown
+from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
+from geonode_runtime.unknowns import Unknown, prepare_unknown
 
 
 class MeasuredStandards:
@@ -60,7 +60,7 @@ class MeasuredStandards:
         """The spectra of an unknown on ``wavelengths [V]``, not preprocessed yet.
 
         Raises:
-            InputError: see :func:`geonode.calibration.unknowns.prepare_unknown`, which takes the ``options``.
+            InputError: see :func:`geonode_runtime.unknowns.prepare_unknown`, which takes the ``options``.
         """
         if wavelengths is None and self.preprocessing is not None:
             whole = self.preprocessing.wavelengths  # leading ranges are the calibration's business, not the caller's

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from geonode.calibration import merit
-from geonode.calibration.budget import uncertainty_budget
+from geonode.calibration.assessment.coverage import coverage, coverage_sentence
+from geonode.calibration.assessment.standards_check import check_standards
+from geonode.calibration.baselines.univariate import single_wavelength, wavelength_ratio
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.coverage import coverage, coverage_sentence
-from geonode.calibration.resolution import ambiguity_map, detection_limits
-from geonode.calibration.standards import check_standards
-from geonode.calibration.suggest import PRIOR, suggest_standard
-from geonode.calibration.univariate import single_wavelength, wavelength_ratio
+from geonode.calibration.design import merit
+from geonode.calibration.design.budget import uncertainty_budget
+from geonode.calibration.design.resolution import ambiguity_map, detection_limits
+from geonode.calibration.design.suggest import PRIOR, suggest_standard
 from geonode.errors import InputError
-from geonode.files import write_text
+from geonode.report.calibration_sheets import Spectra, sheets
 from geonode.schema import versioned
-from geonode.validation.calibration_figures import Spectra, sheets
+from geonode_runtime.files import write_text
 
 
 class CalibrationReport:
@@ -29,7 +29,7 @@ class CalibrationReport:
 
     Args:
         calibration: fitted.
-        spectra, full_arc: see :func:`geonode.validation.calibration_figures.sheets`.
+        spectra, full_arc: see :func:`geonode.report.calibration_sheets.sheets`.
     """
 
     def __init__(

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.resolution import ambiguity_map, fisher_information, resolution
-from geonode.files import write_text
-from geonode.validation.figures import level_colours, new_figure, save_figure
+from geonode.calibration.design.resolution import ambiguity_map, fisher_information, resolution
+from geonode.report.style import level_colours, new_figure, save_figure
+from geonode_runtime.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geonode.errors import InputError
-from geonode.files import write_atomically
+from geonode_runtime.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from geonode.validation.report import EvaluationReport
+    from geonode.validation.result import EvaluationReport
 
 
 _FORMATS = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".eps", ".tif", ".tiff", ".webp")

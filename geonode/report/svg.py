@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geonode.validation.calibration_figures import Sheet
+from geonode.report.calibration_sheets import Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def svg(sheet: Sheet) -> str:
     from matplotlib import rc_context
     from matplotlib.rcsetup import cycler
 
-    from geonode.validation.figures import new_figure
+    from geonode.report.style import new_figure
 
     # Text stays text; a salt of its own keeps the ids of several SVGs in one page apart.
     style: dict[str, Any] = {"svg.fonttype": "none", "svg.hashsalt": sheet.name, "font.size": 9}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geonode.files import write_text
+from geonode.report.calibration_report import CalibrationReport
+from geonode.report.calibration_sheets import arc_grid, sheets
 from geonode.report.page import html_report, training_page
-from geonode.validation.calibration_figures import arc_grid, sheets
-from geonode.validation.calibration_report import CalibrationReport
+from geonode_runtime.files import write_text
 
 if TYPE_CHECKING:
     from geonode.model import GeodesicModel

@@ -1,4 +1,4 @@
-"""`evaluate --inverse`: concentration from spectrum, geonode and its rivals on identical folds.
+"""`evaluate --inverse`: concentration from spectrum, geonode and other methods on identical folds.
 
 One level at a time is left out with all its replicates; every method is fitted to the rest and given the left-out
 spectra one by one. Errors are in percent of the calibrated range of all standards.
@@ -7,18 +7,49 @@ spectra one by one. Errors are in percent of the calibrated range of all standar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from geonode.calibration.baselines.method import InverseMethod, inverse_method, names_of
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.quantify import Quantification
-from geonode.calibration.rivals import RIVALS, rival
+from geonode.calibration.leave_out import leave_each_out, levels_kept
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
+from geonode_runtime.verdicts import Quantification
 
 LEVEL = 0.8
 """Nominal coverage of the sets and intervals that are compared."""
+INVERSE_METHODS = ("geonode", "pls", "pls_warped", "pcr", "gp_pca", "pchip_curve")
+"""What is compared, in the order of the report; methods that others registered come behind them."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One level left out.
+
+    Attributes:
+        levels: ``[n]`` of all standards, ascending.
+        left_out: position of the level that is left out.
+        spectra, concentrations: ``[N, W]``, ``[N]`` of the standards that stay.
+        unknown: ``[U, W]`` spectra of the level that is left out.
+        wavelengths: ``[W]``.
+        std: standard uncertainty of the concentrations that stay, or None.
+    """
+
+    levels: np.ndarray
+    left_out: int
+    spectra: np.ndarray
+    concentrations: np.ndarray
+    unknown: np.ndarray
+    wavelengths: np.ndarray
+    std: np.ndarray | None
+
+    @property
+    def truth(self) -> float:
+        """The concentration that is left out."""
+        return float(self.levels[self.left_out])
 
 
 def evaluate_inverse(
@@ -32,7 +63,7 @@ def evaluate_inverse(
 
     Args:
         dataset: a :class:`geonode.SpectralDataset` with one analyte and at least four levels.
-        methods: "geonode" and names of ``geonode.calibration.rivals.RIVALS``; None for all.
+        methods: "geonode" and names of registered inverse methods; None for all.
         concentration_std: standard uncertainty of the standards' concentrations (one number or one per level).
         progress: called as ``progress(what, done, total)``.
         preprocessing: a chain (fitted or not) that is fitted in every fold on the standards that are left.
@@ -46,10 +77,23 @@ def evaluate_inverse(
     Raises:
         InputError: several analytes, fewer than four levels, an unknown method.
     """
-    names = ["geonode", *RIVALS] if methods is None else list(methods)
+    names = list(dict.fromkeys([*INVERSE_METHODS, *names_of(InverseMethod)])) if methods is None else list(methods)
     for name in names:
         if name != "geonode":
-            rival(name)
+            inverse_method(name)
+    folds = _folds(dataset, concentration_std, preprocessing)
+    result: dict[str, Any] = {}
+    for name in names:
+        rows = []
+        for number, fold in enumerate(folds):
+            rows.append(_geonode(fold) if name == "geonode" else _other(name, fold))
+            if progress is not None:
+                progress(f"inverse: {name}", number + 1, len(folds))
+        result[name] = _summary(rows, folds[0].levels)
+    return result
+
+
+def _folds(dataset: Any, concentration_std: Any, preprocessing: Preprocessing | None) -> list[Fold]:
     usable = np.asarray(np.isfinite(dataset.spectra).all(axis=0))
     c = np.asarray(dataset.concentrations, dtype=np.float64)
     if c.ndim != 1:
@@ -64,23 +108,12 @@ def evaluate_inverse(
     spectra, wavelengths = np.asarray(dataset.spectra)[:, usable], np.asarray(dataset.wavelengths)[usable]
     seen = _seen_by_folds(spectra, wavelengths, index, preprocessing)
     std = None if concentration_std is None else np.broadcast_to(concentration_std, levels.shape)
-    result: dict[str, Any] = {}
-    for name in names:
-        rows = []
-        for i in range(len(levels)):
-            train = index != i
-            fold_std = None if std is None else np.delete(std, i)
-            spectra, left = seen[i]
-            fold = (spectra[train], c[train], left, fold_std)
-            rows.append(
-                _geonode(spectra[~train], levels, i, *fold)
-                if name == "geonode"
-                else _rival(name, spectra[~train], levels, i, *fold[:2])
-            )
-            if progress is not None:
-                progress(f"inverse: {name}", i + 1, len(levels))
-        result[name] = _summary(rows, levels)
-    return result
+    folds = []
+    for i, (kept, left_out) in enumerate(leave_each_out(index)):
+        spectra, left = seen[i]
+        fold_std = None if std is None else std[levels_kept(len(levels), i)]
+        folds.append(Fold(levels, i, spectra[kept], c[kept], spectra[left_out], left, fold_std))
+    return folds
 
 
 def _seen_by_folds(
@@ -95,22 +128,14 @@ def _seen_by_folds(
     return [(chain.fitted_without(index == i), left) for i in range(n)]
 
 
-def _geonode(
-    unknown: np.ndarray,
-    levels: np.ndarray,
-    i: int,
-    spectra: np.ndarray,
-    concentrations: np.ndarray,
-    wavelengths: np.ndarray,
-    std: np.ndarray | None,
-) -> dict[str, Any]:
-    calibration = Calibration(concentrations, spectra, wavelengths, concentration_std=std)
-    answers = calibration.quantify_many(unknown, LEVEL)
-    entry = _entry(levels, i, [a.estimate for a in answers])
-    entry["covered"] = [any(k.contains(levels[i]) for k in a.components) for a in answers]
+def _geonode(fold: Fold) -> dict[str, Any]:
+    calibration = Calibration(fold.concentrations, fold.spectra, fold.wavelengths, concentration_std=fold.std)
+    answers = calibration.quantify_many(fold.unknown, LEVEL)
+    entry = _entry(fold, [a.estimate for a in answers])
+    entry["covered"] = [any(k.contains(fold.truth) for k in a.components) for a in answers]
     entry["verdicts"] = [a.verdict for a in answers]
     entry["sets"] = [[[k.low, None if k.open_high else k.high, k.probability] for k in a.components] for a in answers]
-    entry["confidently_wrong"] = [confidently_wrong(a, float(levels[i])) for a in answers]
+    entry["confidently_wrong"] = [confidently_wrong(a, fold.truth) for a in answers]
     return entry
 
 
@@ -124,19 +149,18 @@ def confidently_wrong(answer: Quantification, truth: float) -> bool:
     return bool(truth < only.low - only.width or truth > only.high + only.width)
 
 
-def _rival(
-    name: str, unknown: np.ndarray, levels: np.ndarray, i: int, spectra: np.ndarray, concentrations: np.ndarray
-) -> dict[str, Any]:
-    method = rival(name).fit(spectra, concentrations)
-    entry = _entry(levels, i, method.predict(unknown))
-    limits = method.interval(unknown, LEVEL)
-    entry["covered"] = None if limits is None else [bool(a <= levels[i] <= b) for a, b in zip(*limits, strict=True)]
+def _other(name: str, fold: Fold) -> dict[str, Any]:
+    method = inverse_method(name).fit(fold.spectra, fold.concentrations)
+    entry = _entry(fold, method.predict(fold.unknown))
+    limits, truth = method.interval(fold.unknown, LEVEL), fold.truth
+    entry["covered"] = None if limits is None else [bool(a <= truth <= b) for a, b in zip(*limits, strict=True)]
     return entry
 
 
-def _entry(levels: np.ndarray, i: int, estimates: Any) -> dict[str, Any]:
-    errors = 100.0 * (np.asarray(estimates) - levels[i]) / (levels[-1] - levels[0])
-    return {"level": float(levels[i]), "edge": i in (0, len(levels) - 1), "errors": errors.tolist()}
+def _entry(fold: Fold, estimates: Any) -> dict[str, Any]:
+    levels = fold.levels
+    errors = 100.0 * (np.asarray(estimates) - fold.truth) / (levels[-1] - levels[0])
+    return {"level": fold.truth, "edge": fold.left_out in (0, len(levels) - 1), "errors": errors.tolist()}
 
 
 def _summary(rows: list[dict[str, Any]], levels: np.ndarray) -> dict[str, Any]:

@@ -199,7 +199,7 @@ class EvaluationReport:
 
     def plot(self, path: str | Path) -> Path:
         """Write the figure of the report (format by suffix); returns the path."""
-        from geonode.validation.figures import plot_evaluation
+        from geonode.report.style import plot_evaluation
 
         return plot_evaluation(self, path)
 

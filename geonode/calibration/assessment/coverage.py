@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.quantify import FEWEST_CHECKED
+from geonode_runtime.verdicts import FEWEST_CHECKED
 
 
 def responding_wavelengths(means: np.ndarray) -> np.ndarray:

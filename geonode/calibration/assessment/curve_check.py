@@ -12,9 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from geonode.calibration.geodesic_gp import GeodesicGP
-from geonode.calibration.held_out import HeldOut
-from geonode.calibration.rivals import PLS
+from geonode.calibration.assessment.held_out import HeldOut
+from geonode.calibration.baselines.latent_variables import PLS
+from geonode.calibration.gp.geodesic_gp import GeodesicGP
 
 PLS_MARGIN = 0.8
 """PLS is called better where its cross-validated error is below this fraction of the curve's own."""

@@ -25,14 +25,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtri, fdtr, fdtri, stdtrit
 
-from geonode.calibration.geodesic_gp import GeodesicGP
-from geonode.calibration.inverse import InverseModel, searched_range
-from geonode.calibration.quantify import FEWEST_CHECKED
-from geonode.calibration.sets import ConcentrationSet, concentration_sets, log_densities
+from geonode.calibration.gp.geodesic_gp import GeodesicGP
+from geonode.calibration.inverse.log_score import log_densities
+from geonode.calibration.inverse.model import InverseModel, searched_range
+from geonode.calibration.leave_out import levels_kept, levels_to_leave_out
+from geonode_runtime.sets import ConcentrationSet, concentration_sets
+from geonode_runtime.verdicts import FEWEST_CHECKED
 
-ALL_LEVELS = 16
-"""Up to this many levels each is left out; of more, SOME_LEVELS spread over the range."""
-SOME_LEVELS = 8
 GAP_CORRECTION = 0.5
 PRIOR_WIDTH = 2.0
 """Standard deviation of ln τ in the prior."""
@@ -121,13 +120,6 @@ def textbook_limits(rank: int, dof: float, width: int) -> tuple[float, float]:
     return float(chdtri(spare, LIMIT_TAIL)) / spare, free * float(fdtri(free, dof, 1.0 - LIMIT_TAIL))
 
 
-def levels_to_leave_out(count: int) -> np.ndarray:
-    """All of up to ALL_LEVELS levels, SOME_LEVELS evenly spread ones (both ends included) of more."""
-    if count <= ALL_LEVELS:
-        return np.arange(count)
-    return np.unique(np.linspace(0, count - 1, SOME_LEVELS).round().astype(int))
-
-
 def hold_out(
     gp: GeodesicGP,
     spectra: np.ndarray,
@@ -197,7 +189,7 @@ def _fit_folds(
     shared: bool,
 ) -> list[GeodesicGP]:
     """One process per level left out; ``shared``: all folds see the same spectra, and are fitted together."""
-    folds = [np.delete(np.arange(len(gp.levels)), i) for i in left_out]
+    folds = [levels_kept(len(gp.levels), int(i)) for i in left_out]
     if shared:
         return gp.fit_folds(gp.levels, gp.level_means, folds, deviations[0], level_index)
     jobs = zip(means, folds, deviations, strict=True)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.unknowns import Unknown
 from geonode.errors import InputError
+from geonode_runtime.unknowns import Unknown
 
 
 @dataclass(frozen=True)

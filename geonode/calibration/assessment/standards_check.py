@@ -18,12 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.inverse import InverseModel
+from geonode.calibration.inverse.model import InverseModel
+from geonode.calibration.leave_out import ALL_LEVELS, levels_kept
 
 SUSPICIOUS_GAIN = 0.25
 SUSPICIOUS_ERROR = 2.0
 _FEWEST_LEVELS = 5
-_ALL_LEVELS = 16
 _CANDIDATES = 5
 _PARTNERS = 8
 
@@ -97,7 +97,7 @@ def _gains(calibration: Calibration, left_out: np.ndarray, errors: np.ndarray) -
     n = len(gp.levels)
     if n < _FEWEST_LEVELS:
         return {}
-    if n <= _ALL_LEVELS:
+    if n <= ALL_LEVELS:
         candidates = list(range(n))
         partners = {i: [j for j in range(1, n - 1) if j != i] for i in candidates}
     else:
@@ -108,7 +108,7 @@ def _gains(calibration: Calibration, left_out: np.ndarray, errors: np.ndarray) -
     pairs = sorted({(min(i, j), max(i, j)) for i in candidates for j in partners[i]})
     gone = [[j] for j in single] + [list(pair) for pair in pairs]
     seen = _level_means_without(calibration, gone)
-    folds = [np.delete(np.arange(n), out) for out in gone]
+    folds = [levels_kept(n, *out) for out in gone]
     if calibration.preprocessing is None or not calibration.preprocessing.learns:
         fitted = gp.fit_folds(gp.levels, gp.level_means, folds)
     else:
@@ -143,7 +143,7 @@ def _level_means_without(calibration: Calibration, gone: list[list[int]]) -> lis
 def _influence(calibration: Calibration, level: int) -> tuple[float, float]:
     """Largest |change of the estimate| over 41 concentrations of the range when ``level`` is left out, and where."""
     gp = calibration.gp
-    keep = np.delete(np.arange(len(gp.levels)), level)
+    keep = levels_kept(len(gp.levels), level)
     fold = gp.fit_folds(gp.levels, gp.level_means, [keep])[0]
     rows = calibration.level_index != level
     deviations = calibration.deviations

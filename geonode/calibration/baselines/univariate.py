@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from scipy.special import nctdtrinc, stdtrit
 
-from geonode.calibration.noise import whitening_variance
+from geonode.calibration.leave_out import leave_each_out
+from geonode.calibration.measurement_noise import whitening_variance
 from geonode.errors import InputError
 
 ALPHA = 0.05
@@ -215,13 +216,11 @@ def _best(x: np.ndarray, y: np.ndarray, noise: np.ndarray) -> int:
 
 def _cross_validated(x: np.ndarray, y: np.ndarray, noise: np.ndarray) -> float:
     """RMSE of predicted concentrations with each level left out, the column chosen anew; NaN for fewer than four."""
-    levels = np.unique(x)
-    if len(levels) < 4:
+    if len(np.unique(x)) < 4:
         return float("nan")
     errors = []
-    for level in levels:
-        train = x != level
+    for train, left_out in leave_each_out(x):
         column = _best(x[train], y[train], noise)
         line = _lines(x[train], y[train][:, [column]])
-        errors.append((y[~train, column] - line.intercept[0]) / line.slope[0] - level)
+        errors.append((y[left_out, column] - line.intercept[0]) / line.slope[0] - x[left_out])
     return float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))

@@ -21,8 +21,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.inverse import InverseModel
-from geonode.calibration.resolution import tangents
+from geonode.calibration.design.resolution import tangents
+from geonode.calibration.inverse.model import InverseModel
 from geonode.errors import InputError
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.inverse import InverseModel
+from geonode.calibration.inverse.model import InverseModel
 from geonode.errors import InputError
 
 DETECTION_FACTOR = 3.29

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.resolution import tangents
+from geonode.calibration.design.resolution import tangents
 from geonode.errors import InputError
 
 PRIOR = "knowing beforehand that they lie within it: uniform prior"

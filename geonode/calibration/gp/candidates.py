@@ -1,4 +1,4 @@
-"""The candidates that a fitted :class:`~geonode.calibration.geodesic_gp.GeodesicGP` keeps, and kriging with each."""
+"""The candidates that a fitted :class:`~geonode.calibration.gp.geodesic_gp.GeodesicGP` keeps, and kriging with each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from geonode.calibration.gp_numerics import matern52
-from geonode.calibration.gp_results import KrigingUpdate
+from geonode.calibration.gp.numerics import matern52
+from geonode.calibration.gp.prediction import KrigingUpdate
 from geonode.metric.warp import scaled_warps
 
 

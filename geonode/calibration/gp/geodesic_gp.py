@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from geonode.calibration.gp_candidates import Candidates
-from geonode.calibration.gp_grid import ALPHAS, ETAS, LENGTHS, Grid, Weighed
-from geonode.calibration.gp_numerics import checked_levels, checked_ordered, concentration_tensor, one_thread
-from geonode.calibration.gp_results import GPPrediction, GPWeights, KrigingUpdate, SpectralCovariance
-from geonode.calibration.noise import noise_variance
+from geonode.calibration.gp.candidates import Candidates
+from geonode.calibration.gp.grid import ALPHAS, ETAS, LENGTHS, Grid, Weighed
+from geonode.calibration.gp.numerics import checked_levels, checked_ordered, concentration_tensor, one_thread
+from geonode.calibration.gp.prediction import GPPrediction, GPWeights, KrigingUpdate, SpectralCovariance
+from geonode.calibration.measurement_noise import noise_variance
 from geonode.errors import InputError
 from geonode.metric.warp import WarpMetric
 

@@ -1,4 +1,4 @@
-"""The grid of candidates on which a :class:`~geonode.calibration.geodesic_gp.GeodesicGP` is fitted; its evidence."""
+"""The grid of candidates on which a :class:`~geonode.calibration.gp.geodesic_gp.GeodesicGP` is fitted; its evidence."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from geonode.calibration.gp_candidates import Candidates
-from geonode.calibration.gp_numerics import evidence, matern52, scaled_concentration, significant, with_nugget
+from geonode.calibration.gp.candidates import Candidates
+from geonode.calibration.gp.numerics import evidence, matern52, scaled_concentration, significant, with_nugget
 from geonode.metric.warp import WARPS, scaled_warps
 
 LENGTHS = (0.3, 0.8, 1.2, 2.4, 5.0)

@@ -17,7 +17,7 @@ turn. From it, at any concentration,
   together is at most the number of standards plus that of seeds.
 
 Both are written as weights of the standards' spectra (M in RᵀM R, n × n), as the whole calibration is: sets, budgets,
-figures of merit take a :class:`NodeProcess` wherever they take a :class:`~geonode.calibration.geodesic_gp.GeodesicGP`.
+figures of merit take a :class:`NodeProcess` wherever they take a :class:`~geonode.calibration.GeodesicGP`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from geonode.calibration.geodesic_gp import GeodesicGP
-from geonode.calibration.gp_results import GPPrediction, GPWeights, SpectralCovariance
-from geonode.calibration.noise import whitening_variance
+from geonode.calibration.gp.geodesic_gp import GeodesicGP
+from geonode.calibration.gp.prediction import GPPrediction, GPWeights, SpectralCovariance
+from geonode.calibration.measurement_noise import whitening_variance
 
 Flow = Callable[[np.ndarray], np.ndarray]
 """Concentrations ``[C]`` → spectra of the seeds ``[members, C, W]``, units of the standards."""

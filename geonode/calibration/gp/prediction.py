@@ -1,4 +1,4 @@
-"""What a :class:`~geonode.calibration.geodesic_gp.GeodesicGP` returns."""
+"""What a :class:`~geonode.calibration.gp.geodesic_gp.GeodesicGP` returns."""
 
 from __future__ import annotations
 

@@ -1,14 +1,11 @@
-"""Sets of concentrations that agree with a spectrum: see :mod:`geonode_runtime.sets`, where their numerics live; here
-the density by which τ is chosen."""
+"""The log score of true concentrations, by which the scale τ of the curve's uncertainty is chosen."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from geonode.calibration.inverse import InverseModel
-from geonode_runtime.sets import PRIOR, Component, ConcentrationSet, Distances, concentration_sets
-
-__all__ = ["PRIOR", "Component", "ConcentrationSet", "concentration_sets", "log_densities"]
+from geonode.calibration.inverse.model import InverseModel
+from geonode_runtime.sets import Distances
 
 
 def log_densities(model: InverseModel, distances: Distances, concentrations: np.ndarray) -> np.ndarray:

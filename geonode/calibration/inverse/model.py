@@ -7,14 +7,14 @@ r ≤ n − 1, a spectrum x becomes a = Vᵀ D^(−½) (x − mean).
     d²(c) = (a − m(c))ᵀ C(c)⁻¹ (a − m(c))
     C(c)  = τ Σ_w w [ v_w(c) S_w + (m_w − m)(m_w − m)ᵀ ] + T(c) + b(c) (I + P) + (φ I + P) / R
 
-m(c) and the sums over candidates w come from :class:`~geonode.calibration.geodesic_gp.GeodesicGP`; S_w is the
+m(c) and the sums over candidates w come from :class:`~geonode.calibration.gp.geodesic_gp.GeodesicGP`; S_w is the
 candidate's scale matrix shrunk towards a multiple of the identity with d₀ prior degrees of freedom; τ is the scale of
 the curve's own uncertainty under which held-out standards are as probable as they should be
-(:mod:`~geonode.calibration.held_out`); T carries the uncertainty of the standards' concentrations; b(c) = Σ_i B̄_ci²/R_i
-carries the noise of the standards' own measurement into the curve, B̄ the weights of the level means and R_i their
-replicates (without it sets near a single noisy standard are too narrow); P = Z_repᵀ Z_rep / df is the scatter of
-replicates within that space, φ ≥ 1 the noise seen outside it (χ² of the out-of-span part ÷ its degrees of freedom), R
-the replicates of the unknown.
+(:mod:`~geonode.calibration.assessment.held_out`); T carries the uncertainty of the standards' concentrations;
+b(c) = Σ_i B̄_ci²/R_i carries the noise of the standards' own measurement into the curve, B̄ the weights of the level
+means and R_i their replicates (without it sets near a single noisy standard are too narrow); P = Z_repᵀ Z_rep / df is
+the scatter of replicates within that space, φ ≥ 1 the noise seen outside it (χ² of the out-of-span part ÷ its degrees
+of freedom), R the replicates of the unknown.
 
 *Self-noise.* The singular vectors of n noisy means lean towards the noise of those very means: a standard's
 coordinates contain its own noise (√W standard deviations of it), an unknown's do not. For a singular value s of means
@@ -32,8 +32,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import fdtri
 
-from geonode.calibration.geodesic_gp import GeodesicGP, GPWeights
-from geonode.calibration.noise import whitening_variance
+from geonode.calibration.gp.geodesic_gp import GeodesicGP, GPWeights
+from geonode.calibration.measurement_noise import whitening_variance
 from geonode_runtime.own import OwnSpectra, fingerprints
 from geonode_runtime.sets import Distances
 

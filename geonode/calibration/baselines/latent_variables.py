@@ -1,77 +1,21 @@
-"""What a lab would otherwise use to turn a spectrum into a concentration, on the same footing.
+"""Concentration from spectrum by regression on latent variables: PLS, PLS on a saturating axis, PCR.
 
-Every rival is fitted to single spectra and the levels they belong to; whatever it has to choose (components, κ) is
-chosen by leaving one level out inside its own training set. ``predict`` returns concentrations in user units, held to
-the searched range of the calibrator, so that one wild extrapolation is not a rival's whole score.
+Whatever a method has to choose (components, κ) is chosen by leaving one level out inside its own training set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Self, TypeVar, cast
+from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import stdtrit
 
-from geonode.calibration.inverse import searched_range
-from geonode.errors import InputError
+from geonode.calibration.baselines.method import EVALUATION_METHODS, InverseMethod
+from geonode.calibration.leave_out import leave_each_out
 
 MAX_COMPONENTS = 10
 KAPPAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-
-
-class Rival:
-    """Concentration from spectra: ``fit(spectra [N, W], concentrations [N])``, ``predict(spectra [U, W]) → [U]``."""
-
-    name: ClassVar[str] = ""
-    title: ClassVar[str] = ""
-
-    def fit(self, spectra: np.ndarray, concentrations: np.ndarray) -> Self:
-        self._low, self._high = searched_range(np.unique(concentrations))
-        self._fit(np.asarray(spectra, dtype=np.float64), np.asarray(concentrations, dtype=np.float64))
-        return self
-
-    def predict(self, spectra: np.ndarray) -> np.ndarray:
-        return np.clip(self._predict(np.asarray(spectra, dtype=np.float64)), self._low, self._high)
-
-    def interval(self, spectra: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """Limits ``[U]``, ``[U]`` of the method's customary interval at ``level``; None where it has none."""
-        return None
-
-    def _fit(self, spectra: np.ndarray, concentrations: np.ndarray) -> None:
-        raise NotImplementedError
-
-    def _predict(self, spectra: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
-
-
-RIVALS: dict[str, type[Rival]] = {}
-
-
-_R = TypeVar("_R", bound=Rival)
-
-
-def _register(name: str, title: str) -> Callable[[type[_R]], type[_R]]:
-    def add(cls: type[_R]) -> type[_R]:
-        cls.name, cls.title = name, title
-        RIVALS[name] = cls
-        return cls
-
-    return add
-
-
-def rival(name: str) -> Rival:
-    """A new rival by name.
-
-    Raises:
-        InputError: there is none of that name.
-    """
-    if name not in RIVALS:
-        raise InputError(f"there is no inverse method called '{name}'; choose from {', '.join(RIVALS)}.")
-    return RIVALS[name]()
-
-
-# ---------------------------------------------------------------------- linear methods
 
 
 def pls_coefficients(x: np.ndarray, y: np.ndarray, components: int) -> np.ndarray:
@@ -111,7 +55,7 @@ def pcr_coefficients(x: np.ndarray, y: np.ndarray, components: int) -> np.ndarra
     return np.concatenate([result, np.repeat(result[-1:], components - len(result), axis=0)])
 
 
-class _Linear(Rival):
+class _Linear(InverseMethod):
     """A regression vector with the number of components chosen by leaving one level out."""
 
     coefficients: ClassVar[Callable[[np.ndarray, np.ndarray, int], np.ndarray]]
@@ -134,15 +78,13 @@ class _Linear(Rival):
 
     def cross_validated(self, spectra: np.ndarray, target: np.ndarray, concentrations: np.ndarray) -> np.ndarray:
         """``[components, N]`` errors (predicted − target) with each spectrum's level left out."""
-        levels, index = np.unique(concentrations, return_inverse=True)
-        most = max(1, min(MAX_COMPONENTS, len(levels) - 2, spectra.shape[1]))
+        most = max(1, min(MAX_COMPONENTS, len(np.unique(concentrations)) - 2, spectra.shape[1]))
         x, _ = _rotated(spectra - spectra.mean(0))
         errors = np.zeros((most, len(x)))
-        for level in range(len(levels)):
-            train = index != level
+        for train, left_out in leave_each_out(concentrations):
             centre, offset = x[train].mean(0), target[train].mean()
             vectors = type(self).coefficients(x[train] - centre, target[train] - offset, most)
-            errors[:, ~train] = vectors @ (x[~train] - centre).T + offset - target[~train]
+            errors[:, left_out] = vectors @ (x[left_out] - centre).T + offset - target[left_out]
         return errors
 
     def interval(self, spectra: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -163,14 +105,14 @@ def _rotated(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return u * size, basis
 
 
-@_register("pls", "PLS on concentration")
+@EVALUATION_METHODS.register("pls")
 class PLS(_Linear):
     """PLS1 on the concentration."""
 
     coefficients = staticmethod(pls_coefficients)
 
 
-@_register("pls_warped", "PLS on c/(c+κ)")
+@EVALUATION_METHODS.register("pls_warped")
 class WarpedPLS(_Linear):
     """PLS1 on c/(c + κ), κ chosen by the cross-validated error in concentration; for concentrations ≥ 0."""
 
@@ -210,75 +152,8 @@ def _unsaturate(y: np.ndarray, kappa: float) -> np.ndarray:
     return kappa * y / np.maximum(1.0 - y, 1e-12)
 
 
-@_register("pcr", "principal component regression")
+@EVALUATION_METHODS.register("pcr")
 class PCR(_Linear):
     """Least squares on the leading principal components."""
 
     coefficients = staticmethod(pcr_coefficients)
-
-
-# ---------------------------------------------------------------------- curved methods
-
-
-@_register("gp_pca", "Gaussian process on principal components")
-class PCAGaussianProcess(Rival):
-    """scikit-learn's Gaussian process (RBF + noise) from the leading principal component scores to concentration."""
-
-    def _fit(self, spectra: np.ndarray, concentrations: np.ndarray) -> None:
-        from sklearn.gaussian_process import GaussianProcessRegressor
-        from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
-
-        levels = len(np.unique(concentrations))
-        self._centre = spectra.mean(0)
-        _, size, vectors = np.linalg.svd(spectra - self._centre, full_matrices=False)
-        share = np.cumsum(size**2) / max((size**2).sum(), np.finfo(float).tiny)
-        count = int(np.clip(np.searchsorted(share, 0.999) + 1, 1, min(5, levels - 1)))
-        self._basis = vectors[:count].T
-        scores = (spectra - self._centre) @ self._basis
-        self._size = np.maximum(scores.std(0), np.finfo(float).tiny)
-        kernel = ConstantKernel(1.0, (1e-2, 1e4)) * RBF(1.0, (1e-1, 1e2)) + WhiteKernel(1e-3, (1e-8, 1.0))
-        self._gp = GaussianProcessRegressor(kernel, normalize_y=True, random_state=0)
-        import warnings
-
-        with warnings.catch_warnings():
-            # A length at its bound is a straight line: nothing the reader needs to be told.
-            warnings.simplefilter("ignore")
-            self._gp.fit(scores / self._size, concentrations)
-
-    def interval(self, spectra: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Mean ± z standard deviations of its own."""
-        scores = (np.asarray(spectra) - self._centre) @ self._basis / self._size
-        mean, std = cast(tuple[np.ndarray, np.ndarray], self._gp.predict(scores, return_std=True))
-        half = ndtri(0.5 + 0.5 * level) * std
-        return mean - half, mean + half
-
-    def _predict(self, spectra: np.ndarray) -> np.ndarray:
-        return np.asarray(self._gp.predict((spectra - self._centre) @ self._basis / self._size))
-
-
-@_register("pchip_curve", "nearest point on the PCHIP curve")
-class PchipCurve(Rival):
-    """The concentration whose PCHIP-interpolated spectrum lies nearest (plain Euclidean distance)."""
-
-    def _fit(self, spectra: np.ndarray, concentrations: np.ndarray) -> None:
-        from scipy.interpolate import PchipInterpolator
-
-        levels, index = np.unique(concentrations, return_inverse=True)
-        means = np.stack([spectra[index == i].mean(0) for i in range(len(levels))])
-        curve = PchipInterpolator(levels, means, axis=0, extrapolate=True)
-        even = np.linspace(self._low, self._high, 1001)
-        between = (levels[:-1, None] + np.diff(levels)[:, None] * np.linspace(0.0, 1.0, 129)).ravel()
-        self._grid = np.unique(np.concatenate([even, between, levels]))
-        self._points = curve(self._grid)
-
-    def _predict(self, spectra: np.ndarray) -> np.ndarray:
-        step = np.diff(self._points, axis=0)
-        length = np.maximum((step**2).sum(1), np.finfo(float).tiny)
-        result = np.empty(len(spectra))
-        for i, spectrum in enumerate(spectra):
-            gap = spectrum - self._points
-            t = np.clip(np.einsum("kw,kw->k", gap[:-1], step) / length, 0.0, 1.0)
-            distance = (gap[:-1] ** 2).sum(1) - 2 * t * np.einsum("kw,kw->k", gap[:-1], step) + t**2 * length
-            k = int(distance.argmin())
-            result[i] = self._grid[k] + t[k] * (self._grid[k + 1] - self._grid[k])
-        return result

@@ -3,50 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from geonode.calibration.coverage import responding_wavelengths
-from geonode.calibration.geodesic_gp import GeodesicGP
+import geonode.validation.geodesic_methods  # noqa: F401 - registers "gp" and "node"
+from geonode.calibration.assessment.coverage import responding_wavelengths
+from geonode.calibration.baselines.method import SpectralMethod, names_of, spectral_method
+from geonode.calibration.leave_out import NestedSplits, nested_leave_one_level_out
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
-from geonode.validation.baselines import baseline, baseline_names
+from geonode.validation.comparison import Comparison, NodeSettings, NodeTrainer, Progress
 from geonode.validation.fold_spectra import FoldSpectra, as_measured, preprocessed
-from geonode.validation.inverse import evaluate_inverse
+from geonode.validation.inverse_comparison import evaluate_inverse
 from geonode.validation.metrics import all_metrics, rmse
-from geonode.validation.report import EvaluationReport, MethodResult
-from geonode.validation.splits import NestedSplits, nested_leave_one_level_out
+from geonode.validation.result import EvaluationReport, MethodResult
 
 METHODS = ("nearest", "linear", "pchip", "cubic", "quadratic", "line", "isotherm", "gp", "node")
 """Methods compared by default, in the order of the report."""
 
-Progress = Callable[[str, int, int], None]
-"""Called as ``progress(what, done, total)``."""
-
 INNER_STRIDE = 4
 """Inner neural flows see every fourth wavelength (of at least ``_INNER_WAVELENGTHS`` left): they only rank methods."""
 _INNER_WAVELENGTHS = 40
-
-
-class NodeTrainer(Protocol):
-    """Trains one neural flow per fold, all folds as one batch: ``geonode.training.ensemble.fit_node_folds``."""
-
-    def __call__(
-        self,
-        gps: Sequence[GeodesicGP],
-        targets: Sequence[np.ndarray],
-        wavelengths: np.ndarray,
-        config: Any,
-        seed: int = 0,
-        progress: Callable[[int, int], None] | None = None,
-        device: Any = "cpu",
-    ) -> list[np.ndarray]:
-        """Mean spectra ``[targets of the fold, W]`` per fold; ``gps`` hold the training levels, ``targets`` are
-        concentrations, ``progress`` is called as ``progress(done, total)``."""
-        ...
 
 
 def evaluate(
@@ -92,10 +71,9 @@ def evaluate(
     levels, level_means = _levels_of(dataset)
     splits = _splits(len(levels), inner, notes)
     seen = _fold_spectra(dataset, level_means, chain, splits, notes)
-    gps = _fit_gps(levels, seen, splits, progress) if {"gp", "node"} & set(names) else []
     ranked = _inner_columns(len(seen.wavelengths), splits, names, notes)
-    train = partial(_train_nodes, node_trainer, config, seed, device)
-    results = _results(names, train, gps, levels, seen, splits, ranked, notes, progress)
+    nodes = NodeSettings(node_trainer, config, seed, device)
+    results = _results(names, Comparison(levels, seen, splits, ranked, nodes, progress), notes)
     report = EvaluationReport.build(
         levels=levels,
         level_means=seen.whole,
@@ -110,33 +88,16 @@ def evaluate(
     return report
 
 
-def _results(
-    names: Sequence[str],
-    train: Callable[..., list[np.ndarray]],
-    gps: list[GeodesicGP],
-    levels: np.ndarray,
-    seen: FoldSpectra,
-    splits: NestedSplits,
-    ranked: np.ndarray,
-    notes: list[str],
-    progress: Progress | None,
-) -> dict[str, MethodResult]:
+def _results(names: Sequence[str], comparison: Comparison, notes: list[str]) -> dict[str, MethodResult]:
     """Every method on every fold; why one is not applicable is said in ``notes``."""
     results: dict[str, MethodResult] = {}
     for name in names:
-        if name == "gp":
-            predicted = _gp_predictions(gps, levels, splits, progress)
-        elif name == "node":
-            predicted = _node_predictions(train, gps, levels, seen.wavelengths, splits, ranked, progress)
-        else:
-            predicted = _baseline_predictions(name, levels, seen.means, splits)
-            if progress is not None:
-                progress(name, len(splits.training), len(splits.training))
-        results[name] = _score(name, predicted, levels, seen, splits, ranked)
-        reason = None if name in ("gp", "node") else _reason(name, levels, splits.training[0])
+        method = spectral_method(name)
+        results[name] = _score(name, method.on_folds(comparison), comparison)
+        results[name].coverage = _band_coverage(method, comparison)
+        reason = method.unusable(comparison.levels[comparison.splits.training[0]])
         if reason:
             notes.append(f"{name}: not applicable ({reason}).")
-    _add_coverage(results, gps, levels, seen)
     return results
 
 
@@ -198,66 +159,15 @@ def _usable_wavelengths(means: np.ndarray, notes: list[str]) -> np.ndarray:
     return usable
 
 
-def _config(config: Any) -> Any:
-    if config is not None:
-        return config
-    from geonode.config import GeodesicConfig
-
-    return GeodesicConfig()
-
-
 def _method_names(methods: Sequence[str] | None) -> list[str]:
     names = list(METHODS if methods is None else methods)
-    known = [*METHODS, *baseline_names()]
+    known = [*METHODS, *names_of(SpectralMethod)]
     for name in names:
         if name not in known:
             raise InputError(f"there is no method called '{name}'; choose from {', '.join(dict.fromkeys(known))}.")
     if not names or len(set(names)) < len(names):
         raise InputError("methods must name at least one method, each once.")
     return names
-
-
-def _default_node_trainer() -> NodeTrainer:
-    from geonode.training.ensemble import fit_node_folds
-
-    return fit_node_folds
-
-
-def _train_nodes(
-    trainer: NodeTrainer | None,
-    config: Any,
-    seed: int,
-    device: Any,
-    gps: Sequence[GeodesicGP],
-    targets: Sequence[np.ndarray],
-    wavelengths: np.ndarray,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[np.ndarray]:
-    """Neural flows by ``trainer``, geonode's own where it is None (imported when it is needed)."""
-    trainer = trainer or _default_node_trainer()
-    return trainer(gps, targets, wavelengths, config=_config(config), seed=seed, device=device, progress=progress)
-
-
-def _fit_gps(
-    levels: np.ndarray, seen: FoldSpectra, splits: NestedSplits, progress: Progress | None
-) -> list[GeodesicGP]:
-    if progress is not None:
-        progress("gp", 0, len(splits.training))
-    if seen.shared:
-        return GeodesicGP().fit_folds(levels, seen.whole, splits.training, seen.deviations[0], seen.index)
-    jobs = zip(seen.means, splits.training, seen.deviations, strict=True)
-    return [GeodesicGP().fit_folds(levels, means, [fold], own, seen.index)[0] for means, fold, own in jobs]
-
-
-def _gp_predictions(
-    gps: list[GeodesicGP], levels: np.ndarray, splits: NestedSplits, progress: Progress | None
-) -> list[np.ndarray]:
-    predicted = []
-    for number, (gp, target) in enumerate(zip(gps, splits.targets, strict=True)):
-        predicted.append(gp.predict_mean(levels[target]))
-        if progress is not None:
-            progress("gp", number + 1, len(gps))
-    return predicted
 
 
 def _inner_columns(width: int, splits: NestedSplits, names: list[str], notes: list[str]) -> np.ndarray:
@@ -273,57 +183,9 @@ def _inner_columns(width: int, splits: NestedSplits, names: list[str], notes: li
     return np.arange(0, width, stride)
 
 
-def _node_predictions(
-    train: Callable[..., list[np.ndarray]],
-    gps: list[GeodesicGP],
-    levels: np.ndarray,
-    wavelengths: np.ndarray,
-    splits: NestedSplits,
-    ranked: np.ndarray,
-    progress: Progress | None,
-) -> list[np.ndarray]:
-    """Two batches: the outer folds on all wavelengths, the inner ones on those that rank (NaN elsewhere)."""
-    wanted = [levels[target] for target in splits.targets]
-    n = splits.levels
-    report = None if progress is None else partial(progress, "node")
-    predicted = list(train(gps[:n], wanted[:n], wavelengths, progress=report))
-    if not splits.has_inner:
-        return predicted
-    report = None if progress is None else partial(progress, "node, inner folds")
-    inner_gps = [gp.select_wavelengths(ranked) for gp in gps[n:]]
-    for spectra in train(inner_gps, wanted[n:], wavelengths[ranked], progress=report):
-        full = np.full((len(spectra), len(wavelengths)), np.nan)
-        full[:, ranked] = spectra
-        predicted.append(full)
-    return predicted
-
-
-def _baseline_predictions(
-    name: str, levels: np.ndarray, seen: list[np.ndarray], splits: NestedSplits
-) -> list[np.ndarray]:
-    """NaN where the method is not determined by the levels of a training set."""
-    predicted = []
-    for means, training, target in zip(seen, splits.training, splits.targets, strict=True):
-        method = baseline(name)
-        if method.unusable(levels[training]):
-            predicted.append(np.full((len(target), means.shape[1]), np.nan))
-        else:
-            predicted.append(method.fit(levels[training], means[training]).predict(levels[target]))
-    return predicted
-
-
-def _reason(name: str, levels: np.ndarray, training: np.ndarray) -> str | None:
-    return baseline(name).unusable(levels[training])
-
-
-def _score(
-    name: str,
-    predicted: list[np.ndarray],
-    levels: np.ndarray,
-    seen: FoldSpectra,
-    splits: NestedSplits,
-    ranked: np.ndarray,
-) -> MethodResult:
+def _score(name: str, predicted: list[np.ndarray], comparison: Comparison) -> MethodResult:
+    levels, seen, splits = comparison.levels, comparison.seen, comparison.splits
+    ranked = comparison.ranked
     n, means = len(levels), seen.means
     scale = float(seen.whole.std())
     outer = np.stack([np.asarray(predicted[i], dtype=np.float64)[0] for i in range(n)])
@@ -342,20 +204,19 @@ def _score(
     return MethodResult(name, outer, per_level, inner, planned)
 
 
-def _add_coverage(
-    results: dict[str, MethodResult], gps: list[GeodesicGP], levels: np.ndarray, seen: FoldSpectra
-) -> None:
-    """Coverage of the GP's 80 % bands on the held-out level means, apart for responding and silent wavelengths."""
-    if "gp" not in results:
-        return
-    responding = responding_wavelengths(seen.whole)
+def _band_coverage(method: SpectralMethod, comparison: Comparison) -> dict[str, float | None] | None:
+    """Coverage of a method's 80 % bands on the held-out level means, apart for responding and silent wavelengths; None
+    for a method without bands."""
+    responding = responding_wavelengths(comparison.seen.whole)
     inside = []
-    for i in range(len(levels)):
-        low, high = gps[i].predict([levels[i]]).interval(0.8)
-        held_out = seen.means[i][i]
-        inside.append((low[0] <= held_out) & (held_out <= high[0]))
+    for i in range(len(comparison.levels)):
+        band = method.band(comparison, i)
+        if band is None:
+            return None
+        held_out = comparison.seen.means[i][i]
+        inside.append((band[0] <= held_out) & (held_out <= band[1]))
     covered = np.stack(inside)
-    results["gp"].coverage = {
+    return {
         "nominal": 0.8,
         "responding": float(covered[:, responding].mean()) if responding.any() else None,
         "silent": float(covered[:, ~responding].mean()) if (~responding).any() else None,
