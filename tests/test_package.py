@@ -17,8 +17,8 @@ HEAVY = ["xarray", "pandas", "chemotools", "lightning", "matplotlib", "torchdiff
 
 # Layers of docs/architecture.md, left to right; names on one row may import each other.
 LAYERS = [
-    {"_bootstrap", "errors", "schema"},
-    {"files", "bundle"},
+    {"_bootstrap", "errors", "schema", "registry"},
+    {"files", "bundle", "device"},
     {"config"},
     {"data"},
     {"metric"},
