@@ -11,6 +11,7 @@ import numpy as np
 
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.leave_out import NestedSplits
+from geonode.config import GeodesicConfig
 from geonode.validation.fold_spectra import FoldSpectra
 
 Progress = Callable[[str, int, int], None]
@@ -41,13 +42,13 @@ class NodeSettings:
 
     Attributes:
         trainer: None for geonode's own, imported when it is needed.
-        config: a :class:`geonode.GeodesicConfig`, None for the defaults.
+        config: their settings.
         seed: of the flows.
         device: where they are trained.
     """
 
     trainer: NodeTrainer | None
-    config: Any
+    config: GeodesicConfig
     seed: int
     device: Any
 
@@ -59,14 +60,11 @@ class NodeSettings:
         progress: Callable[[int, int], None] | None,
     ) -> list[np.ndarray]:
         """Mean spectra of every fold; see :class:`NodeTrainer`."""
-        trainer, config = self.trainer, self.config
+        trainer = self.trainer
         if trainer is None:
             from geonode.training.ensemble import fit_node_folds as trainer
-        if config is None:
-            from geonode.config import GeodesicConfig
-
-            config = GeodesicConfig()
-        return trainer(gps, targets, wavelengths, config=config, seed=self.seed, device=self.device, progress=progress)
+        options = {"seed": self.seed, "progress": progress, "device": self.device}
+        return trainer(gps, targets, wavelengths, config=self.config, **options)
 
 
 @dataclass
