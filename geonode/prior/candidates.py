@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from geonode.calibration.gp_grid import ALPHAS, ETAS, LENGTHS, LOG_PRIOR
-from geonode.calibration.gp_numerics import matern52
+from geonode.calibration.gp.grid import ALPHAS, ETAS, LENGTHS, LOG_PRIOR
+from geonode.calibration.gp.numerics import matern52
 from geonode.metric.warp import WARPS, scaled_warps
 
 EFFECTIVE_OUTPUTS = 8.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -46,6 +46,11 @@ class Examples:
     held: Tensor
     family: Tensor
     noise: Tensor
+
+    def split(self, size: int) -> list[Examples]:
+        """Cut into batches of ``size`` assays (views)."""
+        parts = [getattr(self, field.name).split(size) for field in fields(self)]
+        return [Examples(*part) for part in zip(*parts, strict=True)]
 
 
 def anchors_first(width: int, anchors: int, device: torch.device | str | None = None) -> Tensor:

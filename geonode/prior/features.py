@@ -8,7 +8,7 @@ values are bounded (logarithms and asinh), because leave-one-out residuals span 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -38,6 +38,8 @@ class Features:
             wavelength; assay_values: ``[B, F]`` the same over all wavelengths, and their evidence.
         reference: ``[B, P, W]`` float64, the evidence-averaged geodesic GP, signal units.
         differences: ``[B, G + S, P, W]`` candidates less the reference, in scales of the assay, bounded.
+        nearby: ``[B, G + S, P]`` log leave-one-out error of the candidates at the standards near a place, less its mean
+            over the candidates.
         log_evidence: ``[B, G]`` and simple_evidence ``[B, S]``: log weights within the GP's groups and the simple ones.
         coordinate: ``[B, P]``, standards: ``[B, n]``: the evidence-averaged warp (the base of the learned metric).
         scale: ``[B, 1, 1]`` float64: root mean square of the spectra about their mean.
@@ -52,12 +54,18 @@ class Features:
     assay_values: Tensor
     reference: Tensor
     differences: Tensor
+    nearby: Tensor
     log_evidence: Tensor
     simple_evidence: Tensor
     coordinate: Tensor
     standards: Tensor
     scale: Tensor
     residual: Tensor
+
+    def split(self, size: int) -> list[Features]:
+        """Cut into batches of ``size`` assays (views)."""
+        parts = [getattr(self, field.name).split(size) for field in fields(self)]
+        return [Features(*part) for part in zip(*parts, strict=True)]
 
 
 def features(
@@ -145,7 +153,7 @@ class _Maker:
             ],
             -1,
         )
-        at = reference[:, : self.count].float()
+        at = reference[:, : self.count].float().clamp(-10.0, 10.0)
         place_values = torch.cat(
             [_compress(differences.permute(0, 2, 3, 1)), torch.stack([at, _compress(at)], -1)], -1
         )
@@ -158,6 +166,7 @@ class _Maker:
             assay_values=self._assay_values(own),
             reference=self.mean + reference[:, : self.count] * self.scale,
             differences=differences,
+            nearby=self._nearby(residuals),
             log_evidence=self.found.log_evidence.clamp_min(_LEAST_EVIDENCE).float(),
             simple_evidence=torch.log_softmax(simple_evidence, 1).float(),
             coordinate=self.found.coordinate[:, : self.count],
@@ -165,6 +174,14 @@ class _Maker:
             scale=self.scale,
             residual=shrunk,
         )
+
+    def _nearby(self, residuals: Tensor) -> Tensor:
+        """Standards count by exp(−3 |Δ|) in the base coordinate."""
+        apart = (self.found.coordinate[:, : self.count, None] - self.found.standards[:, None]).abs()
+        near = torch.softmax(-3.0 * apart, -1).float()  # [B, P, n]
+        squared = torch.einsum("bpn,bgn->bgp", near, residuals.square().mean(-1))
+        score = 0.5 * torch.log(squared + _FLOOR)
+        return (score - score.mean(1, keepdim=True)).clamp(-6.0, 6.0)
 
     def _spread(self, grouped: Tensor) -> Tensor:
         """How far the groups disagree in the intervals left and right of every standard, ``[B, n, W, 4]``: weighed by

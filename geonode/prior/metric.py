@@ -57,7 +57,7 @@ class PiecewiseMetric:
 
         left, right = self.nodes.gather(1, cell), self.nodes.gather(1, cell + 1)
         inside = torch.minimum(torch.maximum(x, self.nodes[:, :1]), self.nodes[:, -1:])
-        share = ((inside - left) / (right - left))[..., None]
+        share = ((inside - left) / (right - left).clamp_min(1e-7))[..., None]
         start, end = at(half, cell), at(half, cell + 1)
         here = start + share * (end - start)
         length = at(at_nodes, cell) + (inside - left)[..., None] * _mean_exponential(start, here)

@@ -90,35 +90,26 @@ class Block(nn.Module):
             nn.Linear(d, size.expansion * d), nn.GELU(approximate="tanh"), nn.Linear(size.expansion * d, d)
         )
 
-    def forward(self, x: Tensor, anchors: Tensor, levels: int) -> tuple[Tensor, Tensor]:
-        """``x [B, R, W, d]`` and the same rows at the anchor wavelengths ``anchors [B, R, K, d]``, both moved on.
+    def forward(self, x: Tensor, levels: int, anchors: int) -> Tensor:
+        """``x [B, R, W, d]`` moved on; the anchors are its first columns, the standards its first rows."""
+        x = self.along_levels(x, levels)
+        return self.along_wavelengths(x, self.pairs(x[:, :, :anchors]))
 
-        ``anchors`` may be ``x`` itself, cut to its leading columns by the caller; see :meth:`Network.forward`.
-        """
-        x = x + self._along_levels(x, levels)
-        anchors = anchors + self._along_levels(anchors, levels)
-        known = self.norm_wavelengths(anchors)
-        pair = self.wave_pair(known)
-        x = x + self._along_wavelengths(self.norm_wavelengths(x), pair)
-        anchors = anchors + self._along_wavelengths(known, pair)
-        return x + self.inner(self.norm_inner(x)), anchors + self.inner(self.norm_inner(anchors))
-
-    def alone(self, x: Tensor, levels: int, anchors: int) -> Tensor:
-        """The same where the anchors are the first columns of ``x``."""
-        x = x + self._along_levels(x, levels)
-        known = self.norm_wavelengths(x)
-        x = x + self._along_wavelengths(known, self.wave_pair(known[:, :, :anchors]))
-        return x + self.inner(self.norm_inner(x))
-
-    def _along_levels(self, x: Tensor, levels: int) -> Tensor:
+    def along_levels(self, x: Tensor, levels: int) -> Tensor:
+        """Every row listens to the standards, wavelength by wavelength."""
         normed = self.norm_levels(x)
         key, value = self.level_pair(normed[:, :levels]).chunk(2, -1)
-        found = _attend(*(part.transpose(1, 2) for part in (self.level_query(normed), key, value)), self.heads)
-        return self.level_out(found.transpose(1, 2))
+        return x + self.level_out(_attend_rows(self.level_query(normed), key, value, self.heads))
 
-    def _along_wavelengths(self, normed: Tensor, pair: Tensor) -> Tensor:
-        key, value = pair.chunk(2, -1)
-        return self.wave_out(_attend(self.wave_query(normed), key, value, self.heads))
+    def pairs(self, anchors: Tensor) -> Tensor:
+        """Keys and values of the anchor wavelengths ``[B, R, K, d]`` after :meth:`along_levels`, ``[B, R, K, 2d]``."""
+        return self.wave_pair(self.norm_wavelengths(anchors))
+
+    def along_wavelengths(self, x: Tensor, pairs: Tensor) -> Tensor:
+        """Every column listens to the anchors, row by row; then the feed-forward layer."""
+        key, value = pairs.chunk(2, -1)
+        x = x + self.wave_out(_attend(self.wave_query(self.norm_wavelengths(x)), key, value, self.heads))
+        return x + self.inner(self.norm_inner(x))
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
@@ -126,6 +117,21 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
     split = [part.flatten(0, 1).unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query, key, value)]
     found = functional.scaled_dot_product_attention(*split)
     return found.transpose(1, 2).flatten(-2).unflatten(0, query.shape[:2])
+
+
+def _attend_rows(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
+    """Attention along axis 1 of ``[B, R, W, d]``: to the few standards ``key``, ``value [B, n, W, d]``.
+
+    Compiled, it is written out as sums that the compiler fuses: without copies to bring the rows together, and without
+    tiles of 128 of which a handful of standards would fill a twentieth.
+    """
+    if not torch.compiler.is_compiling():
+        found = _attend(*(part.transpose(1, 2) for part in (query, key, value)), heads)
+        return found.transpose(1, 2)
+    query, key, value = (part.unflatten(-1, (heads, -1)) for part in (query, key, value))  # [B, R, W, h, e]
+    scores = (query[:, :, None] * key[:, None]).float().sum(-1) * query.shape[-1] ** -0.5  # [B, R, n, W, h]
+    shares = torch.softmax(scores, 2).to(value.dtype)
+    return (shares[..., None] * value[:, None]).float().sum(2).to(value.dtype).flatten(-2)
 
 
 class Network(nn.Module):
@@ -140,11 +146,11 @@ class Network(nn.Module):
         self.level = nn.Linear(LEVEL_VALUES, d)
         self.place = nn.Linear(PLACE_VALUES, d)
         self.level_position = nn.Linear(PLACE_NUMBERS, d)
-        self.place_position = nn.Linear(PLACE_NUMBERS, d)
+        self.place_position = nn.Linear(PLACE_NUMBERS + GROUPS + SIMPLE, d)
         self.blocks = nn.ModuleList([Block(self.size) for _ in range(self.size.blocks)])
         self.norm_place, self.norm_level = nn.LayerNorm(d), nn.LayerNorm(d)
         candidates = GROUPS + SIMPLE
-        self.own, self.shared = nn.Linear(d, candidates + 4), nn.Linear(d, candidates + 3)
+        self.own, self.shared = nn.Linear(d, candidates + 6), nn.Linear(d, candidates + 5)
         self.metric, self.scales = nn.Linear(d, 3), nn.Linear(d, 3)
         for head in (self.own, self.shared, self.metric, self.scales):
             nn.init.zeros_(head.weight)
@@ -154,7 +160,8 @@ class Network(nn.Module):
         """Tokens ``[B, n + P, W, d]`` of standards and places."""
         common = (self.assay(f.assay_values)[:, None] + self.wavelength(f.wavelength_values))[:, None]
         levels = self.level(f.level_values) + self.level_position(f.level_numbers)[:, :, None]
-        places = self.place(f.place_values) + self.place_position(f.place_numbers)[:, :, None]
+        where = torch.cat([f.place_numbers, f.nearby.mT], -1)
+        places = self.place(f.place_values) + self.place_position(where)[:, :, None]
         return torch.cat([levels + common, places + common], 1)
 
     def forward(self, f: Features, anchors: int) -> Output:
@@ -162,7 +169,7 @@ class Network(nn.Module):
         n = f.level_numbers.shape[1]
         x = self.embed(f)
         for block in self.blocks:
-            x = block.alone(x, n, anchors)
+            x = block(x, n, anchors)
         return self.heads(f, x, x[:, :, :anchors])
 
     def heads(self, f: Features, x: Tensor, known: Tensor) -> Output:
@@ -171,20 +178,21 @@ class Network(nn.Module):
         places = self.norm_place(x[:, n:])
         gate = self.shared(self.norm_place(known[:, n:]).mean(2, keepdim=True)).float()
         own = self.own(places).float()  # [B, P, W, C + 4]
-        logits = (own[..., :-4] + gate[..., :-3]).permute(0, 3, 1, 2)  # [B, C, P, W]
-        heat, heat_simple, turn, residual = own[..., -4:].unbind(-1)
-        shared = gate[..., -3:].unbind(-1)
+        logits = (own[..., :-6] + gate[..., :-5]).permute(0, 3, 1, 2)  # [B, C, P, W]
+        heat, heat_simple, near, near_simple, turn = (own[..., -6:-1] + gate[..., -5:]).unbind(-1)
         evidence = f.log_evidence[:, :, None, None]
-        weights = torch.softmax(evidence * _temperature(heat + shared[0])[:, None] + logits[:, :GROUPS], 1)
-        simple = f.simple_evidence[:, :, None, None] * 0.5 * _temperature(heat_simple + shared[1])[:, None]
+        nearby = f.nearby[..., None]
+        logits = logits - 3.0 * nearby * torch.cat([_split(near, GROUPS), _split(near_simple, SIMPLE)], 1)
+        weights = torch.softmax(evidence * _temperature(heat)[:, None] + logits[:, :GROUPS], 1)
+        simple = f.simple_evidence[:, :, None, None] * 0.5 * _temperature(heat_simple)[:, None]
         simple_weights = torch.softmax(simple + logits[:, GROUPS:], 1)
         grouped, plain = f.differences[:, :GROUPS], f.differences[:, GROUPS:]
         change = ((weights - evidence.exp()) * grouped).sum(1)
         toward = (simple_weights * plain).sum(1) - change
-        change = change + torch.tanh(turn + shared[2]) * toward
+        change = change + torch.tanh(turn) * toward
         disagree = (weights.detach() * grouped.square()).sum(1) + (simple_weights.detach() * plain.square()).sum(1)
         reach = (disagree + 1e-12).sqrt() + 0.3 * f.residual[:, None]
-        change = change + 2.0 * reach * torch.tanh(residual)
+        change = change + 2.0 * reach * torch.tanh(own[..., -1])
         return Output(change, *self._uncertainty(f, x[:, :n], known[:, :n]), weights)
 
     def _uncertainty(self, f: Features, levels: Tensor, known: Tensor) -> tuple[PiecewiseMetric, Tensor, Tensor, Tensor]:
@@ -198,6 +206,11 @@ class Network(nn.Module):
         dof = 2.0 + functional.softplus(2.0 + 2.0 * of_assay[:, None, 2:])
         metric = PiecewiseMetric.at_standards(f.standards, log_metric)
         return metric, 2.0 * size[:, None], scatter[:, None], dof.clamp_max(60.0)
+
+
+def _split(factor: Tensor, count: int) -> Tensor:
+    """A bounded factor ``[B, P, W]`` for each of ``count`` candidates, ``[B, count, P, W]`` (a view)."""
+    return (2.0 * torch.tanh(factor))[:, None].expand(-1, count, -1, -1)
 
 
 def _temperature(x: Tensor) -> Tensor:

@@ -8,9 +8,8 @@ from typing import Any
 from geonode.errors import InputError
 from geonode.prior.network import NetworkSize
 
-LEVELS = {3: 0.14, 4: 0.17, 5: 0.19, 6: 0.12, 8: 0.16, 10: 0.12, 14: 0.06, 22: 0.04}
+LEVELS = {3: 0.15, 4: 0.18, 5: 0.19, 6: 0.12, 8: 0.16, 10: 0.12, 14: 0.05, 22: 0.03}
 """Standards left in place → how often a batch has so many."""
-PREDICTED_ROWS = 5
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,7 @@ class PretrainSettings:
         ema: decay of the averaged weights, which are what is shipped.
         tokens: (standards + places) × wavelengths of a batch; sets how many assays a batch of each shape holds.
         wavelengths, anchors: of a training assay. levels: standards left in place → share of the batches.
+        chunk: how many batches of one shape are drawn together (memory against time of the host).
         accumulate: batches per step. exclude: families of chemistry left out (and validated on).
         likelihood: weight of the negative log likelihood in the loss.
         precision: as Lightning names it ("32", "bf16-mixed", …); None chooses by the device.
@@ -36,12 +36,13 @@ class PretrainSettings:
     lr: float = 1e-3
     weight_decay: float = 0.02
     clip: float = 1.0
-    muon: bool = True
+    muon: bool = False
     ema: float = 0.999
-    tokens: int = 262_144
-    wavelengths: int = 64
-    anchors: int = 48
+    tokens: int = 196_608
+    wavelengths: int = 48
+    anchors: int = 40
     levels: dict[int, float] = field(default_factory=lambda: dict(LEVELS))
+    chunk: int = 8
     accumulate: int = 1
     exclude: tuple[str, ...] = ()
     likelihood: float = 0.2
@@ -52,7 +53,7 @@ class PretrainSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("steps", "tokens", "wavelengths", "anchors", "accumulate", "validate_every"):
+        for name in ("steps", "tokens", "wavelengths", "anchors", "accumulate", "chunk", "validate_every"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, but {getattr(self, name)} was given.")
         if self.warmup < 0 or self.decay < 0 or self.warmup + self.decay > self.steps:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import itertools
-import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,8 +18,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
-from geonode.prior.examples import QUERIES, Examples, Shape, draw_examples
-from geonode.prior.features import features
+from geonode.prior.feed import Batch, Feed, make, sized
 from geonode.prior.loss import Errors, errors, total
 from geonode.prior.network import Network
 from geonode.prior.optimiser import MuonAdamW, parameter_groups
@@ -28,19 +26,6 @@ from geonode.prior.settings import PretrainSettings
 
 _LOG_EVERY = 50
 _VALIDATION_SEED = 7_777_777
-
-
-def shape_of(settings: PretrainSettings, number: int) -> Shape:
-    """The shape of batch ``number``: levels by their shares, as many assays as the budget of tokens holds."""
-    levels = random.Random(settings.seed * 1_000_003 + number).choices(*zip(*settings.levels.items(), strict=True))[0]
-    return sized(settings, levels)
-
-
-def sized(settings: PretrainSettings, levels: int) -> Shape:
-    """A batch of assays with ``levels`` standards."""
-    rows = levels + 1 + QUERIES
-    batch = max(4, settings.tokens // (rows * settings.wavelengths) // 4 * 4)
-    return Shape(batch, levels, settings.wavelengths, settings.anchors)
 
 
 class Numbers(IterableDataset):
@@ -68,6 +53,7 @@ class PretrainModule(lightning.LightningModule):
         self.history: list[dict[str, Any]] = []
         self._window: list[Tensor] = []
         self._assays, self._since = 0, time.perf_counter()
+        self._lost: Tensor | int = 0
         self.seen = 0
 
     # ------------------------------------------------------------------ data
@@ -76,33 +62,40 @@ class PretrainModule(lightning.LightningModule):
         """Numbers of batches, going on where a checkpoint stopped."""
         return DataLoader(Numbers(self.trainer.global_step * self.settings.accumulate), batch_size=None)
 
-    def examples(self, number: int) -> Examples:
-        """The batch itself, drawn on this rank's device."""
-        s = self.settings
-        seed = s.seed * 10_007 + self.global_rank
-        return draw_examples(shape_of(s, number), seed=seed, step=number, device=self.device, exclude=s.exclude)
+    def on_train_start(self) -> None:
+        """The feed of this rank; on a GPU the blocks are compiled (once for all shapes)."""
+        start = self.trainer.global_step * self.settings.accumulate
+        self.feed = Feed(self.settings, start, self.global_rank, self.device)
+        if self.device.type == "cuda":
+            for block in self.network.blocks:
+                block.compile(dynamic=True)
+        self._since = time.perf_counter()
 
     # ------------------------------------------------------------------ training
 
     def training_step(self, number: int, _: int) -> Tensor:
         """Loss of one batch."""
-        examples = self.examples(int(number))
-        e = self._errors(self.network, examples)
+        batch = self.feed.batch(int(number))
+        e = self._errors(self.network, batch)
         loss = total(e, self.settings.likelihood)
         self._window.append(_summary(e).detach())
-        self._assays += len(examples.levels)
+        self._assays += len(batch.examples.levels)
         return loss
 
-    def _errors(self, network: Network, examples: Examples) -> Errors:
-        with torch.no_grad(), torch.autocast(self.device.type, enabled=False):
-            f = features(examples.levels, examples.means, examples.places, examples.replicate_variance)
-        output = network(f, self.settings.anchors)
+    def _errors(self, network: Network, batch: Batch) -> Errors:
+        output = network(batch.features, self.settings.anchors)
         with torch.autocast(self.device.type, enabled=False):
-            return errors(f, output, examples)
+            return errors(batch.features, output, batch.examples)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Clip the gradient."""
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
+        """Clip the gradient; one that is not finite becomes zero (and is counted in the log)."""
+        gradients = [p.grad for p in self.network.parameters() if p.grad is not None]
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        finite = torch.isfinite(norm)
+        for gradient in gradients:
+            gradient.masked_fill_(~finite, 0.0)
+        torch._foreach_mul_(gradients, (self.settings.clip / norm.nan_to_num(1.0, 1.0)).clamp_max(1.0))
+        self._lost = self._lost + (~finite).long()
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Average the weights, log, validate."""
@@ -124,7 +117,7 @@ class PretrainModule(lightning.LightningModule):
         rate = self._assays * self.trainer.world_size / (now - self._since)
         self._window, self._assays, self._since = [], 0, now
         names = ("held out", "held out, start", "truth", "truth, start", "surprise")
-        line = {"step": step, "assays": self.seen, "assays/s": round(rate, 1), "lr": self._lr()}
+        line = {"step": step, "assays": self.seen, "assays/s": round(rate, 1), "lr": self._lr(), "lost": int(self._lost)}
         self._say({**line, **{name: round(value, 4) for name, value in zip(names, means, strict=True)}})
 
     def _lr(self) -> float:
@@ -151,11 +144,9 @@ class PretrainModule(lightning.LightningModule):
             rows = []
             for number in range(s.validation_batches):
                 levels = sorted(s.levels)[number % len(s.levels)]
-                shape = sized(s, levels)
-                shape = Shape(max(4, shape.batch // 2), *(shape.levels, shape.wavelengths, shape.anchors))
-                examples = draw_examples(shape, seed=_VALIDATION_SEED, step=number, device=self.device, **kind)
+                batch = make(sized(s, levels), seed=_VALIDATION_SEED, step=number, device=self.device, **kind)
                 with autocast:
-                    rows.append(_summary(self._errors(self.average, examples)))
+                    rows.append(_summary(self._errors(self.average, batch)))
             held, held_start, truth, truth_start, surprise = torch.stack(rows).mean(0).tolist()
             changes = {"held out": held - held_start, "truth": truth - truth_start, "surprise": surprise}
             found[name] = {key: round(value, 4) for key, value in changes.items()}
