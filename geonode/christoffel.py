@@ -16,7 +16,13 @@ from geonode.metric.base import Metric, drop_unit_axis, small_inverse
 
 
 class ChristoffelRule:
-    """Base of the rules. Shapes: D = 1 ``c [...]`` → ``Γ [...]``; D ≥ 2 ``c [..., D]`` → ``Γ[..., k, i, j]``."""
+    """Base of the rules. Shapes: D = 1 ``c [...]`` → ``Γ [...]``; D ≥ 2 ``c [..., D]`` → ``Γ[..., k, i, j]``.
+
+    Attributes:
+        refusal: why the kernels that integrate a whole path cannot stand in for this rule; None where they hold it.
+    """
+
+    refusal: str | None = "the kernels that integrate paths hold the exact symbols, and another rule was asked for"
 
     def __call__(self, metric: Metric, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """Γ at ``c``."""
@@ -67,6 +73,8 @@ def symbols(g: Tensor, dg: Tensor, dim: int) -> Tensor:
 
 class Exact(ChristoffelRule):
     """From ``metric.value_and_derivative``: analytic for networks, forward-mode for metrics that give only g."""
+
+    refusal = None
 
     def __call__(self, metric: Metric, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """Γ at ``c``; differentiable to any order."""

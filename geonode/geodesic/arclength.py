@@ -21,9 +21,10 @@ from geonode.geodesic.chebyshev import (
     integration_matrix,
     series_from_values,
 )
-from geonode.geodesic.ivp import allowed_residual, check_problem, default_tolerance, inside_transform, status_of
+from geonode.geodesic.ivp import check_problem, default_tolerance, inside_transform
 from geonode.geodesic.solution import GeodesicSolution, Status
 from geonode.metric.base import Chart, Metric
+from geonode_kernels.paths import allowed_residual, status_of
 
 __all__ = ["arc_length_geodesic", "chebyshev_nodes", "integration_matrix"]
 
@@ -386,7 +387,7 @@ def _probe(problems: _Problems, nodes: int, tolerance: float, dtype: torch.dtype
 
     sound = layout.spread((torch.isfinite(table.values) & (table.values > 0)).all(0))
     solved = sound & torch.isfinite(residual + drift + velocity)
-    allowed = allowed_residual(problems.metric, problems.start, problems.end, tolerance, dtype)
+    allowed = allowed_residual(1, problems.start, problems.end, tolerance, dtype)
     status = status_of(
         problems.finite, problems.inside, solved | ~usable, (residual <= allowed) & (drift <= 100.0 * tolerance)
     )

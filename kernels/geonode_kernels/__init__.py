@@ -11,7 +11,7 @@ from .arc_length import arc_length
 from .elementwise import bias_softplus, christoffel_fd, christoffel_grid
 from .embedded_linear import embedded_linear
 from .flow_quadrature import flow_loss, flow_loss_of_ends, flow_quadrature
-from .geodesic_rk4 import geodesic_rk4, geodesic_rk4_jacobi
+from .geodesic_rk4 import geodesic_rk4, geodesic_states
 from .geodesic_shoot import Shot, geodesic_shoot
 from .metric_christoffel import metric_christoffel, metric_density, metric_value
 from .training import CapturedStep, default_flow_loss
@@ -36,8 +36,8 @@ __all__ = [
     "flow_loss_of_ends",
     "flow_quadrature",
     "geodesic_rk4",
-    "geodesic_rk4_jacobi",
     "geodesic_shoot",
+    "geodesic_states",
     "metric_christoffel",
     "metric_density",
     "metric_value",
