@@ -208,6 +208,11 @@ def _kind(value: object) -> str:
     return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
 
 
+def reached(wavelength: Tensor | None, *points: Tensor) -> tuple[Tensor, ...]:
+    """Where a rule will be asked for Γ, as `make_rule` takes it: a straight line's ends, and the wavelength."""
+    return *points, torch.empty(0) if wavelength is None else wavelength
+
+
 def inside_transform(x: Tensor) -> bool:
     """True under vmap, jvp or grad of torch.func, or where ``x`` carries a forward-mode tangent."""
     from torch._C import _functorch  # pyright: ignore[reportAttributeAccessIssue]
@@ -271,7 +276,8 @@ def exponential_map(
     unit, (start, velocity) = check_problem(metric, wavelength, start=start, velocity=velocity)
     if steps < 1:
         raise InputError(f"steps must be at least 1, got {steps}.")
-    flow = Flow(metric, make_rule(christoffel, metric), stepper("rk4" if method in ADAPTIVE else method), steps)
+    rule = make_rule(christoffel, metric, *reached(wavelength, start, start + velocity))
+    flow = Flow(metric, rule, stepper("rk4" if method in ADAPTIVE else method), steps)
     batch = torch.broadcast_shapes(
         *((start.shape, velocity.shape) if metric.dim == 1 else (start.shape[:-1], velocity.shape[:-1])),
         *([] if wavelength is None else [wavelength.shape]),

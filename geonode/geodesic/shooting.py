@@ -11,7 +11,7 @@ from torch import Tensor
 
 from geonode.christoffel import ChristoffelRule, make_rule
 from geonode.errors import InputError
-from geonode.geodesic.ivp import Flow, check_problem, default_tolerance, stepper
+from geonode.geodesic.ivp import Flow, check_problem, default_tolerance, reached, stepper
 from geonode.geodesic.solution import GeodesicSolution, HermitePath, Status
 from geonode.metric.base import Metric
 from geonode_kernels import Shot, geodesic_shoot
@@ -62,7 +62,7 @@ def shoot(
     for name, count in (("newton_steps", newton_steps), ("ode_steps", ode_steps), ("stages", stages)):
         if count < 1:
             raise InputError(f"{name} must be at least 1, got {count}.")
-    flow = Flow(metric, make_rule(christoffel, metric), stepper(method), ode_steps)
+    flow = Flow(metric, make_rule(christoffel, metric, *reached(wavelength, start, end)), stepper(method), ode_steps)
     tolerance = default_tolerance(metric, start.dtype, start.device.type) if tolerance is None else tolerance
     start, end = _expand(metric, wavelength, start, end)
     shot = _shoot(flow, start, end, wavelength, newton_steps, stages, tolerance, drift_tolerance)

@@ -8,7 +8,7 @@ from ._dispatch import KernelError, dispatch, paths_taken, triton_available, ver
 from ._weights import MetricWeights
 from .adamw import FlatAdamW
 from .arc_length import arc_length
-from .elementwise import bias_softplus, christoffel_fd, christoffel_grid
+from .elementwise import christoffel_fd, christoffel_grid
 from .embedded_linear import embedded_linear
 from .flow_quadrature import flow_loss, flow_loss_of_ends, flow_quadrature
 from .geodesic_rk4 import geodesic_rk4, geodesic_states
@@ -25,7 +25,6 @@ __all__ = [
     "Shot",
     "TableMatrices",
     "arc_length",
-    "bias_softplus",
     "block_table",
     "christoffel_fd",
     "christoffel_grid",
