@@ -17,16 +17,15 @@ HEAVY = ["xarray", "pandas", "chemotools", "lightning", "matplotlib", "torchdiff
 
 # Layers of docs/architecture.md, left to right; names on one row may import each other.
 LAYERS = [
-    {"_bootstrap", "errors", "schema", "registry"},
+    {"_bootstrap", "errors", "schema", "registry", "construction", "settings"},
     {"files", "bundle"},
-    {"config"},
     {"data"},
     {"metric"},
     {"christoffel"},
     {"geodesic"},
     {"flow"},
     {"calibration"},
-    {"training"},
+    {"training", "config"},
     {"validation"},
     {"analytes"},
     {"model"},

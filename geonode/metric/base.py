@@ -14,6 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from geonode.errors import InputError
+from geonode.registry import Registry
+
+METRICS: Registry[type[nn.Module]] = Registry("metric", package=__package__)
 
 
 @dataclass(frozen=True)

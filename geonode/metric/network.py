@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from geonode.errors import InputError
-from geonode.metric.base import Chart, Metric
+from geonode.metric.base import METRICS, Chart, Metric
 from geonode.metric.warp import WarpMetric
 
 # name → functions of z: the value y, and from (z, y) the first and the second derivative
@@ -189,6 +189,7 @@ class _NetworkOfConcentration(nn.Module):
         return value, first, second
 
 
+@METRICS.register("network")
 class MetricNetwork(Metric):
     """A learned metric: (c, λ), both normalised to order one, through an MLP to a symmetric positive definite g.
 
@@ -303,6 +304,7 @@ def _product(left: Tensor, right: Tensor) -> Tensor:
     return (left.unsqueeze(-2) * right.unsqueeze(-3)).sum(-1)
 
 
+@METRICS.register("log_network")
 class LogMetricNetwork(nn.Module):
     """m_θ(u, λ), the logarithm of a metric on the warp coordinate u; zero before training.
 
@@ -344,6 +346,11 @@ class LogMetricNetwork(nn.Module):
         """m and ∂m/∂u, both [...]; Γ̃ = ½ ∂m/∂u. Arguments and errors as for `forward`."""
         value, slope = self.network.evaluate_with_derivative(u, wavelength)
         return value[..., 0], slope[0, ..., 0]
+
+
+@METRICS.register("flat")
+class FlatLogMetric(nn.Module):
+    """ln g̃ = 0: the coordinate's own metric, without a correction."""
 
 
 class ExponentialMetric(Metric):
