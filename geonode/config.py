@@ -200,9 +200,7 @@ class GeodesicConfig:
         return cls(**values)
 
 
-def _assembled(
-    present: Mapping[str, Any], components: Mapping[str, Any], flat: Mapping[str, Any]
-) -> dict[str, Any]:
+def _assembled(present: Mapping[str, Any], components: Mapping[str, Any], flat: Mapping[str, Any]) -> dict[str, Any]:
     """The components from those at present, what was given for them, and settings by flat names (which go last)."""
     by_component: dict[str, dict[str, Any]] = {name: {} for name in _COMPONENTS}
     for name, value in flat.items():

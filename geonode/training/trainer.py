@@ -17,6 +17,7 @@ import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 
 from geonode.config import GeodesicConfig
+from geonode.device import resolve_device
 from geonode.errors import DeviceError, InputError
 from geonode.training.batches import step_counts
 from geonode.training.checkpoint_io import SafetensorsIO
@@ -27,25 +28,6 @@ from geonode.training.fitting import fitted, smaller
 from geonode.training.memory import is_out_of_memory, release
 from geonode.training.module import GeodesicSpectralModule
 from geonode.training.recovery import PATTERN, Recovery, fingerprint, newest_checkpoint
-
-DEVICES = ("auto", "cpu", "cuda", "mps")
-
-
-def resolve_device(device: str = "auto") -> torch.device:
-    """The torch device for ``auto``, ``cpu``, ``cuda`` or ``mps``; auto takes CUDA where there is one, else the CPU.
-
-    Raises:
-        DeviceError: an unknown name, or a device that is not there.
-    """
-    if device not in DEVICES:
-        raise DeviceError(f"device={device!r} is not known; choose one of {', '.join(DEVICES)}.")
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise DeviceError("device='cuda' was asked for, but no CUDA device is usable here; use --device cpu.")
-    if device == "mps" and not torch.backends.mps.is_available():
-        raise DeviceError("device='mps' was asked for, but there is no Apple GPU here; use --device cpu.")
-    return torch.device(device)
 
 
 def build_trainer(
