@@ -30,6 +30,7 @@ LAYERS = [
     {"report"},
     {"validation"},
     {"analytes"},
+    {"artifact"},
     {"model"},
     {"sweep"},
     {"export", "bench", "plotting", "commands", "cli", "__main__"},
