@@ -22,7 +22,7 @@ from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.files import write_text
 from geonode.training import BatchSource, build_problem
-from geonode.training.captured import StackSteps, use_captured
+from geonode.training.steps import StackSteps, use_captured
 
 
 def run(flow: str, members: int, steps: int, precision: str) -> dict[str, object]:
