@@ -15,7 +15,7 @@ import torch
 
 from geonode.errors import InputError, Interrupted, OutputError, TrainingError
 from geonode.training import SafetensorsIO, SpectralDataModule, train_module
-from geonode.training.lightning.checkpoints import newest_checkpoint
+from geonode.training.checkpoint import newest_checkpoint
 from geonode.training.steps import LossStep
 
 HERE = Path(__file__).resolve().parent
