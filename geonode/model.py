@@ -272,7 +272,8 @@ def fit(
     config = config or GeodesicConfig()
     if seed is not None:
         config = config.replace(seed=seed)
-    from geonode.training.lightning.trainer import resolve_device, train_module
+    from geonode.device import resolve_device
+    from geonode.training.lightning.trainer import train_module
 
     resolve_device(device)
     chain = Preprocessing.of(preprocessing)

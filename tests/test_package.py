@@ -13,12 +13,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-HEAVY = ["xarray", "pandas", "chemotools", "lightning", "matplotlib", "torchdiffeq", "triton", "typer", "rich", "cupy"]
+HEAVY = ["xarray", "pandas", "chemotools", "lightning", "matplotlib", "torchdiffeq", "triton", "typer", "rich"]
 
 # Layers of docs/architecture.md, left to right; names on one row may import each other.
 LAYERS = [
-    {"_bootstrap", "errors", "schema"},
-    {"files", "bundle"},
+    {"_bootstrap", "errors", "schema", "registry"},
+    {"files", "bundle", "device"},
     {"config"},
     {"data"},
     {"metric"},

@@ -90,7 +90,8 @@ def run_stack(jobs: Sequence[Job], device: str = "auto") -> list[dict[str, Any]]
         DeviceError: a device that is not there. TrainingError: the loss of one of them did not stay finite.
     """
     from geonode.calibration import GeodesicGP
-    from geonode.training import build_problem, predict, resolve_device, train
+    from geonode.device import resolve_device
+    from geonode.training import build_problem, predict, train
 
     start = time.perf_counter()
     dataset = load_data(jobs[0].source)

@@ -23,14 +23,12 @@ _PUBLIC = {
     "fit_node_folds": "ensemble",
     "losses": "loss",
     "predict": "ensemble",
-    "resolve_device": "device",
     "train": "ensemble",
     "train_module": "lightning.trainer",
 }
 
 if TYPE_CHECKING:
     from geonode.training.batches import BatchSource, PairsBatch, PointsBatch
-    from geonode.training.device import resolve_device
     from geonode.training.ensemble import fit_node_folds, predict, train
     from geonode.training.lightning.checkpoints import SafetensorsIO
     from geonode.training.lightning.datamodule import SpectralDataModule
@@ -53,7 +51,6 @@ __all__ = [
     "fit_node_folds",
     "losses",
     "predict",
-    "resolve_device",
     "train",
     "train_module",
 ]

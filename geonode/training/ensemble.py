@@ -22,9 +22,9 @@ from geonode.training.batches import BatchSource
 from geonode.training.chunks import chunk_size, train_chunks
 from geonode.training.compiling import compiler_failures
 from geonode.training.control import Outcome
-from geonode.training.device import dtype_of, require_precision
 from geonode.training.loss import build_losses, potential
 from geonode.training.memory import shrinking
+from geonode.training.precision import dtype_of, require_precision
 from geonode.training.problem import Problem, build_problem
 from geonode.training.steps import train_stack, use_captured
 

@@ -7,9 +7,9 @@ import torch
 from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
 from geonode.training.batches import BatchSource, step_counts
-from geonode.training.device import dtype_of
 from geonode.training.loss import build_losses
 from geonode.training.memory import is_out_of_memory, largest_that_fits, release
+from geonode.training.precision import dtype_of
 from geonode.training.problem import Problem
 
 _MOST_PARTS = 64

@@ -24,9 +24,9 @@ from geonode.data import SpectralDataset
 from geonode.geodesic.ivp import fewest_rebuilt
 from geonode.training.batches import BatchSource, step_counts
 from geonode.training.chunks import chunk_size, side_by_side
-from geonode.training.device import dtype_of
 from geonode.training.loss import build_optimizer, losses
 from geonode.training.memory import workspace_bytes
+from geonode.training.precision import dtype_of
 from geonode.training.problem import Problem, build_problem, fit_gp
 from geonode.training.steps import StackSteps, use_captured
 

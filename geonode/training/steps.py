@@ -18,8 +18,8 @@ from geonode.errors import DeviceError
 from geonode.flow import CoupledSpectralODE
 from geonode.training.batches import BatchSource
 from geonode.training.control import Outcome, StackControl
-from geonode.training.device import half_of
 from geonode.training.loss import Losses, learning_rate, losses, parameter_groups
+from geonode.training.precision import half_of
 from geonode_kernels import CapturedStep, FlatAdamW, triton_available
 
 BACKENDS = ("auto", "triton", "torch")

@@ -1,6 +1,5 @@
-"""The small problems of the training tests, and a small sweep."""
+"""A small sweep."""
 
-from tests.sweep.spec import spec
-from tests.training.conftest import assay, away, folds, small
+from tests.sweep.sweep_spec import spec
 
-__all__ = ["assay", "away", "folds", "small", "spec"]
+__all__ = ["spec"]

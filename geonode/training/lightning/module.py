@@ -11,10 +11,10 @@ from torch import Tensor
 
 from geonode.config import GeodesicConfig
 from geonode.training.batches import BatchSource, step_counts
-from geonode.training.device import dtype_of, require_precision
 from geonode.training.lightning.monitor import samples_in
 from geonode.training.lightning.strategies import is_sharded, whole_parameters
 from geonode.training.loss import build_losses, build_optimizer, clip_gradients, learning_rate, parameter_groups
+from geonode.training.precision import dtype_of, require_precision
 from geonode.training.problem import Problem, place
 from geonode.training.steps import LossStep, use_captured
 from geonode_kernels import CapturedStep

@@ -17,11 +17,11 @@ import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 
 from geonode.config import GeodesicConfig
+from geonode.device import resolve_device
 from geonode.errors import InputError
 from geonode.training.batches import step_counts
 from geonode.training.checkpoint import PATTERN, fingerprint, newest_checkpoint
 from geonode.training.compiling import compiler_failures
-from geonode.training.device import require_precision, resolve_device
 from geonode.training.fitting import fitted, smaller
 from geonode.training.launch import SHARDED, launched, require_strategy
 from geonode.training.lightning.checkpoints import Recovery, SafetensorsIO
@@ -29,6 +29,7 @@ from geonode.training.lightning.datamodule import SpectralDataModule
 from geonode.training.lightning.module import GeodesicSpectralModule
 from geonode.training.lightning.strategies import trainer_settings
 from geonode.training.memory import is_out_of_memory, release
+from geonode.training.precision import require_precision
 
 
 def build_trainer(

@@ -1,5 +1,4 @@
-"""Where a training runs, and in which types of numbers: the one way from a name to a device, and from a precision to
-dtypes."""
+"""The one way from a precision to the types of numbers that a training works in."""
 
 from __future__ import annotations
 
@@ -7,25 +6,6 @@ import torch
 
 from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
-
-DEVICES = ("auto", "cpu", "cuda", "mps")
-
-
-def resolve_device(device: str = "auto") -> torch.device:
-    """The torch device for ``auto``, ``cpu``, ``cuda`` or ``mps``; auto takes CUDA where there is one, else the CPU.
-
-    Raises:
-        DeviceError: an unknown name, or a device that is not there.
-    """
-    if device not in DEVICES:
-        raise DeviceError(f"device={device!r} is not known; choose one of {', '.join(DEVICES)}.")
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise DeviceError("device='cuda' was asked for, but no CUDA device is usable here; use --device cpu.")
-    if device == "mps" and not torch.backends.mps.is_available():
-        raise DeviceError("device='mps' was asked for, but there is no Apple GPU here; use --device cpu.")
-    return torch.device(device)
 
 
 def dtype_of(config: GeodesicConfig) -> torch.dtype:
