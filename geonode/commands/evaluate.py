@@ -65,8 +65,8 @@ def register(app: typer.Typer) -> None:
         """
         from geonode.data import Preprocessing, load_standards
         from geonode.device import resolve_device
+        from geonode.report.style import figure_path
         from geonode.validation import evaluate as evaluate_standards
-        from geonode.validation.figures import figure_path
 
         if plot is not None:
             plot = figure_path(plot)
