@@ -17,7 +17,7 @@ from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.bundled import dataset_arrays, dataset_from, dataset_metadata
 from geonode.errors import BundleError
 from geonode.flow import CoupledSpectralODE
-from geonode.training.folds import Folds, build_stack, restore, select_rows
+from geonode.training.leave_out import Folds, build_stack, restore, select_rows
 from geonode.training.problem import Problem
 
 if TYPE_CHECKING:

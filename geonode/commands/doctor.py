@@ -45,7 +45,7 @@ def register(app: typer.Typer) -> None:
         if fit is not None:
             from geonode.commands.plan import lines, read_config
             from geonode.data import simulate_assay
-            from geonode.training import resolve_device
+            from geonode.device import resolve_device
             from geonode.training.plan import plan
 
             where = resolve_device(device)
