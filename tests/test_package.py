@@ -21,6 +21,7 @@ LAYERS = [
     {"files", "bundle", "device"},
     {"config"},
     {"data"},
+    {"corpus"},
     {"metric"},
     {"christoffel"},
     {"geodesic"},
