@@ -87,7 +87,7 @@ def evaluate(
     chain = Preprocessing.of(preprocessing)
     names = _method_names(methods)
     config = _config(config)
-    seed = config.seed if seed is None else seed
+    seed = int(config.seed) if seed is None else seed
     notes: list[str] = []
     if chain is not None:
         dataset = _without_masked(dataset, chain, notes)
