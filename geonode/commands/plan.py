@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
             geonode plan settings.json --data standards.csv --models 48
         """
         from geonode.data import load_standards, simulate_assay
-        from geonode.training import resolve_device
+        from geonode.device import resolve_device
         from geonode.training.plan import plan as make_plan
 
         where = resolve_device(device)
