@@ -31,7 +31,7 @@ LAYERS = [
     {"analytes"},
     {"model"},
     {"sweep"},
-    {"export", "report", "bench", "plotting", "commands", "cli", "__main__"},
+    {"export", "report", "bench", "plotting", "commands", "cli", "__main__", "testing"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

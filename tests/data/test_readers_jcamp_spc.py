@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geonode.data.readers import asdf, read_file
+from geonode.data.readers import packed, read_file
 from geonode.data.readers.recording import Recording
 from geonode.errors import ReaderError
 from tests.data import samples
@@ -26,13 +26,13 @@ FORMS = ("AFFN", "PAC", "SQZ", "DIF", "DIFDUP")
 def test_every_packing_gives_back_what_was_packed(tmp_path, form, y, per_line, flat):
     y = y + [y[-1]] * flat  # runs, for DUP
     lines = samples.pack(list(range(len(y))), y, form, per_line)
-    starts, values = asdf.decode(list(enumerate(lines, start=1)), Recording(tmp_path / "a.jdx", "", []))
+    starts, values = packed.decode(list(enumerate(lines, start=1)), Recording(tmp_path / "a.jdx", "", []))
     assert values == y
     assert all(start == index for _, start, index in starts), "abscissae that begin the lines stand at their points"
 
 
 @pytest.mark.parametrize(
-    ("packed", "values"),
+    ("line", "values"),
     [
         ("1A2B3", [12, 23]),
         ("1A2J3", [12, 25]),
@@ -47,8 +47,8 @@ def test_every_packing_gives_back_what_was_packed(tmp_path, form, y, per_line, f
         ("1 1.5E-3 2", [0.0015, 2]),
     ],
 )
-def test_packed_lines(tmp_path, packed, values):
-    _, found = asdf.decode([(1, packed)], Recording(tmp_path / "a", "", []))
+def test_packed_lines(tmp_path, line, values):
+    _, found = packed.decode([(1, line)], Recording(tmp_path / "a", "", []))
     np.testing.assert_array_equal(found, values)
 
 

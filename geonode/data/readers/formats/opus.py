@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from geonode.data.readers import foreign, names
+from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.recording import Recording, Trace
-
-FORMAT = "Bruker OPUS"
-SUMMARY = "Bruker OPUS (needs the extra 'readers')"
 
 # Result spectra first: a file that has one is meant for it, whatever single-channel spectra lie beside it.
 _CODE = """
@@ -32,32 +30,39 @@ for key in keys:
 _UNITS = {"WN": "cm-1", "MI": "µm", "LGW": "log cm-1"}
 
 
-def sniff(head: bytes) -> bool:
-    """The four bytes that every OPUS file begins with."""
-    return head.startswith(b"\n\n\xfe\xfe")
+@READERS.register("opus")
+class OpusReader(Reader):
+    """Bruker OPUS, by the package brukeropus."""
 
+    format = "Bruker OPUS"
+    summary = "Bruker OPUS (needs the extra 'readers')"
+    particularity = Particularity.SIGNATURE
 
-def read(path: Path) -> Recording:
-    """Read the result spectrum, or the series of them, of an OPUS file.
+    def sniff(self, head: bytes) -> bool:
+        """The four bytes that every OPUS file begins with."""
+        return head.startswith(b"\n\n\xfe\xfe")
 
-    Raises:
-        ReaderError: without the package, damaged, or with no spectrum.
-    """
-    recording = Recording(path, FORMAT, [])
-    found, meta = foreign.parse("brukeropus", "brukeropus", _CODE, recording)
-    if not found:
-        there = meta.get("all") or "none"
-        raise recording.fail(f"no absorbance or other result spectrum (data blocks: {there}); export one from OPUS.")
-    recording.signal, recording.wavelength_unit = meta["signal"], _UNITS.get(meta["unit"], "cm-1")
-    other = [key for key in meta["all"].split() if key != meta["key"]]
-    if other:
-        recording.notes.append(f"data blocks left out: {' '.join(other)}")
-    for k, (name, x, y) in enumerate(found):
-        bad = ~np.isfinite(y)
-        if bad.any():
-            recording.mask_reasons["not a number"] += int(bad.sum())
-        recording.traces.append(
-            Trace(name.strip() or path.stem, x, y, f"spectrum {k + 1}", masked=bad if bad.any() else None)
-        )
-    names.set_concentrations_from_names(recording, "the sample name")
-    return recording
+    def read(self, path: Path) -> Recording:
+        """Read the result spectrum, or the series of them, of an OPUS file.
+
+        Raises:
+            ReaderError: without the package, damaged, or with no spectrum.
+        """
+        recording = self.recording(path)
+        found, meta = foreign.parse("brukeropus", "brukeropus", _CODE, recording)
+        if not found:
+            there = meta.get("all") or "none"
+            raise recording.fail(
+                f"no absorbance or other result spectrum (data blocks: {there}); export one from OPUS."
+            )
+        recording.signal, recording.wavelength_unit = meta["signal"], _UNITS.get(meta["unit"], "cm-1")
+        other = [key for key in meta["all"].split() if key != meta["key"]]
+        if other:
+            recording.notes.append(f"data blocks left out: {' '.join(other)}")
+        for k, (name, x, y) in enumerate(found):
+            bad = ~np.isfinite(y)
+            if bad.any():
+                recording.mask_reasons["not a number"] += int(bad.sum())
+            recording.traces.append(Trace(name.strip() or path.stem, x, y, f"spectrum {k + 1}", masked=bad))
+        names.set_concentrations_from_names(recording, "the sample name")
+        return recording

@@ -14,10 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from geonode.data.readers import names, text
+from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.recording import Recording, Trace
-
-FORMAT = "Thermo/Galactic SPC"
-SUMMARY = "Thermo/Galactic SPC"
 
 _HEADER, _SUBHEADER = 512, 32
 _FLOATS = -128  # the exponent that stands for ordinates written as floats
@@ -37,58 +35,67 @@ _SIGNALS = {
 }
 
 
-def sniff(head: bytes) -> bool:
-    """Version byte 0x4B, 0x4C or 0x4D at offset 1 of binary content."""
-    return len(head) > 32 and head[1] in (0x4B, 0x4C, 0x4D) and 0 in head[2:64]
+@READERS.register("spc")
+class SpcReader(Reader):
+    """Thermo/Galactic SPC, one trace or many."""
 
+    format = "Thermo/Galactic SPC"
+    summary = "Thermo/Galactic SPC"
+    particularity = Particularity.STRUCTURE
 
-def read(path: Path) -> Recording:
-    """Read an SPC file.
+    def sniff(self, head: bytes) -> bool:
+        """Version byte 0x4B, 0x4C or 0x4D at offset 1 of binary content."""
+        return len(head) > 32 and head[1] in (0x4B, 0x4C, 0x4D) and 0 in head[2:64]
 
-    Raises:
-        ReaderError: truncated, or of the version before 1996.
-    """
-    data = text.read_bytes(path)
-    recording = Recording(path, FORMAT, [])
-    if data[1] == 0x4D:
-        raise recording.fail("SPC of the version before 1996, which is not read; save it anew in the current version.")
-    order = "<" if data[1] == 0x4B else ">"
-    if len(data) < _HEADER:
-        raise recording.fail(f"{len(data)} bytes, fewer than the header has; the file is truncated.")
-    flags = data[0]
-    exponent, count = struct.unpack_from(order + "bi", data, 3)
-    # struct aligns nothing with an explicit order, so the offsets are those of the specification.
-    first, last, traces = struct.unpack_from(order + "ddi", data, 8)
-    recording.wavelength_unit = _WAVELENGTH_UNITS.get(data[28]) or _OTHER_UNITS.get(data[28], "nm")
-    recording.signal, recording.signal_unit = _SIGNALS.get(data[29], ("signal", ""))
-    if data[28] in _OTHER_UNITS:
-        recording.notes.append(f"the abscissa is no wavelength: the file says {recording.wavelength_unit}")
-    elif data[28] not in _WAVELENGTH_UNITS:
-        recording.notes.append("the file does not say what its abscissa is; taken as wavelengths in nm")
-    traces = max(traces, 1) if flags & _MULTI else 1
-    if traces > len(data) // _SUBHEADER:
-        raise recording.fail(f"the header announces {traces} traces, for which the file is too short; it is truncated.")
-    reader = _Reader(data, order, flags, exponent, recording)
-    if flags & _XY_EACH and flags & _X_VALUES:
-        spectra = reader.traces_with_own_x(traces, count)
-    else:
-        spectra = reader.traces_with_one_x(traces, count, first, last)
-    comment = data[88:218].split(b"\0", 1)[0].decode("latin-1").strip()
-    title = text.shorten(comment, 80) or path.stem
-    for k, (x, y) in enumerate(spectra):
-        bad = ~np.isfinite(y)
-        if bad.any():
-            recording.mask_reasons["not a number"] += int(bad.sum())
-        name = title if len(spectra) == 1 else f"trace {k + 1}"
-        recording.traces.append(
-            Trace(
-                name, x, y, f"trace {k + 1}", masked=bad if bad.any() else None, keys=(str(k + 1), path.name, path.stem)
+    def read(self, path: Path) -> Recording:
+        """Read an SPC file.
+
+        Raises:
+            ReaderError: truncated, or of the version before 1996.
+        """
+        data = text.read_bytes(path)
+        recording = self.recording(path)
+        if data[1] == 0x4D:
+            raise recording.fail(
+                "SPC of the version before 1996, which is not read; save it anew in the current version."
             )
-        )
-    if comment and len(spectra) > 1:
-        recording.notes.append(f"comment of the file: {title}")
-    names.set_concentrations_from_names(recording, "the comment of the file")
-    return recording
+        order = "<" if data[1] == 0x4B else ">"
+        if len(data) < _HEADER:
+            raise recording.fail(f"{len(data)} bytes, fewer than the header has; the file is truncated.")
+        flags = data[0]
+        exponent, count = struct.unpack_from(order + "bi", data, 3)
+        # struct aligns nothing with an explicit order, so the offsets are those of the specification.
+        first, last, traces = struct.unpack_from(order + "ddi", data, 8)
+        recording.wavelength_unit = _WAVELENGTH_UNITS.get(data[28]) or _OTHER_UNITS.get(data[28], "nm")
+        recording.signal, recording.signal_unit = _SIGNALS.get(data[29], ("signal", ""))
+        if data[28] in _OTHER_UNITS:
+            recording.notes.append(f"the abscissa is no wavelength: the file says {recording.wavelength_unit}")
+        elif data[28] not in _WAVELENGTH_UNITS:
+            recording.notes.append("the file does not say what its abscissa is; taken as wavelengths in nm")
+        traces = max(traces, 1) if flags & _MULTI else 1
+        if traces > len(data) // _SUBHEADER:
+            raise recording.fail(
+                f"the header announces {traces} traces, for which the file is too short; it is truncated."
+            )
+        reader = _Reader(data, order, flags, exponent, recording)
+        if flags & _XY_EACH and flags & _X_VALUES:
+            spectra = reader.traces_with_own_x(traces, count)
+        else:
+            spectra = reader.traces_with_one_x(traces, count, first, last)
+        comment = data[88:218].split(b"\0", 1)[0].decode("latin-1").strip()
+        title = text.shorten(comment, 80) or path.stem
+        for k, (x, y) in enumerate(spectra):
+            bad = ~np.isfinite(y)
+            if bad.any():
+                recording.mask_reasons["not a number"] += int(bad.sum())
+            name = title if len(spectra) == 1 else f"trace {k + 1}"
+            recording.traces.append(
+                Trace(name, x, y, f"trace {k + 1}", masked=bad, keys=(str(k + 1), path.name, path.stem))
+            )
+        if comment and len(spectra) > 1:
+            recording.notes.append(f"comment of the file: {title}")
+        names.set_concentrations_from_names(recording, "the comment of the file")
+        return recording
 
 
 class _Reader:

@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from geonode.data.readers import foreign, names
+from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.recording import Recording, Trace
-
-FORMAT = "Renishaw WDF"
-SUMMARY = "Renishaw WDF (needs the extra 'readers')"
 
 _CODE = """
 from wdf import Wdf
@@ -26,29 +24,34 @@ with Wdf(path) as file:
 _UNITS = {"RamanShift": "cm-1", "Wavenumber": "cm-1", "Nanometre": "nm", "Micron": "µm"}
 
 
-def sniff(head: bytes) -> bool:
-    """``WDF1``."""
-    return head.startswith(b"WDF1")
+@READERS.register("wdf")
+class WdfReader(Reader):
+    """Renishaw WDF, by the package renishaw-wdf."""
 
+    format = "Renishaw WDF"
+    summary = "Renishaw WDF (needs the extra 'readers')"
+    particularity = Particularity.SIGNATURE
 
-def read(path: Path) -> Recording:
-    """Read the spectra of a WDF file.
+    def sniff(self, head: bytes) -> bool:
+        """``WDF1``."""
+        return head.startswith(b"WDF1")
 
-    Raises:
-        ReaderError: without the package, damaged, or a map.
-    """
-    recording = Recording(path, FORMAT, [], signal="intensity")
-    found, meta = foreign.parse("wdf", "renishaw-wdf", _CODE, recording)
-    if not found:
-        raise recording.fail("no spectrum in it; export one from WiRE.")
-    recording.wavelength_unit = _UNITS.get(meta["unit"], "cm-1")
-    recording.signal_unit = meta["values"].lower()
-    for k, (name, x, y) in enumerate(found):
-        bad = ~np.isfinite(y)
-        if bad.any():
-            recording.mask_reasons["not a number"] += int(bad.sum())
-        recording.traces.append(
-            Trace(name.strip() or path.stem, x, y, f"spectrum {k + 1}", masked=bad if bad.any() else None)
-        )
-    names.set_concentrations_from_names(recording, "the title")
-    return recording
+    def read(self, path: Path) -> Recording:
+        """Read the spectra of a WDF file.
+
+        Raises:
+            ReaderError: without the package, damaged, or a map.
+        """
+        recording = self.recording(path, signal="intensity")
+        found, meta = foreign.parse("wdf", "renishaw-wdf", _CODE, recording)
+        if not found:
+            raise recording.fail("no spectrum in it; export one from WiRE.")
+        recording.wavelength_unit = _UNITS.get(meta["unit"], "cm-1")
+        recording.signal_unit = meta["values"].lower()
+        for k, (name, x, y) in enumerate(found):
+            bad = ~np.isfinite(y)
+            if bad.any():
+                recording.mask_reasons["not a number"] += int(bad.sum())
+            recording.traces.append(Trace(name.strip() or path.stem, x, y, f"spectrum {k + 1}", masked=bad))
+        names.set_concentrations_from_names(recording, "the title")
+        return recording
