@@ -203,5 +203,5 @@ def test_a_reader_of_ones_own_is_one_file(tmp_path):
 
 @pytest.mark.parametrize("name", ["a reader", "", "Tidy"])
 def test_unknown_readers_are_refused_with_the_names_there_are(name):
-    with pytest.raises(ValueError, match="reader=.* is not known; choose one of .*tidy"):
+    with pytest.raises(ValueError, match=r"reader=.* is not known; choose one of .*tidy"):
         READERS[name]

@@ -13,11 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from geonode.data.checks import LARGEST, SMALLEST
 from geonode.data.readers import names, text
 from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.recording import Recording, Trace
 
 _HEADER, _SUBHEADER = 512, 32
+_LITTLE, _BIG, _OLD = 0x4B, 0x4C, 0x4D  # versions: byte orders of the current one, and the one before 1996
 _FLOATS = -128  # the exponent that stands for ordinates written as floats
 # Flags of the first byte.
 _Y16, _MULTI, _XY_EACH, _X_VALUES = 0x01, 0x04, 0x40, 0x80
@@ -44,8 +46,12 @@ class SpcReader(Reader):
     particularity = Particularity.STRUCTURE
 
     def sniff(self, head: bytes) -> bool:
-        """Version byte 0x4B, 0x4C or 0x4D at offset 1 of binary content."""
-        return len(head) > 32 and head[1] in (0x4B, 0x4C, 0x4D) and 0 in head[2:64]
+        """The version byte and the fields of the header beside it: alone, it is the K of every ZIP."""
+        if len(head) < 32:
+            return False
+        if head[1] == _OLD:
+            return _is_old(head)
+        return head[1] in (_LITTLE, _BIG) and _is_header(head, "<" if head[1] == _LITTLE else ">")
 
     def read(self, path: Path) -> Recording:
         """Read an SPC file.
@@ -55,11 +61,11 @@ class SpcReader(Reader):
         """
         data = text.read_bytes(path)
         recording = self.recording(path)
-        if data[1] == 0x4D:
+        if data[1] == _OLD:
             raise recording.fail(
                 "SPC of the version before 1996, which is not read; save it anew in the current version."
             )
-        order = "<" if data[1] == 0x4B else ">"
+        order = "<" if data[1] == _LITTLE else ">"
         if len(data) < _HEADER:
             raise recording.fail(f"{len(data)} bytes, fewer than the header has; the file is truncated.")
         flags = data[0]
@@ -96,6 +102,26 @@ class SpcReader(Reader):
             recording.notes.append(f"comment of the file: {title}")
         names.set_concentrations_from_names(recording, "the comment of the file")
         return recording
+
+
+def _is_header(head: bytes, order: str) -> bool:
+    """Codes as the specification has them, and counts or ends of the abscissa (a damaged file may lack one of them)."""
+    points = struct.unpack_from(order + "i", head, 4)[0]
+    first, last, traces = struct.unpack_from(order + "ddi", head, 8)
+    counts = 0 <= points <= 2**28 and 0 <= traces <= 2**24
+    axes = all(code <= 30 or code == 255 for code in (head[28], head[30]))
+    codes = axes and (head[29] <= 26 or 128 <= head[29] <= 131) and head[2] <= 14
+    return codes and (counts or (_is_abscissa(first) and _is_abscissa(last)))
+
+
+def _is_old(head: bytes) -> bool:
+    """The header of the version before 1996: floats, also for the number of points."""
+    points, first, last = struct.unpack_from("<fff", head, 4)
+    return 1 <= points <= 2**24 and points == int(points) and _is_abscissa(first) and _is_abscissa(last)
+
+
+def _is_abscissa(value: float) -> bool:
+    return value == 0 or SMALLEST < abs(value) < LARGEST
 
 
 class _Reader:
@@ -155,7 +181,7 @@ class _Reader:
         spectra = []
         for _ in range(traces):
             exponent, points = self.subheader()
-            points = points if self.flags & _MULTI else count
+            points = points or count  # a lone trace may say it in one header or the other
             x = self.take("f4", points)
             spectra.append((x, self.ordinates(exponent, points)))
         return spectra
