@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-HEAVY = ["xarray", "pandas", "chemotools", "lightning", "matplotlib", "torchdiffeq", "triton", "typer", "rich", "cupy"]
+HEAVY = ["xarray", "pandas", "chemotools", "lightning", "matplotlib", "torchdiffeq", "triton", "typer", "rich"]
 
 # Layers of docs/architecture.md, left to right; names on one row may import each other.
 LAYERS = [

@@ -13,7 +13,7 @@ from geonode.commands.common import Device
 
 _PACKAGES = (
     "geodesic-node", "torch", "torchdiffeq", "lightning", "numpy", "scipy", "xarray", "h5netcdf", "scikit-learn",
-    "chemotools", "safetensors", "triton", "cupy-cuda12x", "cupy-cuda13x", "nvidia-ml-py",
+    "chemotools", "safetensors", "triton", "nvidia-ml-py",
 )  # fmt: skip
 
 
@@ -99,12 +99,12 @@ def _free_memory() -> str:
 
 def _kernels() -> list[tuple[str, str]]:
     """Whether the fused kernels can run here, and why not; the path each operation took in this process."""
-    from geonode_kernels import _runtime
+    import geonode_kernels
 
     try:
         import triton
     except ImportError:
         return [("kernels", "torch (Triton is not installed)")]
-    usable = _runtime.triton_available()
+    usable = geonode_kernels.triton_available()
     rows = [("kernels", f"triton {triton.__version__}" if usable else "torch (no CUDA device for Triton)")]
-    return rows + [(f"  {op}", path) for op, path in sorted(_runtime.paths_taken().items())]
+    return rows + [(f"  {op}", path) for op, path in sorted(geonode_kernels.paths_taken().items())]

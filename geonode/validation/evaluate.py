@@ -56,7 +56,7 @@ def evaluate(
     *,
     inner: bool = True,
     inverse: bool = False,
-    seed: int = 0,
+    seed: int | None = None,
     device: Any = "cpu",
     preprocessing: Preprocessing | str | Sequence[str] | None = None,
     node_trainer: NodeTrainer | None = None,
@@ -74,7 +74,7 @@ def evaluate(
         methods: names out of ``METHODS`` and of registered baselines; None for all of ``METHODS``.
         inner: False skips inner validation (and so names no winner).
         inverse: also compare how concentrations are found from spectra (four levels or more), against PLS and others.
-        seed: seed of the neural flows.
+        seed: of the neural flows; None takes ``config.seed``.
         device: where they are trained.
         preprocessing: steps applied to the spectra before anything else, fitted inside each fold (`geonode.fit` says
             how they are written); errors are then those of preprocessed spectra. None: none.
@@ -86,6 +86,8 @@ def evaluate(
     """
     chain = Preprocessing.of(preprocessing)
     names = _method_names(methods)
+    config = _config(config)
+    seed = config.seed if seed is None else seed
     notes: list[str] = []
     if chain is not None:
         dataset = _without_masked(dataset, chain, notes)

@@ -124,10 +124,10 @@ def test_half_precision_trains_in_the_stacked_loop(folds, assay, small, precisio
 
 
 def test_velocity_paths_go_through_their_kernel_and_agree_with_torch(folds, assay, small):
-    from geonode_kernels import _runtime, paths_taken
+    from geonode_kernels import _dispatch, paths_taken
 
     config = small.replace(flow="velocity", precision="32-true", batch_size=8)
-    _runtime._taken.clear()
+    _dispatch._taken.clear()
     results = []
     for device, dtype in (("cpu", torch.float64), ("cuda", torch.float32)):
         problem = build_problem(folds, assay.wavelengths, config).to(device, dtype)

@@ -15,15 +15,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.deploy.image import ROOT, instructions
+
 DEPLOY = ROOT / "deploy"
-
-
-def instructions() -> list[tuple[str, str]]:
-    """(instruction, arguments) of the Dockerfile, continued lines joined."""
-    text = re.sub(r"\\\n", " ", (DEPLOY / "Dockerfile").read_text())
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    return [tuple(line.split(maxsplit=1)) for line in lines]  # type: ignore[misc]
+pytestmark = pytest.mark.skipif(not DEPLOY.is_dir(), reason="tests are away from the checkout")
 
 
 def options_of(command: str) -> set[str]:
@@ -125,7 +120,8 @@ def test_ddp_under_slurm_calls_fit_with_options_it_has(tmp_path):
 
 
 def test_kubernetes_job_is_whole_and_calls_sweep_with_options_it_has():
-    job = yaml.safe_load((DEPLOY / "kubernetes-job.yaml").read_text())
+    documents = yaml.safe_load_all((DEPLOY / "kubernetes-job.yaml").read_text())
+    (job,) = (document for document in documents if document["kind"] == "Job")
     assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
     spec = job["spec"]
     assert spec["completionMode"] == "Indexed"

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from geonode.cli import app
 from geonode.errors import InputError, TrainingError
 from geonode.sweep import merge, read_spec, run_job, run_stack, stacks
-from tests.scale.sweep_spec import SPEC
+from tests.sweep.sweep_spec import SPEC
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

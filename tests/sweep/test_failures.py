@@ -16,7 +16,7 @@ from geonode.cli import app
 from geonode.errors import TrainingError
 from geonode.sweep import ray_pool, read_spec, run_stack
 from geonode.sweep.jobs import sentence
-from tests.scale.sweep_spec import SPEC
+from tests.sweep.sweep_spec import SPEC
 
 needs_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed (extra cluster)")
 
