@@ -12,10 +12,9 @@ import torch
 
 from geonode.bundle import PLAIN, VERSION, checksums, environment, read_bundle, write_bundle
 from geonode.calibration import Calibration, GeodesicGP
+from geonode.calibration.assessment.coverage import coverage
 from geonode.calibration.calibration import level_std
-from geonode.calibration.coverage import coverage
-from geonode.calibration.node_process import NodeEnsemble
-from geonode.calibration.quantify import Quantification
+from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.bundled import dataset_arrays, dataset_from, dataset_metadata
@@ -25,6 +24,7 @@ from geonode.training.datamodule import fit_gp
 from geonode.training.ensemble import predict
 from geonode.training.folds import Folds, build_stack, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range
+from geonode_runtime.verdicts import Quantification
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -18,7 +18,7 @@ HEAVY = ["xarray", "pandas", "chemotools", "lightning", "matplotlib", "torchdiff
 # Layers of docs/architecture.md, left to right; names on one row may import each other.
 LAYERS = [
     {"_bootstrap", "errors", "schema", "registry"},
-    {"files", "bundle", "device"},
+    {"bundle", "device"},
     {"config"},
     {"data"},
     {"metric"},
@@ -27,11 +27,12 @@ LAYERS = [
     {"flow"},
     {"calibration"},
     {"training"},
+    {"report"},
     {"validation"},
     {"analytes"},
     {"model"},
     {"sweep"},
-    {"export", "report", "bench", "plotting", "commands", "cli", "__main__", "testing"},
+    {"export", "bench", "plotting", "commands", "cli", "__main__", "testing"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

@@ -90,6 +90,7 @@ def run_stack(jobs: Sequence[Job], device: str = "auto") -> list[dict[str, Any]]
         DeviceError: a device that is not there. TrainingError: the loss of one of them did not stay finite.
     """
     from geonode.calibration import GeodesicGP
+    from geonode.calibration.leave_out import levels_kept
     from geonode.training import build_problem, predict, resolve_device, train
 
     start = time.perf_counter()
@@ -100,7 +101,7 @@ def run_stack(jobs: Sequence[Job], device: str = "auto") -> list[dict[str, Any]]
     left_out = [int(np.flatnonzero(levels == job.fold)[0]) for job in jobs]
     gps = {}
     for k in dict.fromkeys(left_out):
-        training = np.delete(np.arange(len(levels)), k)
+        training = levels_kept(len(levels), k)
         (gps[k],) = GeodesicGP().fit_folds(levels, means, [training], dataset.replicate_deviations(), index)
     configs = [GeodesicConfig.from_json(job.config) for job in jobs]
     config = configs[0]

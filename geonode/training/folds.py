@@ -1,7 +1,7 @@
 """Seeds × folds as one stack: the flow with all standards and without each of them in turn, trained together.
 
 Rows of the stack: the seeds of all standards first, then those of every fold. What folds say about the flow's errors is
-the part of `geonode.calibration.node_process`.
+the part of `geonode.calibration.gp.node_process`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from scipy.interpolate import CubicSpline
 from torch import Tensor
 
 from geonode.calibration import GeodesicGP
-from geonode.calibration.held_out import levels_to_leave_out
-from geonode.calibration.inverse import searched_range
-from geonode.calibration.node_process import Flow, NodeEnsemble
+from geonode.calibration.gp.node_process import Flow, NodeEnsemble
+from geonode.calibration.inverse.model import searched_range
+from geonode.calibration.leave_out import levels_kept, levels_to_leave_out
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.errors import InputError
@@ -61,7 +61,7 @@ class Folds:
         for i in left_out:
             spectra = chain.fitted_without(index == i) if chain is not None and chain.learns else dataset.spectra
             means = np.stack([spectra[index == j].mean(axis=0) for j in range(len(levels))])
-            keep = np.delete(np.arange(len(levels)), i)
+            keep = levels_kept(len(levels), int(i))
             gps += gp.fit_folds(levels, means, [keep], spectra - means[index], index)
         return cls(left_out, gps, {})
 
