@@ -20,10 +20,9 @@ from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.bundled import dataset_arrays, dataset_from, dataset_metadata
 from geonode.errors import BundleError, InputError
 from geonode.flow import CoupledSpectralODE
-from geonode.training.datamodule import fit_gp
 from geonode.training.ensemble import predict
-from geonode.training.folds import Folds, build_stack, node_ensemble, restore, select_rows, split
-from geonode.training.problem import Problem, asked_range
+from geonode.training.leave_out import Folds, build_stack, node_ensemble, restore, select_rows, split
+from geonode.training.problem import Problem, asked_range, fit_gp
 from geonode_runtime.verdicts import Quantification
 
 if TYPE_CHECKING:
@@ -258,8 +257,8 @@ def fit(
             preprocessed spectra. None: none.
         checkpoint: folder for checkpoints of the training; None writes none.
         resume: go on from the newest intact checkpoint there; from the start where there is none.
-        strategy: one of `geonode.training.distributed.STRATEGIES`; ``auto`` is DDP under torchrun or SLURM.
-        callbacks: further Lightning callbacks, for example `geonode.training.monitor.Monitor`.
+        strategy: one of `geonode.training.launch.STRATEGIES`; ``auto`` is DDP under torchrun or SLURM.
+        callbacks: further Lightning callbacks, for example `geonode.training.lightning.monitor.Monitor`.
         training: further options of `geonode.training.train_module`: ``batch="auto"``, ``compiled``, ``recompute``,
             ``profiler``.
 
@@ -273,7 +272,8 @@ def fit(
     config = config or GeodesicConfig()
     if seed is not None:
         config = config.replace(seed=seed)
-    from geonode.training.trainer import resolve_device, train_module
+    from geonode.device import resolve_device
+    from geonode.training.lightning.trainer import train_module
 
     resolve_device(device)
     chain = Preprocessing.of(preprocessing)
@@ -286,7 +286,7 @@ def fit(
         model = GeodesicModel(dataset, config, gp, concentration_std=std, preprocessing=chain, standards=standards)
         model.made = made
         return model
-    from geonode.training.datamodule import SpectralDataModule
+    from geonode.training.lightning.datamodule import SpectralDataModule
 
     gp = fit_gp(dataset)
     folds = Folds.of(dataset, gp, chain) if config.folds else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import lightning as L
@@ -11,14 +10,13 @@ from lightning.pytorch.strategies import SingleDeviceStrategy
 from torch import Tensor
 
 from geonode.config import GeodesicConfig
-from geonode.errors import DeviceError
-from geonode.training.apart import rounded_alone
 from geonode.training.batches import BatchSource, step_counts
-from geonode.training.captured import LossStep, use_captured
-from geonode.training.monitor import samples_in
+from geonode.training.lightning.monitor import samples_in
+from geonode.training.lightning.strategies import is_sharded, whole_parameters
+from geonode.training.loss import build_losses, build_optimizer, clip_gradients, learning_rate, parameter_groups
+from geonode.training.precision import dtype_of, require_precision
 from geonode.training.problem import Problem, place
-from geonode.training.sharded import is_sharded, whole_parameters
-from geonode.training.step import build_losses, build_optimizer, clip_gradients, learning_rate, parameter_groups
+from geonode.training.steps import LossStep, use_captured
 from geonode_kernels import CapturedStep
 
 
@@ -32,7 +30,7 @@ class GeodesicSpectralModule(L.LightningModule):
         problem: from `SpectralDataModule.problem` or `build_problem`.
         config: the same that built the problem.
         seed: of initial weights and draws; None takes ``config.seed``.
-        compiled, recompute: see `geonode.training.step.build_losses`.
+        compiled, recompute: see `geonode.training.loss.build_losses`.
 
     On one CUDA device forward and backward pass are one captured graph (not under ``16-mixed``, whose loss scale is
     Lightning's, nor compiled); clipping and AdamW follow as ever.
@@ -52,7 +50,7 @@ class GeodesicSpectralModule(L.LightningModule):
         super().__init__()
         self.config = config or GeodesicConfig()
         self.seed = self.config.seed if seed is None else seed
-        dtype = torch.float64 if self.config.precision == "64-true" else torch.float32
+        dtype = dtype_of(self.config)
         self.problem = problem.to("cpu", dtype)
         self.ode = self.problem.build_model(self.config, self.seed)
         self.history: list[dict[str, float]] = []
@@ -77,11 +75,7 @@ class GeodesicSpectralModule(L.LightningModule):
         Raises:
             DeviceError: ``precision="16-mixed"`` without a CUDA device.
         """
-        if self.config.precision == "16-mixed" and self.device.type != "cuda":
-            raise DeviceError(
-                f"precision='16-mixed' needs a CUDA device, and this is {self.device.type}; "
-                "use precision='32-true' or 'bf16-mixed'."
-            )
+        require_precision(self.config, self.device)
         dtype = self.problem.target.dtype
         self.ode = place(self.ode, self.device, dtype)
         rank, world = self.global_rank, self.trainer.world_size
@@ -106,8 +100,7 @@ class GeodesicSpectralModule(L.LightningModule):
         if self._source is None or self._loss is None:
             raise RuntimeError("training_step was called before training started.")
         inputs = self._loss.inputs(self.current_epoch, batch_idx)
-        with self._rounding():
-            values = self._loss(*inputs) if self._captured is None else self._replay(self._captured, inputs)
+        values = self._loss(*inputs) if self._captured is None else self._replay(self._captured, inputs)
         total = values.sum(0)
         terms = {**dict(zip(self._loss.names, values.unbind(), strict=True)), "total": total}
         row = {name: value.detach().mean() * self._share for name, value in terms.items()}
@@ -132,17 +125,13 @@ class GeodesicSpectralModule(L.LightningModule):
         gradients = torch.autograd.grad(terms.sum(), self._trained(), allow_unused=True, materialize_grads=True)
         return terms.detach(), *gradients
 
-    def _rounding(self) -> AbstractContextManager[Any]:
-        return nullcontext() if self._compiled else rounded_alone(self.problem.target)
-
     def _trained(self) -> list[torch.nn.Parameter]:
         return [p for group in parameter_groups(self.ode) for p in group["params"]]
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
         """Gradients of the step: by autograd, or those that the captured step has already found."""
         if self._captured is None:
-            with self._rounding():
-                loss.backward(*args, **kwargs)
+            loss.backward(*args, **kwargs)
             return
         for parameter, gradient in zip(self._trained(), self._gradients, strict=True):
             part = gradient / self.trainer.accumulate_grad_batches
@@ -166,8 +155,7 @@ class GeodesicSpectralModule(L.LightningModule):
         if is_sharded(self.trainer.strategy):
             return
         for group in optimizer.param_groups:
-            with self._rounding():
-                norm = clip_gradients(group["params"], getattr(self.config, f"{group['name']}_clip"))
+            norm = clip_gradients(group["params"], getattr(self.config, f"{group['name']}_clip"))
             if norm.numel():
                 self.log(f"gradient_norm/{group['name']}", norm.mean(), batch_size=1)
 

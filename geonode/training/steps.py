@@ -1,4 +1,4 @@
-"""The loop over a stack: the training step of `geonode.training.step`, its gradients, and one optimiser for M models.
+"""The loop over a stack: the training step of `geonode.training.loss`, its gradients, and one optimiser for M models.
 
 On a CUDA device the step is recorded once as a CUDA graph and replayed: what changes from step to step (numbers of
 drawn wavelengths and pairs, loss weights) is copied into the graph's inputs. Elsewhere it is simply called.
@@ -17,13 +17,13 @@ from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
 from geonode.flow import CoupledSpectralODE
 from geonode.training.batches import BatchSource
-from geonode.training.stack import Outcome, StackControl
-from geonode.training.step import Losses, learning_rate, losses, parameter_groups
+from geonode.training.control import Outcome, StackControl
+from geonode.training.loss import Losses, learning_rate, losses, parameter_groups
+from geonode.training.precision import half_of
 from geonode_kernels import CapturedStep, FlatAdamW, triton_available
 
 BACKENDS = ("auto", "triton", "torch")
 _DATA = "reconstruction"
-MIXED = {"16-mixed": torch.float16, "bf16-mixed": torch.bfloat16}
 
 
 def use_captured(backend: str, source: BatchSource, config: GeodesicConfig) -> bool:
@@ -69,7 +69,7 @@ class LossStep:
     ) -> None:
         self.ode, self.source, self.function = ode, source, function
         self.names = [name for name, weight in config.loss.at(1.0).items() if weight > 0.0 or name == _DATA]
-        self.dtype = MIXED.get(config.precision)
+        self.dtype = half_of(config)
         like = source.problem.target
         schedule = [config.loss.at(epoch / config.epochs) for epoch in range(config.epochs)]
         rows = [[row[name] for name in self.names] for row in schedule]
@@ -94,7 +94,7 @@ class StackSteps:
 
     Args:
         capture: record steps as CUDA graphs where the device is one.
-        rates, patience: see `geonode.training.stack.StackControl`.
+        rates, patience: see `geonode.training.control.StackControl`.
         function: `losses`, or a compiled or recomputing form of it.
     """
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from geonode.errors import DeviceError, InputError
-from geonode.training import SpectralDataModule, fitting, train_module, trainer
+from geonode.training import SpectralDataModule, fitting, train_module
 from geonode.training.fitting import fitted, smaller, with_micro_batch
+from geonode.training.lightning import trainer
 from geonode.training.problem import Problem
 
 
@@ -132,7 +133,7 @@ def _away(build):
     "changes", [{"wavelengths_per_step": 7}, {"flow": "velocity", "batch_size": 8, "micro_batch": 4}]
 )
 def test_a_captured_step_under_lightning_trains_as_an_uncaptured_one(assay, small, monkeypatch, changes):
-    from geonode.training import module as lightning_module
+    from geonode.training.lightning import module as lightning_module
 
     monkeypatch.setattr(Problem, "build_model", _away(Problem.build_model))
     config = small.replace(**changes)

@@ -10,7 +10,7 @@ import torch
 
 from geonode.geodesic import Status
 from geonode.training import SpectralDataModule, build_problem, train_module
-from geonode.training.monitor import Monitor, metric_range, samples_in, solver_counts
+from geonode.training.lightning.monitor import Monitor, metric_range, samples_in, solver_counts
 
 
 def test_rates_metric_range_and_probe_reach_csv_and_tensorboard(assay, small, tmp_path):

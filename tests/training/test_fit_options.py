@@ -29,7 +29,7 @@ def _fit(standards, out, *options):
 
 
 def test_batch_recompute_and_profile_reach_the_training(standards, tmp_path, monkeypatch):
-    from geonode.training import trainer
+    from geonode.training.lightning import trainer
 
     seen, real = [], trainer._train_once
 
@@ -47,7 +47,7 @@ def test_batch_recompute_and_profile_reach_the_training(standards, tmp_path, mon
 
 def test_compiled_losses_train_as_they_are(standards, tmp_path, monkeypatch):
     """Traced whole and run by torch's own operators: the generated code takes half a minute to build."""
-    from geonode.training import trainer
+    from geonode.training.lightning import trainer
 
     called, trained, build, real = [], [], torch.compile, trainer._train_once
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from geonode.errors import DeviceError
-from geonode.training import BatchSource, build_problem, captured, predict, train
-from geonode.training.captured import StackSteps, train_stack
-from geonode.training.step import build_optimizer, clip_gradients, learning_rate, losses
+from geonode.training import BatchSource, build_problem, predict, steps, train
+from geonode.training.loss import build_optimizer, clip_gradients, learning_rate, losses
+from geonode.training.steps import StackSteps, train_stack
 from geonode_kernels import CapturedStep
 
 VARIANTS = [
@@ -69,17 +69,17 @@ class Recorded(CapturedStep):
 
 @pytest.mark.parametrize("changes", VARIANTS)
 def test_recording_steps_in_the_middle_of_a_training_leaves_no_trace(folds, assay, small, monkeypatch, changes):
-    monkeypatch.setattr(captured, "CapturedStep", Recorded)
+    monkeypatch.setattr(steps, "CapturedStep", Recorded)
     config = dataclasses.replace(small, **changes)
     problem = build_problem(folds, assay.wavelengths, config).to("cpu", torch.float64)
     plain = _plainly(problem, config, 3)
     ode = problem.build_model(config, 3)
-    steps = StackSteps(ode, BatchSource(problem, ode.table, config, 3), config)
-    steps._capture = True
+    stack = StackSteps(ode, BatchSource(problem, ode.table, config, 3), config)
+    stack._capture = True
     for epoch in range(config.epochs):
-        for number in range(steps.source.steps_per_epoch):
-            steps.take(epoch, number)
-        steps.control.end_epoch(epoch, epoch + 1 == config.epochs)
+        for number in range(stack.source.steps_per_epoch):
+            stack.take(epoch, number)
+        stack.control.end_epoch(epoch, epoch + 1 == config.epochs)
     for (name, a), b in zip(ode.named_parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9, msg=name)
 
@@ -90,13 +90,13 @@ def test_what_a_step_changes_is_put_back_after_recording(folds, assay, small, fi
     config = small.replace(flow="velocity", batch_size=8, micro_batch=4)
     problem = build_problem(folds, assay.wavelengths, config).to("cpu", torch.float64)
     ode = problem.build_model(config, 3)
-    steps = StackSteps(ode, BatchSource(problem, ode.table, config, 3), config)
-    steps.take(0, 0)
-    owners = (steps.optimizer, steps.control)
+    stack = StackSteps(ode, BatchSource(problem, ode.table, config, 3), config)
+    stack.take(0, 0)
+    owners = (stack.optimizer, stack.control)
     tensors = [v for owner in owners for name, v in vars(owner).items() if torch.is_tensor(v) and name != "norms"]
     before = [tensor.clone() for tensor in tensors]
-    steps._step(first, last, *steps.loss.inputs(0, 1))
-    kept = {tensor.data_ptr() for tensor in steps._state}
+    stack._step(first, last, *stack.loss.inputs(0, 1))
+    kept = {tensor.data_ptr() for tensor in stack._state}
     changed = [a for a, b in zip(tensors, before, strict=True) if not torch.equal(a, b)]
     assert len(changed) >= (5 if last else 2) and all(tensor.data_ptr() in kept for tensor in changed)
 

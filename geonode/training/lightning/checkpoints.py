@@ -2,56 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import signal
 import threading
 from pathlib import Path
 from typing import Any
 
 import torch
+from lightning.fabric.plugins.io.checkpoint_io import CheckpointIO
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.utilities import rank_zero_warn
 from torch import Tensor
 
-from geonode.bundle import checksum
-from geonode.config import GeodesicConfig
-from geonode.data import SpectralDataset
-from geonode.errors import BundleError, InputError, Interrupted, TrainingError
-from geonode.training.checkpoint_io import SafetensorsIO
-from geonode.training.sharded import is_sharded, keeps_its_own_weights
-
-PATTERN = "epoch-*.ckpt"
+from geonode.errors import InputError, Interrupted, TrainingError
+from geonode.training.checkpoint import PATTERN, load_checkpoint, save_checkpoint
+from geonode.training.lightning.strategies import is_sharded, keeps_its_own_weights
 
 
-def fingerprint(dataset: SpectralDataset, config: GeodesicConfig, seed: int) -> str:
-    """What a checkpoint belongs to: standards, settings and seed as one number in hexadecimal."""
-    arrays = {name: torch.from_numpy(getattr(dataset, name).copy()) for name in ("spectra", "concentrations")}
-    arrays["wavelengths"] = torch.from_numpy(dataset.wavelengths.copy())
-    return hashlib.sha256(f"{checksum(arrays)} {config.to_json()} {seed}".encode()).hexdigest()
+class SafetensorsIO(CheckpointIO):
+    """Lightning's checkpoints by `geonode.training.checkpoint`: safetensors with JSON, without pickle."""
 
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        """Write ``checkpoint`` to ``path``; errors as for `geonode.training.checkpoint.save_checkpoint`."""
+        save_checkpoint(checkpoint, path)
 
-def newest_checkpoint(folder: str | Path, belongs_to: str | None = None) -> Path | None:
-    """The checkpoint of the latest epoch in ``folder`` that can be read whole; None where there is none.
+    def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: bool | None = None) -> Any:
+        """Read a checkpoint; errors as for `geonode.training.checkpoint.load_checkpoint`."""
+        return load_checkpoint(path, map_location if isinstance(map_location, (str, torch.device)) else "cpu")
 
-    A torn or altered file is passed over with a warning. ``belongs_to`` is the `fingerprint` it must bear.
-
-    Raises:
-        InputError: the newest intact checkpoint belongs to other standards, settings or another seed.
-    """
-    for path in sorted(Path(folder).glob(PATTERN), reverse=True):
-        try:
-            checkpoint = SafetensorsIO().load_checkpoint(path)
-        except BundleError as error:
-            rank_zero_warn(f"passed over: {error}")
-            continue
-        mark = checkpoint.get("callbacks", {}).get("Recovery", {}).get("belongs_to")
-        if belongs_to is not None and mark != belongs_to:
-            raise InputError(
-                f"{path} belongs to a training on other standards, settings or seed; repeat those, "
-                "or give --checkpoint another folder."
-            )
-        return path
-    return None
+    def remove_checkpoint(self, path: str | Path) -> None:
+        """Delete a checkpoint; a missing one is not an error."""
+        Path(path).unlink(missing_ok=True)
 
 
 class Recovery(Callback):
@@ -89,7 +69,11 @@ class Recovery(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """Goes into each checkpoint."""
-        return {"rollbacks": self.rollbacks, "belongs_to": self.belongs_to}
+        return {"rollbacks": self.rollbacks}
+
+    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        """What the checkpoint belongs to, where `newest_checkpoint` looks for it."""
+        checkpoint["belongs_to"] = self.belongs_to
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Comes out of the checkpoint resumed from."""

@@ -6,6 +6,7 @@ after training each device would be left with its own part of the weights.
 
 from __future__ import annotations
 
+import importlib.util
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -14,7 +15,8 @@ from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, Strate
 from torch import nn
 
 from geonode.config import GeodesicConfig
-from geonode.errors import InputError
+from geonode.errors import DeviceError, InputError
+from geonode.training.launch import SHARDED, launched, require_strategy
 
 
 class _FSDPPrecision(FSDPPrecision):
@@ -45,11 +47,39 @@ class _FSDP(FSDPStrategy):
         return FullyShardedDataParallel(model, device_id=self.root_device, **self.kwargs)
 
 
+def trainer_settings(strategy: str, kind: str, config: GeodesicConfig) -> dict[str, Any]:
+    """``strategy``, ``devices``, ``num_nodes`` for `lightning.Trainer`, and ``plugins`` where the strategy needs one.
+
+    Args:
+        strategy: one of STRATEGIES; ``auto`` is one device, or DDP where torchrun or SLURM launched several processes.
+        kind: device type.
+
+    Raises:
+        InputError: an unknown strategy, or settings that one which cuts parameters cannot follow.
+        DeviceError: a strategy that needs CUDA or a package that is not here.
+    """
+    require_strategy(strategy)
+    job = launched()
+    _, world, local = job or (0, 1, 1)
+    if strategy == "auto":
+        strategy = "ddp" if world > 1 else "auto"
+    settings: dict[str, Any] = {"strategy": strategy, "devices": local, "num_nodes": max(1, world // max(local, 1))}
+    if strategy in SHARDED:
+        if strategy.startswith("deepspeed"):
+            if kind != "cuda":
+                raise DeviceError(f"strategy={strategy!r} needs CUDA devices, and this is {kind}; use 'ddp'.")
+            if importlib.util.find_spec("deepspeed") is None:
+                raise DeviceError(f"strategy={strategy!r} needs DeepSpeed: pip install 'geodesic-node[deepspeed]'.")
+        settings["strategy"], precision = sharded_settings(strategy, config)
+        settings["plugins"] = [precision]
+    return settings
+
+
 def sharded_settings(strategy: str, config: GeodesicConfig) -> tuple[Strategy, Precision]:
     """The strategy and its precision plugin for `lightning.Trainer`.
 
     Args:
-        strategy: one of `geonode.training.distributed.SHARDED`.
+        strategy: one of `geonode.training.launch.SHARDED`.
 
     Raises:
         InputError: settings that need a model's whole gradient on one device, or a type the strategy does not have.

@@ -27,8 +27,8 @@ from lightning.pytorch.strategies import DDPStrategy
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.training import SafetensorsIO, SpectralDataModule, train_module
-from geonode.training.distributed import SHARDED, STRATEGIES, is_main_process
-from geonode.training.monitor import Monitor
+from geonode.training.launch import SHARDED, STRATEGIES, is_main_process
+from geonode.training.lightning.monitor import Monitor
 
 SMALL = {"metric_hidden": (8, 8), "flow_hidden": 12, "table_nodes": 16, "collocation": 8, "wavelengths_per_step": 7}
 

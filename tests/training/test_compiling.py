@@ -12,8 +12,8 @@ from geonode.calibration import GeodesicGP
 from geonode.cli import app
 from geonode.training import build_problem, train
 from geonode.training.compiling import compiler_failures, cpp_compiler
-from geonode.training.datamodule import SpectralDataModule
-from geonode.training.trainer import train_module
+from geonode.training.lightning.datamodule import SpectralDataModule
+from geonode.training.lightning.trainer import train_module
 
 # torch's own, while it traces: of an old module of its, and of a cache that it does not use
 pytestmark = [

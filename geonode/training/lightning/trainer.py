@@ -18,16 +18,18 @@ from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 
 from geonode.config import GeodesicConfig
 from geonode.device import resolve_device
-from geonode.errors import DeviceError, InputError
+from geonode.errors import InputError
 from geonode.training.batches import step_counts
-from geonode.training.checkpoint_io import SafetensorsIO
+from geonode.training.checkpoint import PATTERN, fingerprint, newest_checkpoint
 from geonode.training.compiling import compiler_failures
-from geonode.training.datamodule import SpectralDataModule
-from geonode.training.distributed import SHARDED, launched, require_strategy, trainer_settings
 from geonode.training.fitting import fitted, smaller
+from geonode.training.launch import SHARDED, launched, require_strategy
+from geonode.training.lightning.checkpoints import Recovery, SafetensorsIO
+from geonode.training.lightning.datamodule import SpectralDataModule
+from geonode.training.lightning.module import GeodesicSpectralModule
+from geonode.training.lightning.strategies import trainer_settings
 from geonode.training.memory import is_out_of_memory, release
-from geonode.training.module import GeodesicSpectralModule
-from geonode.training.recovery import PATTERN, Recovery, fingerprint, newest_checkpoint
+from geonode.training.precision import require_precision
 
 
 def build_trainer(
@@ -47,7 +49,7 @@ def build_trainer(
         progress: called as ``progress(epoch, epochs)``; without it and with ``log_dir`` Lightning's own bar is shown.
         log_dir: where TensorBoard and CSV logs and checkpoints go; None writes nothing.
         checkpoint_every: epochs between checkpoints (needs ``log_dir``).
-        strategy: one of `geonode.training.distributed.STRATEGIES`.
+        strategy: one of `geonode.training.launch.STRATEGIES`.
         options: passed on to `lightning.Trainer` (``profiler="pytorch"``, for one); ``callbacks`` are added.
 
     Raises:
@@ -55,10 +57,8 @@ def build_trainer(
         DeviceError: a device that is not there, or fp16 where there is no CUDA device.
     """
     kind = resolve_device(device).type
-    if config.precision == "16-mixed" and kind != "cuda" and strategy not in SHARDED:  # those have fewer precisions
-        raise DeviceError(
-            f"precision='16-mixed' needs a CUDA device, and this is {kind}; use precision='32-true' or 'bf16-mixed'."
-        )
+    if strategy not in SHARDED:  # those have fewer precisions
+        require_precision(config, kind)
     require_strategy(strategy, checkpoints=bool(checkpoint_every))
     callbacks: list[Callback] = [_Progress(progress)] if progress else []
     callbacks += options.pop("callbacks", [])
@@ -110,7 +110,7 @@ def train_module(
 
     Args:
         config: choices of model and training. seed: of initial weights and draws; None takes ``config.seed``.
-        checkpoint: folder for checkpoints of `geonode.training.recovery.Recovery`; None writes none.
+        checkpoint: folder for checkpoints of `geonode.training.lightning.checkpoints.Recovery`; None writes none.
         resume: a checkpoint to go on from, or True for the newest intact one in ``checkpoint`` (from the start where
             there is none).
         batch: ``auto`` finds the largest micro-batch that fits the device (gradients accumulate to the mega-batch),

@@ -8,7 +8,7 @@ import torch
 from geonode.config import GeodesicConfig, LossWeights
 from geonode.flow.ode import MetricOnTable
 from geonode.training import BatchSource, PairsBatch, build_problem, losses
-from geonode.training.step import REGULARISERS, clip_gradients, learning_rate, parameter_groups
+from geonode.training.loss import REGULARISERS, clip_gradients, learning_rate, parameter_groups
 
 ONLY_DATA = {"reconstruction": 1.0}
 

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from geonode.cli import app
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
-from geonode.training.datamodule import fit_gp
 from geonode.training.memory import workspace_bytes, workspaces_of
 from geonode.training.plan import Plan, measured_step, peak_allocated, plan
+from geonode.training.problem import fit_gp
 
 
 def test_the_peak_is_what_was_held_at_once():
@@ -86,7 +86,7 @@ import torch
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.training import build_problem, train
-from geonode.training.datamodule import fit_gp
+from geonode.training.problem import fit_gp
 assay, config = simulate_assay(), GeodesicConfig(epochs=5)
 train(build_problem([fit_gp(assay)] * {models}, assay.wavelengths, config).to("cuda", torch.float32), config)
 print(torch.cuda.max_memory_allocated())
@@ -217,7 +217,7 @@ torch.set_num_threads(1)
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.training import BatchSource, build_problem, losses
-from geonode.training.datamodule import fit_gp
+from geonode.training.problem import fit_gp
 from geonode.training.plan import plan
 assay = simulate_assay()
 config = GeodesicConfig(wavelengths_per_step=None)

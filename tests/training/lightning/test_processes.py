@@ -17,12 +17,13 @@ from typer.main import get_command
 from geonode.cli import app
 from geonode.errors import DeviceError, InputError, Interrupted, TrainingError
 from geonode.training import BatchSource, SafetensorsIO, SpectralDataModule, build_problem, train_module
-from geonode.training.distributed import launched, shard, trainer_settings
-from geonode.training.recovery import Recovery
-from geonode.training.sharded import sharded_settings
+from geonode.training.batches import shard
+from geonode.training.launch import launched
+from geonode.training.lightning.checkpoints import Recovery
+from geonode.training.lightning.strategies import sharded_settings, trainer_settings
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+ROOT = HERE.parent.parent.parent
 
 
 FLOWS = ["path_independent", "velocity"]

@@ -11,9 +11,9 @@ from lightning.pytorch.callbacks import Callback
 
 from geonode.flow import CoupledSpectralODE
 from geonode.geodesic import Status, shoot
+from geonode.training.batches import PointsBatch
+from geonode.training.lightning.strategies import whole_parameters
 from geonode.training.problem import Problem
-from geonode.training.sharded import whole_parameters
-from geonode.training.step import PointsBatch
 
 _WAVELENGTHS = 8  # of those in use, for the solver's outcomes
 

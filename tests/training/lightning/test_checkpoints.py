@@ -15,11 +15,11 @@ import torch
 
 from geonode.errors import InputError, Interrupted, OutputError, TrainingError
 from geonode.training import SafetensorsIO, SpectralDataModule, train_module
-from geonode.training.captured import LossStep
-from geonode.training.recovery import newest_checkpoint
+from geonode.training.checkpoint import newest_checkpoint
+from geonode.training.steps import LossStep
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+ROOT = HERE.parent.parent.parent
 
 
 def _weights(module):
@@ -29,7 +29,7 @@ def _weights(module):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_twenty_times_and_resumed_the_weights_are_those_of_the_uninterrupted_run(tmp_path):
-    code = [sys.executable, str(HERE / "kill_and_resume.py"), str(tmp_path), "20", "1"]
+    code = [sys.executable, str(HERE.parent / "kill_and_resume.py"), str(tmp_path), "20", "1"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(code, env=environment, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0, done.stderr

@@ -23,7 +23,7 @@ import torch
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.training import SafetensorsIO, SpectralDataModule, train_module
-from geonode.training.recovery import newest_checkpoint
+from geonode.training.checkpoint import newest_checkpoint
 
 EPOCHS = 30
 

@@ -19,10 +19,10 @@ from geonode.training import (
     train_module,
 )
 from geonode.training.chunks import select
+from geonode.training.loss import losses
 from geonode.training.memory import release
-from geonode.training.step import losses
 
-RUN = Path(__file__).with_name("ddp_run.py")
+RUN = Path(__file__).with_name("lightning") / "ddp_run.py"
 
 pytestmark = [
     pytest.mark.gpu,
@@ -71,7 +71,7 @@ def test_under_lightning_an_epoch_copies_no_more_than_its_log(assay, small):
 
 @pytest.mark.parametrize("changes", [{}, {"flow": "velocity", "batch_size": 8, "micro_batch": 4}], ids=str)
 def test_under_lightning_the_step_is_captured_and_trains_the_same(assay, small, away, monkeypatch, changes):
-    from geonode.training import module as lightning_module
+    from geonode.training.lightning import module as lightning_module
 
     config = small.replace(precision="32-true", wavelengths_per_step=7, **changes)
     data = SpectralDataModule(assay, config)

@@ -13,8 +13,8 @@ from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.errors import InputError
 from geonode.training.batches import step_counts
-from geonode.training.folds import Folds, build_stack
-from geonode.training.problem import Problem, build_problem
+from geonode.training.leave_out import Folds, build_stack
+from geonode.training.problem import Problem, build_problem, fit_gp
 
 
 class SpectralDataModule(L.LightningDataModule):
@@ -75,9 +75,3 @@ class SpectralDataModule(L.LightningDataModule):
         """Step numbers of one epoch; the batch itself is drawn on the device."""
         steps, _, _ = step_counts(len(self.dataset.levels), self.config)
         return DataLoader(range(steps), batch_size=None)  # type: ignore[arg-type]
-
-
-def fit_gp(dataset: SpectralDataset) -> GeodesicGP:
-    """The geodesic GP of a dataset's level means, its replicates as noise."""
-    deviations = dataset.replicate_deviations() if len(dataset.spectra) > len(dataset.levels) else None
-    return GeodesicGP().fit_levels(dataset.levels, dataset.level_means(), deviations)

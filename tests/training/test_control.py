@@ -7,9 +7,9 @@ import torch
 
 from geonode.errors import TrainingError
 from geonode.training import BatchSource, build_problem, train
-from geonode.training.captured import StackSteps, train_stack
 from geonode.training.chunks import select
-from geonode.training.step import losses
+from geonode.training.loss import losses
+from geonode.training.steps import StackSteps, train_stack
 
 BLIND = "metric.network.mlp.biases.2"  # scales every length alike: no data loss sees it, Adam makes steps of rounding
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,39 +16,10 @@ from torch.utils.checkpoint import checkpoint
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE, SpectralFlow, fused
 from geonode.flow.ode import MetricOnTable
+from geonode.training.batches import PairsBatch, PointsBatch
 
 _BOUND = 4.6  # |ln g̃| beyond ln 100 is penalised: a metric that far from its warp has stopped being a correction
 _STRIDE = 4  # the second derivative uses every fourth table node: closer ones amplify rounding
-
-
-class PointsBatch(NamedTuple):
-    """P points in ascending order along the warp coordinate: all their ordered pairs, each interval integrated once.
-
-    phi [M, P, T] (integration matrix of the points), target [M, P, W] (spectra, scaled), weight [M, P] (0 = padding),
-    index [W] of the wavelengths or None for all, gamma [M, T] pull-back Christoffel symbol at the table nodes or None.
-    """
-
-    phi: Tensor
-    target: Tensor
-    weight: Tensor
-    index: Tensor | None = None
-    gamma: Tensor | None = None
-
-
-class PairsBatch(NamedTuple):
-    """B explicit pairs: start, end [M, B] (warp coordinate, float64), source, target [M, B, W], weight [M, B].
-
-    phi [M, 2B, T]: integration matrix of the starts, then of the ends, where it is at hand.
-    """
-
-    start: Tensor
-    end: Tensor
-    source: Tensor
-    target: Tensor
-    weight: Tensor
-    index: Tensor | None = None
-    gamma: Tensor | None = None
-    phi: Tensor | None = None
 
 
 Losses = Callable[[CoupledSpectralODE, "PointsBatch | PairsBatch", Mapping[str, float]], dict[str, Tensor]]
