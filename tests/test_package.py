@@ -21,6 +21,7 @@ LAYERS = [
     {"bundle", "device"},
     {"config"},
     {"data"},
+    {"corpus"},
     {"metric"},
     {"christoffel"},
     {"geodesic"},
