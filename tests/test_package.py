@@ -34,7 +34,7 @@ LAYERS = [
     {"artifact"},
     {"model"},
     {"sweep"},
-    {"export", "bench", "plotting", "commands", "cli", "__main__"},
+    {"export", "bench", "plotting", "commands", "cli", "__main__", "testing"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
