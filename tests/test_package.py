@@ -20,6 +20,7 @@ LAYERS = [
     {"_bootstrap", "errors", "schema", "registry", "construction", "settings"},
     {"bundle", "device"},
     {"data"},
+    {"corpus"},
     {"metric"},
     {"christoffel"},
     {"geodesic"},
@@ -29,9 +30,10 @@ LAYERS = [
     {"report"},
     {"validation"},
     {"analytes"},
+    {"artifact"},
     {"model"},
     {"sweep"},
-    {"export", "bench", "plotting", "commands", "cli", "__main__"},
+    {"export", "bench", "plotting", "commands", "cli", "__main__", "testing"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

@@ -91,7 +91,8 @@ def run_stack(jobs: Sequence[Job], device: str = "auto") -> list[dict[str, Any]]
     """
     from geonode.calibration import GeodesicGP
     from geonode.calibration.leave_out import levels_kept
-    from geonode.training import build_problem, predict, resolve_device, train
+    from geonode.device import resolve_device
+    from geonode.training import build_problem, predict, train
 
     start = time.perf_counter()
     dataset = load_data(jobs[0].source)
