@@ -16,7 +16,6 @@ benchmarks/results/accuracy.json and accuracy.md.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import sys
@@ -31,9 +30,9 @@ sys.path.insert(0, str(ROOT))
 
 from geonode.config import GeodesicConfig  # noqa: E402
 from geonode.data import load_standards  # noqa: E402
-from geonode.files import write_text  # noqa: E402
 from geonode.validation import METHODS, evaluate  # noqa: E402
-from geonode.validation.report import SUMMARIES, EvaluationReport  # noqa: E402
+from geonode.validation.result import SUMMARIES, EvaluationReport  # noqa: E402
+from geonode_runtime.files import write_text  # noqa: E402
 
 SERIES = (
     "aunp_dmsa_nacl",
@@ -77,7 +76,7 @@ def run_series(path: Path, args: argparse.Namespace) -> dict[str, Any]:
     if args.inner:
         rmse["chosen inside"] = chosen_rmse(report)
     if args.node and args.ablation:
-        config = dataclasses.replace(GeodesicConfig(), metric_network=False)
+        config = GeodesicConfig(metric_network=False)
         plain = evaluate(dataset, config, methods=["node"], inner=False, seed=args.seed)
         rmse["node without metric network"] = plain.results["node"].rmse
     scale = float(report.level_means.std())

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from geonode import files
 from geonode.errors import InputError
+from geonode_runtime import files
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -64,9 +64,9 @@ def register(app: typer.Typer) -> None:
             geonode evaluate standards.csv --preprocess savgol:15,2,1 --preprocess snv --inverse
         """
         from geonode.data import Preprocessing, load_standards
-        from geonode.training import resolve_device
+        from geonode.device import resolve_device
+        from geonode.report.style import figure_path
         from geonode.validation import evaluate as evaluate_standards
-        from geonode.validation.figures import figure_path
 
         if plot is not None:
             plot = figure_path(plot)

@@ -39,7 +39,7 @@ class NodeSpectra(nn.Module):
 
     w_i falls with the arc length from standard i, as in :func:`geonode.training.ensemble.predict`. The variance is the
     Gaussian process's and that between the seeds; of a model with folds it is that of
-    :class:`geonode.calibration.node_process.NodeProcess`, (q(c) + N) times a shape over wavelengths in place of the
+    :class:`geonode.calibration.gp.node_process.NodeProcess`, (q(c) + N) times a shape over wavelengths in place of the
     process's. Dead units are left
     out: those that over the served range are constants at every wavelength; the constant goes into a₀.
 
@@ -56,8 +56,8 @@ class NodeSpectra(nn.Module):
             raise InputError("This model was fitted with predictor='gp' and has no neural flow; export it as 'gp'.")
         if not isinstance(ode.flow, SpectralFlow) or ode.flow.nu is not None:
             raise InputError(
-                f"A flow of kind '{model.config.flow}' depends on its path and has no closed form to export; export "
-                "the Gaussian process instead (predictor gp), or fit with flow='path_independent'."
+                f"A flow of kind '{model.config.flow.name}' depends on its path and has no closed form to export; "
+                "export the Gaussian process instead (predictor gp), or fit with flow='path_independent'."
             )
         self.gp = GPSpectra(model.gp)
         self.members = ode.models
