@@ -1,4 +1,4 @@
-"""geodesic_rk4 with and without its steps, and shooting: kernel against reference, and laws that hold for any geodesic."""
+"""geodesic_rk4, its steps, and shooting: kernel against reference, and laws that hold for any geodesic."""
 
 from __future__ import annotations
 
