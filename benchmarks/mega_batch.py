@@ -21,7 +21,7 @@ from geonode.commands.common import nvml_probe
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.training import BatchSource, build_problem
-from geonode.training.captured import StackSteps, use_captured
+from geonode.training.steps import StackSteps, use_captured
 from geonode_runtime.files import write_text
 
 

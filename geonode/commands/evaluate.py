@@ -64,8 +64,8 @@ def register(app: typer.Typer) -> None:
             geonode evaluate standards.csv --preprocess savgol:15,2,1 --preprocess snv --inverse
         """
         from geonode.data import Preprocessing, load_standards
+        from geonode.device import resolve_device
         from geonode.report.style import figure_path
-        from geonode.training import resolve_device
         from geonode.validation import evaluate as evaluate_standards
 
         if plot is not None:

@@ -122,8 +122,8 @@ def register(app: typer.Typer) -> None:
         from geonode.config import GeodesicConfig
         from geonode.data import Preprocessing, load_standards
         from geonode.model import fit as fit_model
-        from geonode.training.distributed import is_main_process
-        from geonode.training.monitor import Monitor
+        from geonode.training.launch import is_main_process
+        from geonode.training.lightning.monitor import Monitor
 
         quiet = quiet or not is_main_process()
         check_output(out)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
+from geonode.data import SpectralDataset
 from geonode.flow import CoupledSpectralODE, FreeFlow, SpectralFlow, linear_warp
 from geonode.geodesic.chebyshev import chebyshev_nodes
 from geonode.metric import WarpMetric
@@ -112,6 +113,12 @@ def asked_range(levels: np.ndarray, margin: float, targets: np.ndarray | None = 
     return float(low), float(high)
 
 
+def fit_gp(dataset: SpectralDataset) -> GeodesicGP:
+    """The geodesic GP of a dataset's level means, its replicates as noise."""
+    deviations = dataset.replicate_deviations() if len(dataset.spectra) > len(dataset.levels) else None
+    return GeodesicGP().fit_levels(dataset.levels, dataset.level_means(), deviations)
+
+
 def build_problem(
     gps: Sequence[GeodesicGP],
     wavelengths: np.ndarray,
@@ -139,7 +146,7 @@ def build_problem(
         counts=torch.tensor([len(gp.levels) for gp in gps]),
         **stacked,
     )
-    if config.loss.christoffel > 0.0:
+    if config.loss.weights["christoffel"] > 0.0:
         problem.gamma = torch.stack([_pullback_gamma(gp, problem, m, config) for m, gp in enumerate(gps)])
     return problem
 

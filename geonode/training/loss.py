@@ -1,0 +1,109 @@
+"""The training step: pure functions from a model and a batch to losses and clipped gradients, for M models at once.
+
+Lightning, the ensemble loop and captured graphs all call these. Nothing here moves data between host and device, and
+no loss term mixes models: the sum over M of the losses has each model's own gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from geonode.flow import CoupledSpectralODE
+from geonode.training.batches import PairsBatch, PointsBatch
+from geonode.training.terms import LOSSES
+
+Losses = Callable[[CoupledSpectralODE, "PointsBatch | PairsBatch", Mapping[str, float]], dict[str, Tensor]]
+"""The signature of `losses`."""
+
+
+def losses(ode: CoupledSpectralODE, batch: PointsBatch | PairsBatch, weights: Mapping[str, float]) -> dict[str, Tensor]:
+    """Loss terms [M] by name, weighted, and their sum ``total`` [M]. Terms of weight zero are not computed.
+
+    Args:
+        ode: the stack of M models. batch: its inputs and targets.
+        weights: of ``reconstruction`` (must be there) and of the regularisers, by name.
+
+    Raises:
+        InputError: points of a flow that has no potential; give it pairs.
+    """
+    table = ode.on_table(batch.index)
+    terms = {}
+    for name, weight in weights.items():
+        if weight > 0.0 or name == "reconstruction":
+            terms[name] = LOSSES[name]()(ode, table, batch) * weight
+    terms["total"] = torch.stack(list(terms.values())).sum(0)
+    return terms
+
+
+def recomputing(parts: int, function: Losses = losses) -> Losses:
+    """`losses` in ``parts`` of the wavelengths, whose activations are computed again in the backward pass.
+
+    Every term is a mean over wavelengths, so the parts' mean is the whole's. Peak memory falls towards that of one
+    part; time grows by a forward pass (torch.utils.checkpoint, arXiv 1604.06174).
+    """
+
+    def inner(ode: CoupledSpectralODE, batch: PointsBatch | PairsBatch, weights: Mapping[str, float]) -> dict:
+        width = batch.target.shape[-1]
+        index = torch.arange(width, device=batch.target.device) if batch.index is None else batch.index
+        whole: dict[str, Tensor] = {}
+        for first in range(0, width, -(-width // parts)):
+            rows = slice(first, min(first + -(-width // parts), width))
+            part = batch._replace(index=index[rows], target=batch.target[..., rows])
+            if isinstance(part, PairsBatch):
+                part = part._replace(source=part.source[..., rows])
+            terms = checkpoint(function, ode, part, weights, use_reentrant=False, preserve_rng_state=False)
+            share = (rows.stop - rows.start) / width
+            whole = {name: whole.get(name, 0.0) + share * value for name, value in terms.items()}  # type: ignore[union-attr]
+        return whole
+
+    return inner
+
+
+def build_losses(compiled: bool = False, recompute: int = 0) -> Losses:
+    """`losses`, compiled by ``torch.compile`` and in ``recompute`` parts, as asked."""
+    function: Losses = torch.compile(losses, dynamic=False) if compiled else losses
+    return recomputing(recompute, function) if recompute > 1 else function
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:
+    """Scale each model's gradient to a norm of at most ``limit`` (one norm per model over all parameters) → norms [M].
+
+    Every parameter has a leading model axis, so one model's large gradient never shrinks another's. ``limit`` 0 clips
+    nothing.
+    """
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    if not gradients:
+        return torch.zeros(0)
+    norm = torch.stack([g.reshape(len(g), -1).square().sum(1) for g in gradients]).sum(0).sqrt()
+    if limit > 0.0:
+        scale = (limit / (norm + 1e-12)).clamp(max=1.0)
+        for gradient in gradients:
+            gradient.mul_(scale.reshape(-1, *([1] * (gradient.ndim - 1))))
+    return norm
+
+
+def parameter_groups(ode: CoupledSpectralODE) -> list[dict]:
+    """Optimiser groups ``metric`` and ``flow``, each with its own learning rate; empty groups are left out."""
+    config = ode.config
+    groups = []
+    for name, module, rate in (("metric", ode.metric, config.metric_lr), ("flow", ode.flow, config.flow_lr)):
+        if module is not None:
+            groups.append({"name": name, "params": list(module.parameters()), "lr": rate, "initial_lr": rate})
+    return groups
+
+
+def build_optimizer(ode: CoupledSpectralODE) -> torch.optim.AdamW:
+    """AdamW over `parameter_groups`; not fused, because the fused one would clip gradients that are still scaled."""
+    return torch.optim.AdamW(parameter_groups(ode), weight_decay=ode.config.weight_decay, fused=False)
+
+
+def learning_rate(progress: float, warmup: float = 0.05) -> float:
+    """Factor on the learning rates at ``progress`` ∈ [0, 1]: linear warm-up, then a half cosine to 1 %."""
+    if progress < warmup:
+        return max(progress, 0.1 * warmup) / warmup
+    return 0.01 + 0.99 * 0.5 * (1.0 + math.cos(math.pi * (progress - warmup) / (1.0 - warmup)))
