@@ -12,11 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from geonode.data.readers import asdf, names, table, text
+from geonode.data.readers import names, packed, table, text
+from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.recording import Recording, Trace
-
-FORMAT = "JCAMP-DX"
-SUMMARY = "JCAMP-DX (all packings, LINK blocks)"
 
 _LABEL = re.compile(r"##([^=]*)=(.*)")
 _X_UNITS = {"1/CM": "cm-1", "CM-1": "cm-1", "NANOMETERS": "nm", "NANOMETER": "nm", "NM": "nm", "MICROMETERS": "µm"}
@@ -38,47 +36,52 @@ class Block:
         return text.number(value)
 
 
-def sniff(head: bytes) -> bool:
-    """``##TITLE=`` first, ``##JCAMP-DX=`` soon after."""
-    beginning = text.decode_head(head[:4096]).lstrip().upper().replace(" ", "")
-    return beginning.startswith("##TITLE=") and "##JCAMP" in beginning
+@READERS.register("jcamp")
+class JcampReader(Reader):
+    """JCAMP-DX, one block or many."""
 
+    format = "JCAMP-DX"
+    summary = "JCAMP-DX (all packings, LINK blocks)"
+    particularity = Particularity.MARK
 
-def read(path: Path) -> Recording:
-    """Read a JCAMP-DX file; blocks that are no spectrum are noted.
+    def sniff(self, head: bytes) -> bool:
+        """``##TITLE=`` first, ``##JCAMP-DX=`` soon after."""
+        beginning = text.decode_head(head[:4096]).lstrip().upper().replace(" ", "")
+        return beginning.startswith("##TITLE=") and "##JCAMP" in beginning
 
-    Raises:
-        ReaderError: damaged data, a check of the standard that fails, no spectrum.
-    """
-    recording = Recording(path, FORMAT, [])
-    units: set[str] = set()
-    signals: set[tuple[str, str]] = set()
-    for block in _blocks(text.read_text(path)):
-        kind = block.labels.get("DATATYPE", "").upper()
-        title = text.shorten(block.labels.get("TITLE", "").strip() or path.stem, 80)
-        if not block.form:
-            if kind and kind != "LINK":
-                recording.notes.append(f"block '{title}' ({kind.lower()}) has no spectrum and was dropped")
-            continue
-        x, y = _read_block(block, title, recording)
-        units.add(_X_UNITS.get(block.labels.get("XUNITS", "").split("$$", 1)[0].strip().upper(), "nm"))
-        y_units = block.labels.get("YUNITS", "").split("$$", 1)[0].strip().upper()
-        signals.add(_SIGNALS.get(y_units, (y_units.lower() or "signal", "")))
-        masked = np.isnan(y)
-        if masked.any():
-            recording.mask_reasons["written as ?, lost"] += int(masked.sum())
-        recording.traces.append(
-            Trace(title, x, y, f"line {block.line}", masked=masked if masked.any() else None, keys=(title,))
-        )
-    if not recording.traces:
-        raise recording.fail("no block with a spectrum (XYDATA or XYPOINTS); export the spectrum itself.")
-    if len(units) > 1 or len(signals) > 1:
-        what = ", ".join(sorted(units) + sorted(signal for signal, _ in signals))
-        raise recording.fail(f"its blocks differ in their units ({what}); export blocks of one kind together.")
-    recording.wavelength_unit = units.pop()
-    recording.signal, recording.signal_unit = signals.pop()
-    names.set_concentrations_from_names(recording, "the titles of the blocks")
-    return recording
+    def read(self, path: Path) -> Recording:
+        """Read a JCAMP-DX file; blocks that are no spectrum are noted.
+
+        Raises:
+            ReaderError: damaged data, a check of the standard that fails, no spectrum.
+        """
+        recording = self.recording(path)
+        units: set[str] = set()
+        signals: set[tuple[str, str]] = set()
+        for block in _blocks(text.read_text(path)):
+            kind = block.labels.get("DATATYPE", "").upper()
+            title = text.shorten(block.labels.get("TITLE", "").strip() or path.stem, 80)
+            if not block.form:
+                if kind and kind != "LINK":
+                    recording.notes.append(f"block '{title}' ({kind.lower()}) has no spectrum and was dropped")
+                continue
+            x, y = _read_block(block, title, recording)
+            units.add(_X_UNITS.get(block.labels.get("XUNITS", "").split("$$", 1)[0].strip().upper(), "nm"))
+            y_units = block.labels.get("YUNITS", "").split("$$", 1)[0].strip().upper()
+            signals.add(_SIGNALS.get(y_units, (y_units.lower() or "signal", "")))
+            masked = np.isnan(y)
+            if masked.any():
+                recording.mask_reasons["written as ?, lost"] += int(masked.sum())
+            recording.traces.append(Trace(title, x, y, f"line {block.line}", masked=masked, keys=(title,)))
+        if not recording.traces:
+            raise recording.fail("no block with a spectrum (XYDATA or XYPOINTS); export the spectrum itself.")
+        if len(units) > 1 or len(signals) > 1:
+            what = ", ".join(sorted(units) + sorted(signal for signal, _ in signals))
+            raise recording.fail(f"its blocks differ in their units ({what}); export blocks of one kind together.")
+        recording.wavelength_unit = units.pop()
+        recording.signal, recording.signal_unit = signals.pop()
+        names.set_concentrations_from_names(recording, "the titles of the blocks")
+        return recording
 
 
 def _blocks(content: str) -> list[Block]:
@@ -122,7 +125,7 @@ def _read_block(block: Block, title: str, recording: Recording):
         return _read_pairs(block, where, recording)
     if not block.form.startswith("(X++"):
         raise recording.fail(f"{where} has data of the form {text.shorten(block.form)}; export it as (X++(Y..Y)).")
-    starts, ordinates = asdf.decode(block.data, recording)
+    starts, ordinates = packed.decode(block.data, recording)
     stated = block.number("NPOINTS")
     if stated is not None and stated != len(ordinates):
         raise recording.fail(
@@ -173,8 +176,8 @@ def _read_pairs(block: Block, where: str, recording: Recording):
             if value is None:
                 raise recording.fail(f"line {number} has '{text.shorten(token)}', which is no number; repair it.")
             values.append(value)
-        if len(values) > 2 * asdf.MAX_POINTS:
-            raise recording.fail(f"{where} has more than {asdf.MAX_POINTS} points; the data are damaged.")
+        if len(values) > 2 * packed.MAX_POINTS:
+            raise recording.fail(f"{where} has more than {packed.MAX_POINTS} points; the data are damaged.")
     if len(values) % 2:
         raise recording.fail(f"{where} has an odd number of values, so a pair is incomplete; export it again.")
     stated = block.number("NPOINTS")

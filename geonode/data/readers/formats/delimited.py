@@ -13,12 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from geonode.data.checks import Floats
-from geonode.data.readers import names, table, text, tidy
+from geonode.data.readers import names, table, text
+from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.concentrations import split_unit
+from geonode.data.readers.formats import tidy
 from geonode.data.readers.recording import Recording, Trace
-
-FORMAT = "delimited text"
-SUMMARY = "delimited text of any locale (samples in columns or rows)"
 
 _FEWEST_ROWS = 3
 
@@ -33,32 +32,39 @@ class _Table:
     width: int
 
 
-def sniff(head: bytes) -> bool:
-    """Three rows of numbers, in any dialect."""
-    content = text.decode_head(head)
-    lines = content.split("\n")[:2000]
-    dialect = table.detect_dialect(lines)
-    return dialect is not None and sum(_is_data(dialect.split(line), dialect) for line in lines) >= _FEWEST_ROWS - 1
+@READERS.register("delimited")
+class DelimitedReader(Reader):
+    """Any other table of numbers."""
 
+    format = "delimited text"
+    summary = "delimited text of any locale (samples in columns or rows)"
+    particularity = Particularity.SHAPE
 
-def read(path: Path) -> Recording:
-    """Read a table of spectra.
+    def sniff(self, head: bytes) -> bool:
+        """Three rows of numbers, in any dialect."""
+        content = text.decode_head(head)
+        lines = content.split("\n")[:2000]
+        dialect = table.detect_dialect(lines)
+        return dialect is not None and sum(_is_data(dialect.split(line), dialect) for line in lines) >= _FEWEST_ROWS - 1
 
-    Raises:
-        ReaderError: no table, no axis of wavelengths, a row of the wrong length, a cell that is no number.
-    """
-    recording = Recording(path, FORMAT, [], signal="signal")
-    content = text.read_text(path)
-    table.count_cells(content, recording)
-    found = _find_table(content.split("\n"), recording)
-    recording.notes.append(f"read as {found.dialect.words}")
-    header = _header(found)
-    columns = _wavelengths_in_rows(found, header)
-    if columns is not None:
-        _read_samples_in_rows(found, columns, header, recording)
-    else:
-        _read_samples_in_columns(found, header, recording)
-    return recording
+    def read(self, path: Path) -> Recording:
+        """Read a table of spectra.
+
+        Raises:
+            ReaderError: no table, no axis of wavelengths, a row of the wrong length, a cell that is no number.
+        """
+        recording = self.recording(path, signal="signal")
+        content = text.read_text(path)
+        table.count_cells(content, recording)
+        found = _find_table(content.split("\n"), recording)
+        recording.notes.append(f"read as {found.dialect.words}")
+        header = _header(found)
+        columns = _wavelengths_in_rows(found, header)
+        if columns is not None:
+            _read_samples_in_rows(found, columns, header, recording)
+        else:
+            _read_samples_in_columns(found, header, recording)
+        return recording
 
 
 def _is_data(cells: list[str], dialect: table.Dialect) -> bool:
@@ -172,7 +178,7 @@ def _read_samples_in_rows(found: _Table, first: int, header: list[str] | None, r
                 columns.values[k],
                 f"row {line}",
                 concentration=None if value is None else (value,),
-                masked=masked if masked.any() else None,
+                masked=masked,
                 attributes={label: cell for label, cell in zip(labels, cells, strict=False) if label},
                 keys=tuple(cell for cell in cells[:first] if cell),
             )
@@ -233,7 +239,7 @@ def _read_samples_in_columns(found: _Table, header: list[str] | None, recording:
                 columns.values[:, 0],
                 columns.values[:, k],
                 f"column {k + 1}",
-                masked=masked if masked.any() else None,
+                masked=masked,
                 keys=(recording.path.name, recording.path.stem) if alone else tuple(filter(None, [own, str(k)])),
             )
         )
@@ -291,7 +297,7 @@ def _read_pairs(found: _Table, header: list[str] | None, titles: list[str] | Non
                 columns.values[:, 0],
                 columns.values[:, 1],
                 f"columns {k + 1} and {k + 2}",
-                masked=masked if masked.any() else None,
+                masked=masked,
                 keys=tuple(filter(None, [own, str(k // 2 + 1)])),
             )
         )

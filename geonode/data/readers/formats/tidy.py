@@ -12,18 +12,49 @@ from pathlib import Path
 import numpy as np
 
 from geonode.data.readers import text
+from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.recording import Recording, Trace
-
-FORMAT = "tidy CSV"
-SUMMARY = "tidy CSV (first column 'wavelength', the others headed by their concentration)"
 
 _FIRST = {"wavelength", "wavelengths", "wavelength (nm)", "wavelength_nm", "wavelength/nm", "wavelength [nm]"}
 
 
-def sniff(head: bytes) -> bool:
-    """The first cell is ``wavelength`` and another one is a number or a replicate of one."""
-    cells = [cell.strip().strip('"') for cell in text.decode_head(head).split("\n", 1)[0].split(",")]
-    return cells[0].lower() in _FIRST and any(parse_header(cell) for cell in cells[1:])
+@READERS.register("tidy")
+class TidyReader(Reader):
+    """The table that geonode's documentation asks for."""
+
+    format = "tidy CSV"
+    summary = "tidy CSV (first column 'wavelength', the others headed by their concentration)"
+    particularity = Particularity.HEADER
+
+    def sniff(self, head: bytes) -> bool:
+        """The first cell is ``wavelength`` and another one is a number or a replicate of one."""
+        cells = [cell.strip().strip('"') for cell in text.decode_head(head).split("\n", 1)[0].split(",")]
+        return cells[0].lower() in _FIRST and any(parse_header(cell) for cell in cells[1:])
+
+    def read(self, path: Path) -> Recording:
+        """Read a tidy CSV.
+
+        Raises:
+            ReaderError: a header that is no concentration, one concentration written in two ways, the same header
+                twice, a row of the wrong length, a cell that is no number.
+        """
+        rows = text.rows_of(text.read_text(path), ",", path)
+        recording = self.recording(path, concentrations_from="the column headers", signal="signal", repairs=False)
+        header = rows[0]
+        while header and not header[-1]:
+            header.pop()
+        headers = _parse_headers(header, recording)
+        body = [(i, row) for i, row in enumerate(rows[1:], start=2) if any(row)]
+        if not body:
+            raise recording.fail("a header but no row of values below it; the file seems to be truncated.")
+        values = np.empty((len(body), len(header)))
+        for k, (line, row) in enumerate(body):
+            values[k] = _parse_row(row, line, header, recording)
+        for column, (concentration, _, _) in headers.items():
+            recording.traces.append(
+                Trace(header[column], values[:, 0], values[:, column], f"column {column + 1}", (concentration,))
+            )
+        return recording
 
 
 def parse_header(cell: str) -> tuple[float, str, int] | None:
@@ -36,32 +67,6 @@ def parse_header(cell: str) -> tuple[float, str, int] | None:
     if value is None or level.endswith(".") or not (replicate.isascii() and replicate.isdigit()):
         return None
     return value, level, int(replicate)
-
-
-def read(path: Path) -> Recording:
-    """Read a tidy CSV.
-
-    Raises:
-        ReaderError: a header that is no concentration, one concentration written in two ways, the same header twice, a
-            row of the wrong length, a cell that is no number.
-    """
-    rows = text.rows_of(text.read_text(path), ",", path)
-    recording = Recording(path, FORMAT, [], concentrations_from="the column headers", signal="signal", repairs=False)
-    header = rows[0]
-    while header and not header[-1]:
-        header.pop()
-    headers = _parse_headers(header, recording)
-    body = [(i, row) for i, row in enumerate(rows[1:], start=2) if any(row)]
-    if not body:
-        raise recording.fail("a header but no row of values below it; the file seems to be truncated.")
-    values = np.empty((len(body), len(header)))
-    for k, (line, row) in enumerate(body):
-        values[k] = _parse_row(row, line, header, recording)
-    for column, (concentration, _, _) in headers.items():
-        recording.traces.append(
-            Trace(header[column], values[:, 0], values[:, column], f"column {column + 1}", (concentration,))
-        )
-    return recording
 
 
 def _parse_headers(header: list[str], recording: Recording) -> dict[int, tuple[float, str, int]]:

@@ -12,48 +12,55 @@ from pathlib import Path
 import numpy as np
 
 from geonode.data.readers import table, text
+from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.recording import Recording, Trace
-
-FORMAT = "PerkinElmer EnSpire export"
-SUMMARY = "PerkinElmer EnSpire (long format, tabs)"
 
 _WELL = re.compile(r"[A-Za-z]{1,2}\d{1,3}")
 _SATURATED = re.compile(r"saturated.*?wells?:\s*(.*)", re.IGNORECASE)
 _DIALECT = table.Dialect("\t", ".")
 
 
-def sniff(head: bytes) -> bool:
-    """``Plate information`` in line 1, and tabs."""
-    beginning = text.decode_head(head[:4096])
-    return beginning.lower().startswith("plate information") and "\t" in beginning
+@READERS.register("enspire")
+class EnspireReader(Reader):
+    """PerkinElmer EnSpire, one row per well and wavelength."""
 
+    format = "PerkinElmer EnSpire export"
+    summary = "PerkinElmer EnSpire (long format, tabs)"
+    particularity = Particularity.MARK
 
-def read(path: Path) -> Recording:
-    """Read an EnSpire export of spectra.
+    def sniff(self, head: bytes) -> bool:
+        """``Plate information`` in line 1, and tabs."""
+        beginning = text.decode_head(head[:4096])
+        return beginning.lower().startswith("plate information") and "\t" in beginning
 
-    Raises:
-        ReaderError: no table of wells, no wavelength column, a cell that is no number, wells of different lengths.
-    """
-    recording = Recording(path, FORMAT, [])
-    content = text.read_text(path)
-    table.count_cells(content, recording)
-    lines = content.split("\n")
-    start = next((i for i, line in enumerate(lines) if line.lower().startswith("well\t")), None)
-    if start is None:
-        raise recording.fail("no table with a first column 'Well'; export the raw results of the wells.")
-    header = [cell.strip() for cell in lines[start].rstrip().split("\t")]
-    end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if not _is_row(line)), len(lines))
-    rows = [(i + 1, [cell.strip() for cell in lines[i].split("\t")]) for i in range(start + 1, end)]
-    if not rows:
-        raise recording.fail("a header but no row of a well below it; the file seems to be truncated.")
-    for measurement in _measurements(header, recording):
-        _read_measurement(measurement, header, rows, recording)
-    _check_counts(recording)
-    for line in lines[end:]:
-        match = _SATURATED.search(line)
-        if match:
-            recording.notes.append(f"the instrument reports saturation in {text.shorten(match.group(1).strip(), 80)}")
-    return recording
+    def read(self, path: Path) -> Recording:
+        """Read an EnSpire export of spectra.
+
+        Raises:
+            ReaderError: no table of wells, no wavelength column, a cell that is no number, wells of different lengths.
+        """
+        recording = self.recording(path)
+        content = text.read_text(path)
+        table.count_cells(content, recording)
+        lines = content.split("\n")
+        start = next((i for i, line in enumerate(lines) if line.lower().startswith("well\t")), None)
+        if start is None:
+            raise recording.fail("no table with a first column 'Well'; export the raw results of the wells.")
+        header = [cell.strip() for cell in lines[start].rstrip().split("\t")]
+        end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if not _is_row(line)), len(lines))
+        rows = [(i + 1, [cell.strip() for cell in lines[i].split("\t")]) for i in range(start + 1, end)]
+        if not rows:
+            raise recording.fail("a header but no row of a well below it; the file seems to be truncated.")
+        for measurement in _measurements(header, recording):
+            _read_measurement(measurement, header, rows, recording)
+        _check_counts(recording)
+        for line in lines[end:]:
+            match = _SATURATED.search(line)
+            if match:
+                recording.notes.append(
+                    f"the instrument reports saturation in {text.shorten(match.group(1).strip(), 80)}"
+                )
+        return recording
 
 
 def _is_row(line: str) -> bool:
@@ -107,7 +114,7 @@ def _read_measurement(
                 values[mine, axis],
                 values[mine, 0],
                 f"rows {rows[mine[0]][0]}–{rows[mine[-1]][0]}",
-                masked=masked if masked.any() else None,
+                masked=masked,
                 keys=(well,),
                 attributes={} if sample is None else {"Sample": rows[mine[0]][1][sample]},
             )
