@@ -87,12 +87,12 @@ def draw(
     prepared = stages.prepare(lab)
     c = torch.cat([lab.levels, lab.queries, prepared], 1)
     amounts = stages.react(lab, blocks, chosen, c)
-    density, spectrum, rows, emitting = stages.absorb(lab, blocks, chosen, amounts)
+    density, spectrum, rows, ends = stages.absorb(lab, blocks, chosen, amounts)
     lab, prepared, c = lab.reorder(rows), prepared[rows], c[rows]
     density = stages.add_matrix(lab, density)
     density[:, levels + queries :] *= stages.path(lab)
     relative = torch.where(lab.amount, c, (c - lab.low) / (lab.high - lab.low)).float()
-    signal, detection, unit, rows = stages.detect(lab, density, relative, emitting)
+    signal, detection, unit, rows = stages.detect(lab, density, relative, ends)
     shuffle = source.permutation(batch)
     rows = rows[shuffle]
     return measure.assays(

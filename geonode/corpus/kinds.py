@@ -104,11 +104,13 @@ class Detection:
     Attributes:
         share: of the assays that may have it, relative to the other kinds.
         emission: for fluorophores alone.
+        signed: shows negative densities as they are; else it is for spectra that have none.
         unit: smallest and largest size of the signal's arbitrary unit; absorbance has none.
     """
 
     share: float = 0.0
     emission: bool = False
+    signed: bool = False
     unit: tuple[float, float] = (1.0, 1.0)
 
     def detect(self, numbers: Numbers, density: Tensor, c: Tensor, x: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ DETECTIONS = tuple(sorted(DETECTION.names()))
 DESIGN_NAMES = tuple(sorted(DESIGNS.names()))
 ERROR_NAMES = tuple(sorted(ERRORS.names()))
 
+_EMISSION = 0.45  # of the assays whose spectrum may be a fluorophore's
 _COLUMNS = 256  # random numbers of an assay in each stage; a kind that takes more gets an error
 
 
@@ -173,10 +174,10 @@ def react(lab: Lab, blocks: Sequence[slice], families: Sequence[str], c: Tensor)
 
 def absorb(
     lab: Lab, blocks: Sequence[slice], families: Sequence[str], amounts: Tensor
-) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Optical density [B, S, W], its kind [B] and the row of the batch it belongs to [B]; emitters first.
+) -> tuple[Tensor, Tensor, Tensor, tuple[int, int]]:
+    """Optical density [B, S, W], its kind [B] and the row of the batch it belongs to [B]; emitters first, signed last.
 
-    Returns also how many rows, the first ones, may be a fluorophore's.
+    Returns also how many rows may be a fluorophore's, and how many are not signed.
     """
     source, device = lab.source, lab.source.device
     kinds = [SPECTRA[name] for name in SPECTRUM_KINDS]
@@ -192,7 +193,7 @@ def absorb(
         shared, order = in_blocks(source, len(together), [kind.share * (not (fixed and kind.moves)) for kind in kinds])
         for name, block in zip(SPECTRUM_KINDS, shared, strict=True):
             rows[name].append(together[order[block]])
-    order = sorted(range(len(kinds)), key=lambda i: not kinds[i].emits)
+    order = sorted(range(len(kinds)), key=lambda i: kinds[i].signed - kinds[i].emits)
     none = torch.zeros(0, dtype=torch.int64, device=device)
     parts = [torch.cat(rows[SPECTRUM_KINDS[i]] or [none]) for i in order]
     taken = consecutive([len(part) for part in parts])
@@ -202,7 +203,8 @@ def absorb(
         taken, lambda i, block: kinds[order[i]]().density(numbers[block], lab.wavelength, amounts[block])
     )
     emitting = sum(len(part) for i, part in zip(order, parts, strict=True) if kinds[i].emits)
-    return density, labels(taken, order, device), where, emitting
+    unsigned = sum(len(part) for i, part in zip(order, parts, strict=True) if not kinds[i].signed)
+    return density, labels(taken, order, device), where, (emitting, unsigned)
 
 
 def add_matrix(lab: Lab, density: Tensor) -> Tensor:
@@ -224,17 +226,27 @@ def add_matrix(lab: Lab, density: Tensor) -> Tensor:
     return density / density[:, :n].abs().amax((1, 2), keepdim=True).clamp_min(1e-12)
 
 
-def detect(lab: Lab, density: Tensor, relative: Tensor, emitting: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Signal [B, S, W], its kind [B], its arbitrary unit [B] and the row it belongs to [B]."""
+def detect(lab: Lab, density: Tensor, relative: Tensor, ends: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Signal [B, S, W], its kind [B], its arbitrary unit [B] and the row it belongs to [B].
+
+    Args:
+        lab: rows in the order of density.
+        density: [B, S, W], largest 1 over the standards.
+        relative: concentration over the calibrated range [B, S].
+        ends: rows before the first may be a fluorophore's, rows from the second on are signed.
+    """
     source, kinds = lab.source, [DETECTION[name] for name in DETECTIONS]
-    emission = sum(kind.share for kind in kinds if kind.emission)
+    emission, absorption = (sum(kind.share for kind in kinds if kind.emission == emits) for emits in (True, False))
+    groups = (
+        (0, ends[0], [k.share * (_EMISSION / emission if k.emission else (1 - _EMISSION) / absorption) for k in kinds]),
+        (ends[0], ends[1], [k.share * (not k.emission) for k in kinds]),
+        (ends[1], lab.counts.assays, [k.share * k.signed for k in kinds]),
+    )
     parts: list[list[Tensor]] = [[] for _ in kinds]
-    for start, count, share in ((0, emitting, 0.45), (emitting, lab.counts.assays - emitting, 0.0)):
-        if not count:
+    for start, stop, shares in groups:
+        if start == stop:
             continue
-        absorption = sum(kind.share for kind in kinds if not kind.emission)
-        shares = [k.share * (share / emission if k.emission else (1.0 - share) / absorption) for k in kinds]
-        shared, order = in_blocks(source, count, shares)
+        shared, order = in_blocks(source, stop - start, shares)
         for part, block in zip(parts, shared, strict=True):
             part.append(order[block] + start)
     where = torch.cat([rows for part in parts for rows in part])
