@@ -256,7 +256,13 @@ class Grid(ChristoffelRule):
 
     @classmethod
     def named(cls, metric: Metric, options: dict[str, Any], *reached: Tensor) -> ChristoffelRule:
-        """See `ChristoffelRule.named`; ``reached``: concentrations, then the wavelength if the metric uses one."""
+        """See `ChristoffelRule.named`.
+
+        Args:
+            metric: to tabulate.
+            options: arguments of the class.
+            reached: concentrations, and last the wavelength (empty where none is used); none at all for the defaults.
+        """
         if not reached:
             return cls(metric, **options)
         *points, wavelength = reached

@@ -8,6 +8,7 @@ import torch
 import geonode
 import geonode_kernels as gk
 from geonode.christoffel import Grid
+from geonode.errors import InputError
 from geonode.metric import LogMetricNetwork, MetricNetwork
 from geonode.metric.network import ExponentialMetric
 from geonode_kernels import _dispatch
@@ -203,5 +204,5 @@ def test_an_empty_batch_and_points_without_their_models_are_no_problem_for_a_ker
     assert geonode.shoot(metric, empty, empty, empty).status.shape == (0,)
     assert "no point" in gk.paths_taken()["geodesic_shoot"]
     stack = MetricNetwork(hidden=(4, 4), models=2).to(DEVICE)
-    with pytest.raises(geonode.InputError, match="stacks 2 models"):
+    with pytest.raises(InputError, match="stacks 2 models"):
         geonode.christoffel(stack, torch.zeros(3, 2, device=DEVICE), torch.zeros(2, device=DEVICE))
