@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from geonode.corpus import Assays, draw
+from geonode.prior.anchors import anchors_first
 
 QUERIES = 4
 """Places asked for beside the level that is taken out."""
@@ -51,15 +52,6 @@ class Examples:
         """Cut into batches of ``size`` assays (views)."""
         parts = [getattr(self, field.name).split(size) for field in fields(self)]
         return [Examples(*part) for part in zip(*parts, strict=True)]
-
-
-def anchors_first(width: int, anchors: int, device: torch.device | str | None = None) -> Tensor:
-    """An order of ``width`` wavelengths with ``anchors`` evenly spaced ones in front: ``[width]`` indices."""
-    anchors = min(anchors, width)
-    first = torch.linspace(0, width - 1, anchors, device=device).round().long()
-    others = torch.ones(width, dtype=torch.bool, device=device)
-    others[first] = False
-    return torch.cat([first, torch.argsort(~others, stable=True)[: width - anchors]])
 
 
 def draw_examples(

@@ -69,29 +69,10 @@ class Features:
 
 
 def features(
-    levels: Tensor, means: Tensor, places: Tensor, replicate_variance: Tensor | None = None, chosen: Tensor | None = None
+    levels: Tensor, means: Tensor, places: Tensor, replicate_variance: Tensor | None = None
 ) -> Features:
-    """Features of a batch of assays of the same shape.
-
-    Args:
-        levels: ``[B, n]`` ascending concentrations. means: ``[B, n, W]`` spectra of the levels (means of replicates).
-        places: ``[B, P]`` concentrations asked for.
-        replicate_variance: ``[B, W]`` variance between replicates of a level, NaN for assays without any; None: none.
-        chosen: ``[W′]`` wavelengths to make features for; evidence and scale use all of them. None: all.
-    """
-    levels, means, places = levels.double(), means.double(), places.double()
-    mean = means.mean(1, keepdim=True)
-    centred = means - mean
-    gram = centred @ centred.mT
-    width, n = means.shape[-1], means.shape[1]
-    scale = (gram.diagonal(dim1=-2, dim2=-1).sum(-1) / (n * width)).sqrt()[:, None, None]
-    scale = scale + 1e-12 * means.abs().amax((1, 2), keepdim=True) + torch.finfo(torch.float64).tiny
-    middles = _middles(levels)
-    found = smoothers(levels, gram, width, torch.cat([places, middles], 1))
-    rows, left_out = simple_smoothers(levels, places)
-    operators = torch.cat([found.leave_one_out, left_out], 1)  # [B, G + S, n, n]
-    pooled = _pooled_residual(operators, gram, width, scale)
-    return _Maker(levels, means, places, replicate_variance, chosen, scale, found, rows, operators, pooled).make()
+    """Features of a batch of assays of the same shape, at all their wavelengths; arguments as for :class:`Reading`."""
+    return Reading(levels, means, places, replicate_variance).features()
 
 
 def _middles(levels: Tensor) -> Tensor:
@@ -107,6 +88,13 @@ def _pooled_residual(operators: Tensor, gram: Tensor, width: int, scale: Tensor)
     return (squared / (gram.shape[-1] * width)).clamp_min(0.0).sqrt() / scale[:, 0]
 
 
+def _nearby(operators: Tensor, gram: Tensor, width: int, near: Tensor) -> Tensor:
+    """Log leave-one-out errors at the standards, weighed by ``near [B, P, n]``: ``[B, G + S, P]``, mean 0 over G + S."""
+    by_level = torch.einsum("bgij,bjk,bgik->bgi", operators, gram, operators).clamp_min(0.0) / width
+    score = 0.5 * torch.log(torch.einsum("bpn,bgn->bgp", near, by_level.clamp_max(1e6)) + _FLOOR).float()
+    return (score - score.mean(1, keepdim=True)).clamp(-6.0, 6.0)
+
+
 def _compress(x: Tensor) -> Tensor:
     """Signed, linear below a twentieth of a scale, logarithmic above."""
     return torch.asinh(20.0 * x) / 3.0
@@ -117,76 +105,84 @@ def _log(x: Tensor) -> Tensor:
     return (torch.log(x + _FLOOR) + 4.0) / 3.0
 
 
-class _Maker:
-    """Holds what the parts below share, for one call of ``features``."""
+class Reading:
+    """A batch of assays as the candidates see it: all that no single wavelength decides, worked out once.
 
-    def __init__(self, levels, means, places, replicate_variance, chosen, scale, found: Smoothers, rows, operators, pooled):
-        mean = means.mean(1, keepdim=True)
-        if chosen is not None:
-            means, mean = means[..., chosen], mean[..., chosen]
-            replicate_variance = None if replicate_variance is None else replicate_variance[..., chosen]
-        self.levels, self.places, self.scale, self.found = levels, places, scale, found
-        self.operators, self.pooled, self.rows = operators, pooled, rows
-        self.mean, self.values = mean, (means - mean) / scale  # [B, n, W]
-        self.count = places.shape[1]
+    Args:
+        levels: ``[B, n]`` ascending concentrations, n ≥ 2. means: ``[B, n, W]`` their spectra (means of replicates).
+        places: ``[B, P]`` concentrations asked for.
+        replicate_variance: ``[B, W]`` variance between replicates of a level, NaN where there are none; None: none.
+    """
+
+    def __init__(
+        self, levels: Tensor, means: Tensor, places: Tensor, replicate_variance: Tensor | None = None
+    ) -> None:
+        levels, means, places = levels.double(), means.double(), places.double()
+        self.levels, self.places, self.count = levels, places, places.shape[1]
+        self.mean = means.mean(1, keepdim=True)
+        centred = means - self.mean
+        gram = centred @ centred.mT
+        n, width = means.shape[1:]
+        scale = (gram.diagonal(dim1=-2, dim2=-1).sum(-1) / (n * width)).sqrt()[:, None, None]
+        # spectra that do not change at all are divided by next to nothing instead of by zero
+        tiny = torch.finfo(torch.float64).tiny ** 0.5
+        self.scale = scale + 1e-12 * means.abs().amax((1, 2), keepdim=True) + tiny
+        self.values = centred / self.scale
         self.replicate_variance = replicate_variance
-
-    def make(self) -> Features:
+        self.found = smoothers(levels, gram, width, torch.cat([places, _middles(levels)], 1))
+        rows, left_out = simple_smoothers(levels, places)
         average = self.found.average  # [B, P + n + 1, n]
-        reference = average @ self.values
-        residuals = (self.operators.float() @ self.values.float()[:, None]).clamp(-1e3, 1e3)  # [B, G + S, n, W]
-        own = self.found.average_leave_one_out @ self.values  # [B, n, W]
-        at_wavelength = residuals.square().mean(2).sqrt()
+        self.average = average[:, : self.count]
+        differing = self.found.rows - average[:, None]
+        self.differing = torch.cat([differing[:, :, : self.count], rows - self.average[:, None]], 1).float()
+        self.between = differing[:, :, self.count :].float()
+        self.operators = torch.cat([self.found.leave_one_out, left_out], 1)  # [B, G + S, n, n]
+        self.own = self.found.average_leave_one_out @ self.values  # [B, n, W]
+        self.pooled = _pooled_residual(self.operators, gram, width, self.scale)
+        near = torch.softmax(-3.0 * (self.coordinate[:, :, None] - self.found.standards[:, None]).abs(), -1)
+        self.nearby = _nearby(self.operators, gram / self.scale.square(), width, near)
+
+    @property
+    def coordinate(self) -> Tensor:
+        """Base coordinates of the places, ``[B, P]``."""
+        return self.found.coordinate[:, : self.count]
+
+    def features(self, chosen: Tensor | None = None) -> Features:
+        """Features at all wavelengths, or at those that ``chosen [W′]`` numbers."""
+        chosen = slice(None) if chosen is None else chosen
+        values, own = self.values[..., chosen], self.own[..., chosen]
+        few = values.float()[:, None]
+        reference = self.average @ values
+        residuals = (self.operators.float() @ few).clamp(-1e3, 1e3)  # [B, G + S, n, W]
+        differences = _FAR * torch.tanh(self.differing @ few / _FAR)
         own_size = own.square().mean(1).sqrt().float()  # [B, W]
-        shrunk = (0.8 * own_size.square() + 0.2 * own_size.square().mean(1, keepdim=True)).sqrt() + 1e-5
-        extra = self.rows - average[:, None, : self.count]
-        grouped = self.found.rows - average[:, None]
-        differences = torch.cat([grouped[:, :, : self.count], extra], 1).float() @ self.values.float()[:, None]
-        differences = _FAR * torch.tanh(differences / _FAR)
-        spread = self._spread(grouped[:, :, self.count :])
-        simple_evidence = -0.5 * self.levels.shape[1] * 2.0 * torch.log(self.pooled[:, GROUPS:] + 1e-4)
-        level_values = torch.cat(
-            [
-                _compress(residuals.permute(0, 2, 3, 1)),
-                torch.stack([self.values.float(), _compress(self.values.float()), _compress(own.float())], -1),
-                _log(spread),
-            ],
-            -1,
-        )
-        at = reference[:, : self.count].float().clamp(-10.0, 10.0)
-        place_values = torch.cat(
-            [_compress(differences.permute(0, 2, 3, 1)), torch.stack([at, _compress(at)], -1)], -1
-        )
+        everywhere = self.own.square().mean((1, 2)).float()[:, None]
+        simple_evidence = -1.0 * self.levels.shape[1] * torch.log(self.pooled[:, GROUPS:] + 1e-4)
+        raw, at = few[:, 0], reference.float().clamp(-10.0, 10.0)
+        plain = torch.stack([raw, _compress(raw), _compress(own.float())], -1)
+        placed = torch.stack([at, _compress(at)], -1)
         return Features(
             level_numbers=self._numbers(self.levels, self.found.standards, own=True),
-            place_numbers=self._numbers(self.places, self.found.coordinate[:, : self.count], own=False),
-            level_values=level_values,
-            place_values=place_values,
-            wavelength_values=self._wavelength_values(at_wavelength, own_size),
-            assay_values=self._assay_values(own),
-            reference=self.mean + reference[:, : self.count] * self.scale,
+            place_numbers=self._numbers(self.places, self.coordinate, own=False),
+            level_values=torch.cat([_compress(residuals.permute(0, 2, 3, 1)), plain, _log(self._spread(few))], -1),
+            place_values=torch.cat([_compress(differences.permute(0, 2, 3, 1)), placed], -1),
+            wavelength_values=self._wavelength_values(chosen, residuals.square().mean(2).sqrt(), own_size),
+            assay_values=self._assay_values(),
+            reference=self.mean[..., chosen] + reference * self.scale,
             differences=differences,
-            nearby=self._nearby(residuals),
+            nearby=self.nearby,
             log_evidence=self.found.log_evidence.clamp_min(_LEAST_EVIDENCE).float(),
             simple_evidence=torch.log_softmax(simple_evidence, 1).float(),
-            coordinate=self.found.coordinate[:, : self.count],
+            coordinate=self.coordinate,
             standards=self.found.standards,
             scale=self.scale,
-            residual=shrunk,
+            residual=(0.8 * own_size.square() + 0.2 * everywhere).sqrt() + 1e-5,
         )
 
-    def _nearby(self, residuals: Tensor) -> Tensor:
-        """Standards count by exp(−3 |Δ|) in the base coordinate."""
-        apart = (self.found.coordinate[:, : self.count, None] - self.found.standards[:, None]).abs()
-        near = torch.softmax(-3.0 * apart, -1).float()  # [B, P, n]
-        squared = torch.einsum("bpn,bgn->bgp", near, residuals.square().mean(-1))
-        score = 0.5 * torch.log(squared + _FLOOR)
-        return (score - score.mean(1, keepdim=True)).clamp(-6.0, 6.0)
-
-    def _spread(self, grouped: Tensor) -> Tensor:
+    def _spread(self, few: Tensor) -> Tensor:
         """How far the groups disagree in the intervals left and right of every standard, ``[B, n, W, 4]``: weighed by
         evidence, and by its fourth root (so that groups of little evidence are heard)."""
-        differ = (grouped.float() @ self.values.float()[:, None]).clamp(-_FAR, _FAR).square()
+        differ = (self.between @ few).clamp(-_FAR, _FAR).square()
         spread = []
         for power in (1.0, 0.25):
             weights = torch.softmax(power * self.found.log_evidence, 1).float()
@@ -194,21 +190,22 @@ class _Maker:
             spread += [middle[:, :-1], middle[:, 1:]]
         return torch.stack(spread, -1)
 
-    def _wavelength_values(self, at_wavelength: Tensor, own_size: Tensor) -> Tensor:
-        offset = (self.mean / self.scale)[:, 0].float()
-        signal = self.values.square().mean(1).sqrt().float()
+    def _wavelength_values(self, chosen: Tensor | slice, at_wavelength: Tensor, own_size: Tensor) -> Tensor:
+        offset = (self.mean[..., chosen] / self.scale)[:, 0].float()
+        signal = self.values[..., chosen].square().mean(1).sqrt().float()
         columns = [_compress(offset), _log(signal), _log(own_size)]
         if self.replicate_variance is None:
             noise, known = torch.zeros_like(offset), torch.zeros_like(offset)
         else:
-            known = torch.isfinite(self.replicate_variance)
-            noise = torch.where(known, self.replicate_variance, 0.0).double().sqrt() / self.scale[:, 0]
+            variance = self.replicate_variance[..., chosen]
+            known = torch.isfinite(variance)
+            noise = torch.where(known, variance, 0.0).double().sqrt() / self.scale[:, 0]
             noise, known = torch.where(known, _log(noise), 0.0).float(), known.float()
         return torch.cat([_log(at_wavelength).mT, torch.stack([*columns, noise, known], -1)], -1)
 
-    def _assay_values(self, own: Tensor) -> Tensor:
+    def _assay_values(self) -> Tensor:
         n = self.levels.shape[1]
-        by_level = own.square().mean(-1).sqrt().float()
+        by_level = self.own.square().mean(-1).sqrt().float()
         size = by_level.square().mean(1).sqrt()
         by_warp = self.found.weights.reshape(len(self.levels), 13, -1).sum(-1).float()
         numbers = [_log(size), _log(by_level[:, 0]), _log(by_level[:, -1]), torch.full_like(size, math.log(n) - 2.0)]
