@@ -26,8 +26,9 @@ def clean(recording: Recording) -> Recording:
     """
     for trace in recording.traces:
         _require_abscissae(trace, recording)
-    if recording.repairs:
+    if recording.repairs and recording.averages_duplicates:
         _average_duplicates(recording)
+    if recording.repairs:
         _mask_cap(recording)
     for reason, count in recording.mask_reasons.items():
         recording.notes.append(f"{count} value{'s' if count > 1 else ''} masked: {reason}")

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from geonode.data.readers import names, table, text
+from geonode.data.readers import names, text
+from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.recording import Recording, Trace
 from geonode.errors import ReaderError
 
@@ -37,7 +38,7 @@ class ConcentrationTable:
     path: Path
     header: list[str]
     rows: list[dict[str, str]]
-    dialect: table.Dialect
+    dialect: Dialect
     units: dict[str, str] = field(default_factory=dict)
 
     def fail(self, what: str) -> ReaderError:
@@ -95,7 +96,7 @@ def read_table(path: Path) -> ConcentrationTable:
     return ConcentrationTable(path, named, rows, dialect, stated)
 
 
-def _dialect_of(lines: Sequence[str]) -> table.Dialect | None:
+def _dialect_of(lines: Sequence[str]) -> Dialect | None:
     """The delimiter that most lines have, and the decimal mark that fits more of the cells."""
     counts = {mark: sum(mark in line for line in lines) for mark in "\t;, "}
     delimiter = max("\t;,", key=lambda mark: counts[mark])
@@ -103,12 +104,12 @@ def _dialect_of(lines: Sequence[str]) -> table.Dialect | None:
         delimiter = " "
     if not counts[delimiter]:
         return None
-    decimals = [table.Dialect(delimiter, "."), *([table.Dialect(delimiter, ",")] if delimiter != "," else [])]
+    decimals = [Dialect(delimiter, "."), *([Dialect(delimiter, ",")] if delimiter != "," else [])]
     fits = {d: sum(d.number(cell) is not None for line in lines for cell in d.split(line)) for d in decimals}
     return max(decimals, key=lambda d: fits[d])
 
 
-def _read_two_lines(path: Path, remarks: list[str], values: list[str], dialect: table.Dialect) -> ConcentrationTable:
+def _read_two_lines(path: Path, remarks: list[str], values: list[str], dialect: Dialect) -> ConcentrationTable:
     keys = dialect.split(remarks[-1])
     if len(keys) != len(values) or len(set(keys)) != len(keys):
         raise ReaderError(

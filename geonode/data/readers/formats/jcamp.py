@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from geonode.data.readers import names, packed, table, text
+from geonode.data.readers import names, packed, text
 from geonode.data.readers.base import READERS, Particularity, Reader
+from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.recording import Recording, Trace
 
 _LABEL = re.compile(r"##([^=]*)=(.*)")
@@ -168,7 +169,7 @@ def _abscissae(block: Block, starts: list[tuple[int, float, int]], n: int, where
 
 
 def _read_pairs(block: Block, where: str, recording: Recording):
-    dialect = table.Dialect(" ", ".")
+    dialect = Dialect(" ", ".")
     values = []
     for number, line in block.data:
         for token in _PAIR.findall(line):
