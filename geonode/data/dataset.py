@@ -69,7 +69,7 @@ class SpectralDataset:
         arguments.check_shapes(y, c, x, where)
         labels = arguments.label_samples(names, c, where)
         bad = arguments.as_mask(mask, y.shape, where)
-        checks.check_wavelengths(x, where)
+        checks.check_wavelengths(x, where, wavelength_unit)
         checks.check_levels(c, labels, where)
         checks.check_spectra(y, bad, labels, x, where)
 

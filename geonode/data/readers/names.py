@@ -135,6 +135,11 @@ def is_unit(word: str) -> bool:
     return word in _SPELLINGS
 
 
+def spelled(unit: str) -> str:
+    """A unit in its one spelling; any other word as it is."""
+    return _SPELLINGS.get(unit, unit)
+
+
 def _value_of(match: re.Match[str]) -> Decimal | None:
     try:
         power = match["power"] or match["super"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from geonode.data.checks import Floats
 from geonode.data.readers import text
-from geonode.data.readers.dialect import OVERFLOW, Dialect, two_readings
+from geonode.data.readers.dialect import DEAD_PIXEL, Dialect, two_readings
 from geonode.data.readers.recording import Recording
 
 # A table of more cells is no set of standards; it bounds the memory that a file of text can ask for.
@@ -81,6 +81,7 @@ def read_columns(
     header: Sequence[str] | None = None,
     exact: bool = False,
     allow_empty: bool = False,
+    dead_pixels: bool = True,
 ) -> Columns:
     """The cells of ``columns`` in numbered lines, as readings.
 
@@ -93,6 +94,7 @@ def read_columns(
         header: names of the columns, for messages.
         exact: a row of fewer cells than ``width`` is refused as a row, not for its first missing cell.
         allow_empty: an empty cell is no error.
+        dead_pixels: ``-0`` is a dead pixel, as instruments write it, and not the zero that a program computed.
 
     Raises:
         ReaderError: a cell that is neither a number nor a word for out of range, a number in doubt (`1.050` beside
@@ -104,7 +106,7 @@ def read_columns(
     found = Columns(np.empty(shape), np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool) if allow_empty else None)
     if not len(rows):
         return found
-    job = _Job(columns, dialect, recording, width, header or (), exact, found)
+    job = _Job(columns, dialect, recording, width, header or (), exact, dead_pixels, found)
     step = max(1, min(_BLOCK // (len(rows.texts[0]) + 1), 2**14))
     for start in range(0, len(rows), step):
         job.read(rows[start : start + step], start)
@@ -122,6 +124,7 @@ class _Job:
     width: int | None
     header: Sequence[str]
     exact: bool
+    dead_pixels: bool
     found: Columns
 
     def read(self, block: Lines, start: int) -> None:
@@ -164,7 +167,8 @@ class _Job:
         if values.shape != (len(block), len(self.columns)):
             return None
         odd = ~np.isfinite(values) if self.found.empty is None else np.isinf(values)
-        return None if odd.any() or (np.signbit(values) & (values == 0)).any() else values
+        dead = self.dead_pixels and (np.signbit(values) & (values == 0)).any()
+        return None if dead or odd.any() else values
 
     def _cell_by_cell(self, block: Lines, start: int) -> None:
         for k, (line, content) in enumerate(block, start=start):
@@ -174,6 +178,8 @@ class _Job:
             for j, column in enumerate(self.columns):
                 cell = row[column] if column < len(row) else ""
                 reading = self.dialect.reading(cell)
+                if reading is not None and reading[1] == DEAD_PIXEL and not self.dead_pixels:
+                    reading = 0.0, ""
                 if reading is None:
                     if not cell and self.found.empty is not None:
                         self.found.empty[k, j], self.found.values[k, j] = True, np.nan
@@ -235,6 +241,3 @@ def count_cells(content: str, recording: Recording) -> None:
     cells = sum(content.count(mark) for mark in "\t;, ") + content.count("\n")
     if cells > 4 * MAX_CELLS:
         raise recording.fail(f"about {cells} cells, which no set of standards has; split the file.")
-
-
-__all__ = ["MAX_CELLS", "OVERFLOW", "Columns", "Lines", "count_cells", "read_columns"]

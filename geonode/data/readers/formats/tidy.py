@@ -54,7 +54,7 @@ class TidyReader(Reader):
         if not len(body):
             raise recording.fail("a header but no row of values below it; the file seems to be truncated.")
         columns = table.read_columns(
-            body, range(len(header)), _DIALECT, recording, len(header), header=header, exact=True
+            body, range(len(header)), _DIALECT, recording, len(header), header=header, exact=True, dead_pixels=False
         )
         recording.mask_reasons = columns.reasons
         for column, concentration in headers.items():
