@@ -365,7 +365,7 @@ class SpectralDataset:
     def __repr__(self) -> str:
         n, (samples, wavelengths) = len(self._levels), self.shape
         unit = f" {self.concentration_unit}" if self.concentration_unit else ""
-        span = f"{self._wavelengths[0]:g}–{self._wavelengths[-1]:g} {self.wavelength_unit}"
+        span = f"{self._wavelengths[0]:g}–{self._wavelengths[-1]:g} {self.wavelength_unit or 'of no stated unit'}"
         low, high = (format_level(level) for level in self._levels[[0, -1]])
         parts = [
             f"{samples} spectra × {wavelengths} wavelengths ({span})",

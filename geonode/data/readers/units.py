@@ -19,7 +19,8 @@ _AXES = (
     (re.compile(r"(?<![a-z])m\s?eV\b", re.I), "meV"),
     (re.compile(r"(?<![a-z])eV\b|electron ?-?volt", re.I), "eV"),
     (re.compile(r"Å|å\s*[)\]]|angstr(ö|oe|o)m", re.I), "Å"),
-    (re.compile(r"(?<![a-z])(THz|GHz|MHz)\b", re.I), "THz"),
+    (re.compile(r"(?<![a-z])THz\b", re.I), "THz"),
+    (re.compile(r"(?<![a-z])GHz\b", re.I), "GHz"),
     (re.compile(r"(?<![a-z])n\.?m\b\.?|nano ?met", re.I), "nm"),
 )
 _WAVENUMBER = re.compile(
