@@ -17,9 +17,8 @@ HEAVY = ["xarray", "pandas", "chemotools", "lightning", "matplotlib", "torchdiff
 
 # Layers of docs/architecture.md, left to right; names on one row may import each other.
 LAYERS = [
-    {"_bootstrap", "errors", "schema", "registry"},
+    {"_bootstrap", "errors", "schema", "registry", "construction", "settings"},
     {"bundle", "device"},
-    {"config"},
     {"data"},
     {"corpus"},
     {"metric"},
@@ -27,10 +26,11 @@ LAYERS = [
     {"geodesic"},
     {"flow"},
     {"calibration"},
-    {"training"},
+    {"training", "config"},
     {"report"},
     {"validation"},
     {"analytes"},
+    {"artifact"},
     {"model"},
     {"sweep"},
     {"export", "bench", "plotting", "commands", "cli", "__main__", "testing"},

@@ -7,8 +7,6 @@ teacher, as many between points of the served range.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -17,38 +15,9 @@ from geonode.data.pairs import PairSampler, keyed_generator
 from geonode.errors import InputError
 from geonode.flow.arctable import ArcLengthTable
 from geonode.training.problem import Problem
+from geonode.training.terms.batch import PairsBatch, PointsBatch
 
 _WAVELENGTHS, _PAIRS = 1, 2  # streams: draws of different kinds never share a generator
-
-
-class PointsBatch(NamedTuple):
-    """P points in ascending order along the warp coordinate: all their ordered pairs, each interval integrated once.
-
-    phi [M, P, T] (integration matrix of the points), target [M, P, W] (spectra, scaled), weight [M, P] (0 = padding),
-    index [W] of the wavelengths or None for all, gamma [M, T] pull-back Christoffel symbol at the table nodes or None.
-    """
-
-    phi: Tensor
-    target: Tensor
-    weight: Tensor
-    index: Tensor | None = None
-    gamma: Tensor | None = None
-
-
-class PairsBatch(NamedTuple):
-    """B explicit pairs: start, end [M, B] (warp coordinate, float64), source, target [M, B, W], weight [M, B].
-
-    phi [M, 2B, T]: integration matrix of the starts, then of the ends, where it is at hand.
-    """
-
-    start: Tensor
-    end: Tensor
-    source: Tensor
-    target: Tensor
-    weight: Tensor
-    index: Tensor | None = None
-    gamma: Tensor | None = None
-    phi: Tensor | None = None
 
 
 def step_counts(levels: int, config: GeodesicConfig) -> tuple[int, int, int]:

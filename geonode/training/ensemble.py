@@ -22,11 +22,12 @@ from geonode.training.batches import BatchSource
 from geonode.training.chunks import chunk_size, train_chunks
 from geonode.training.compiling import compiler_failures
 from geonode.training.control import Outcome
-from geonode.training.loss import build_losses, potential
+from geonode.training.loss import build_losses
 from geonode.training.memory import shrinking
 from geonode.training.precision import dtype_of, require_precision
 from geonode.training.problem import Problem, build_problem
 from geonode.training.steps import train_stack, use_captured
+from geonode.training.terms.reconstruction import potential
 
 Progress = Callable[[int, int], None]
 
@@ -123,7 +124,7 @@ def predict(ode: CoupledSpectralODE, problem: Problem, concentrations: Tensor) -
     if isinstance(ode.flow, SpectralFlow) and ode.flow.nu is None:
         order = everything.argsort(1)
         phi = ode.table.phi(everything.gather(1, order), check=False)
-        reached = potential(ode, phi, table, None, ode.config.nodes)
+        reached = potential(ode, phi, table, None, ode.path.nodes)
         back = order.argsort(1)[:, :, None].expand_as(reached)
         reached = reached.gather(1, back)
         offset = (problem.spectra - reached[:, :n])[:, :, None] + reached[:, None, n:]  # [M, n, C, W]

@@ -118,7 +118,7 @@ def seeds(ode: CoupledSpectralODE, problem: Problem, served: np.ndarray) -> Flow
     within it spectra are smooth, at a standard the weights of its neighbours have a kink.
     """
     double, exact = place(deepcopy(ode), "cpu", torch.float64), problem.to("cpu", torch.float64)
-    double.config = double.config.replace(nodes=double.config.interval_nodes)  # neighbours lie close together
+    double.path = double.path.replace(nodes=double.path.interval_nodes)  # neighbours lie close together
     warp = WarpMetric(exact.warp.logits[0], exact.warp.c0[0], exact.warp.c_min[0], exact.warp.c_max[0], trainable=False)
 
     def coordinate(concentrations: np.ndarray) -> np.ndarray:

@@ -125,7 +125,7 @@ def plan(
     peaks = [measured_step(config, gp, dataset, k, 1, device) for k in sorted({low, high})]
     whole = models * _line(low, high, peaks[0], peaks[-1], width)
     solver = 0.0
-    if config.solver != "quadrature" or config.path == "shooting":
+    if not config.closed_form:
         plain = config.replace(solver="quadrature", path="arc_length", flow="velocity", warp=True)
         direct = [measured_step(plain, gp, dataset, k, 1, device) for k in sorted({low, high})]
         solver = max(0.0, whole - models * _line(low, high, direct[0], direct[-1], width))
@@ -182,7 +182,7 @@ def _widths(config: GeodesicConfig, width: int, pairs: int) -> tuple[int, int]:
     if width <= _FEW:
         return width, width
     low, high = width // 4, width // 2
-    if config.path == "shooting":
+    if config.path.name == "shooting":
         fewest = -(-fewest_rebuilt(config.ode_steps) // pairs)
         if low < fewest <= width:
             low, high = fewest, max(high, min(width, fewest + fewest // 4))

@@ -146,7 +146,7 @@ def build_problem(
         counts=torch.tensor([len(gp.levels) for gp in gps]),
         **stacked,
     )
-    if config.loss.christoffel > 0.0:
+    if config.loss.weights["christoffel"] > 0.0:
         problem.gamma = torch.stack([_pullback_gamma(gp, problem, m, config) for m, gp in enumerate(gps)])
     return problem
 

@@ -50,8 +50,8 @@ def obstacle(source: BatchSource, config: GeodesicConfig) -> str | None:
         return "Triton is not installed"
     if source.problem.target.dtype != torch.float32:
         return f"the problem is {source.problem.target.dtype}, and kernels work in float32"
-    if config.solver != "quadrature" or config.path == "shooting":
-        return f"solver={config.solver!r} with path={config.path!r} decides its steps by looking at values"
+    if not config.closed_form:
+        return f"solver={config.path.solver!r} with path={config.path.name!r} decides its steps by looking at values"
     return None
 
 

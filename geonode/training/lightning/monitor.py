@@ -55,7 +55,7 @@ class Monitor(Callback):
         values = {"rate/steps_per_s": self._steps / seconds, "rate/samples_per_s": self._samples / seconds}
         with whole_parameters(trainer.strategy):
             values.update(metric_range(pl_module.ode))
-            if pl_module.config.path == "shooting":
+            if pl_module.config.path.name == "shooting":
                 counts = solver_counts(pl_module.ode, pl_module.problem)
                 values.update({f"solver/{name}": float(count) for name, count in counts.items()})
         if self.probe is not None:
@@ -95,8 +95,8 @@ def solver_counts(ode: CoupledSpectralODE, problem: Problem) -> dict[str, int]:
         u[:, :-1, None].expand(shape).contiguous(),
         u[:, 1:, None].expand(shape).contiguous(),
         picked.expand(shape),
-        newton_steps=ode.config.newton_steps,
-        ode_steps=ode.config.ode_steps,
+        newton_steps=ode.path.newton_steps,
+        ode_steps=ode.path.ode_steps,
     )
     counts = torch.bincount(solution.status.flatten(), minlength=len(Status)).tolist()
     return {status.name.lower(): counts[status] for status in Status}
