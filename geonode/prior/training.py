@@ -25,6 +25,7 @@ from geonode.prior.optimiser import MuonAdamW, parameter_groups
 from geonode.prior.settings import PretrainSettings
 
 _LOG_EVERY = 50
+_LOOK_EVERY = 10  # steps between looks at the clock, at which all ranks agree
 _VALIDATION_SEED = 7_777_777
 
 
@@ -55,6 +56,7 @@ class PretrainModule(lightning.LightningModule):
         self._assays, self._since = 0, time.perf_counter()
         self._lost: Tensor | int = 0
         self.seen = 0
+        self.until: float | None = None
 
     # ------------------------------------------------------------------ data
 
@@ -102,6 +104,9 @@ class PretrainModule(lightning.LightningModule):
         if (batch_idx + 1) % self.settings.accumulate:
             return
         step = self.trainer.global_step
+        if self.until is not None and step % _LOOK_EVERY == 0:
+            over = self.trainer.strategy.reduce_boolean_decision(time.perf_counter() > self.until, all=False)
+            self.trainer.should_stop = self.trainer.should_stop or over
         # Early on the average forgets its start quickly: 0.9 after ten steps, 0.99 after a hundred.
         decay = min(self.settings.ema, (1.0 + step) / (10.0 + step))
         torch._foreach_lerp_(list(self.average.parameters()), list(self.network.parameters()), 1.0 - decay)
@@ -201,9 +206,9 @@ def pretrain(
     """
     lightning.seed_everything(settings.seed, verbose=False)
     module = PretrainModule(settings, report)
+    module.until = None if max_seconds is None else time.perf_counter() + max_seconds
     accelerator = _accelerator(accelerator)
     precision = settings.precision or ("bf16-mixed" if accelerator == "cuda" else "32-true")
-    timer = None if max_seconds is None else lightning.pytorch.callbacks.Timer(duration={"seconds": max_seconds})
     trainer = lightning.Trainer(
         accelerator=accelerator,
         devices=devices,
@@ -211,7 +216,6 @@ def pretrain(
         max_steps=settings.steps,
         max_epochs=-1,
         accumulate_grad_batches=settings.accumulate,
-        callbacks=[] if timer is None else [timer],
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
