@@ -271,7 +271,7 @@ def levels_of_headers(header: Sequence[str], decimal: str, recording: Recording)
     doubt = grouped if decimal == "," and not has_points else None
     levels = [one[1] for one in parsed if one is not None]
     doubt = doubt or (doubtful_number(levels, ".") if decimal == "." else doubtful_number(header, ","))
-    if doubt:
+    if doubt and not recording.numbers_are_typed:
         mark = "." if "." in doubt else ","
         raise recording.fail(
             f"a column is headed '{doubt}', which is {two_readings(doubt, mark)}; write the level without a separator "
