@@ -73,5 +73,5 @@ class SpectralDataModule(L.LightningDataModule):
 
     def train_dataloader(self) -> Any:
         """Step numbers of one epoch; the batch itself is drawn on the device."""
-        steps, _, _ = step_counts(len(self.dataset.levels), self.config)
-        return DataLoader(range(steps), batch_size=None)  # type: ignore[arg-type]
+        counts = step_counts(len(self.dataset.levels), self.config)
+        return DataLoader(range(counts.steps), batch_size=None)  # type: ignore[arg-type]

@@ -106,11 +106,6 @@ def is_sharded(strategy: Strategy) -> bool:
     return isinstance(strategy, (FSDPStrategy, DeepSpeedStrategy))
 
 
-def keeps_its_own_weights(strategy: Strategy) -> bool:
-    """True where the optimiser steps on copies of the parameters, which writing to these does not change."""
-    return isinstance(strategy, DeepSpeedStrategy)
-
-
 def whole_parameters(strategy: Strategy) -> AbstractContextManager[Any]:
     """Inside, every parameter is whole on every device, to be read. All processes must enter."""
     if isinstance(strategy, FSDPStrategy):
