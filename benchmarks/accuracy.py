@@ -16,7 +16,6 @@ benchmarks/results/accuracy.json and accuracy.md.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import sys
@@ -77,7 +76,7 @@ def run_series(path: Path, args: argparse.Namespace) -> dict[str, Any]:
     if args.inner:
         rmse["chosen inside"] = chosen_rmse(report)
     if args.node and args.ablation:
-        config = dataclasses.replace(GeodesicConfig(), metric_network=False)
+        config = GeodesicConfig(metric_network=False)
         plain = evaluate(dataset, config, methods=["node"], inner=False, seed=args.seed)
         rmse["node without metric network"] = plain.results["node"].rmse
     scale = float(report.level_means.std())

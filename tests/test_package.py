@@ -17,22 +17,23 @@ HEAVY = ["xarray", "pandas", "chemotools", "lightning", "matplotlib", "torchdiff
 
 # Layers of docs/architecture.md, left to right; names on one row may import each other.
 LAYERS = [
-    {"_bootstrap", "errors", "schema", "registry"},
+    {"_bootstrap", "errors", "schema", "registry", "construction", "settings"},
     {"bundle", "device"},
-    {"config"},
     {"data"},
+    {"corpus"},
     {"metric"},
     {"christoffel"},
     {"geodesic"},
     {"flow"},
     {"calibration"},
-    {"training"},
+    {"training", "config"},
     {"report"},
     {"validation"},
     {"analytes"},
+    {"artifact"},
     {"model"},
     {"sweep"},
-    {"export", "bench", "plotting", "commands", "cli", "__main__"},
+    {"export", "bench", "plotting", "commands", "cli", "__main__", "testing"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

@@ -56,8 +56,8 @@ class NodeSpectra(nn.Module):
             raise InputError("This model was fitted with predictor='gp' and has no neural flow; export it as 'gp'.")
         if not isinstance(ode.flow, SpectralFlow) or ode.flow.nu is not None:
             raise InputError(
-                f"A flow of kind '{model.config.flow}' depends on its path and has no closed form to export; export "
-                "the Gaussian process instead (predictor gp), or fit with flow='path_independent'."
+                f"A flow of kind '{model.config.flow.name}' depends on its path and has no closed form to export; "
+                "export the Gaussian process instead (predictor gp), or fit with flow='path_independent'."
             )
         self.gp = GPSpectra(model.gp)
         self.members = ode.models

@@ -54,8 +54,8 @@ def log_metric(network: nn.Module | None, u: Tensor, wavelength: Tensor) -> Tens
 
 def misfit_fits(ode: CoupledSpectralODE, source: Tensor) -> bool:
     """Whether `misfit` has kernels for this model and device."""
-    config, flow = ode.config, ode.flow
-    if type(flow) is not SpectralFlow or config.solver != "quadrature" or config.path == "shooting":
+    flow = ode.flow
+    if type(flow) is not SpectralFlow or not ode.closed_form:
         return False  # a subclass may compute something else
     return (flow_refusal(flow.hidden) or verify([source, *flow.parameters()])) is None
 
@@ -87,7 +87,7 @@ def misfit(
     c = flow.coefficients(index)
     if c.nu is None:
         data = change.contiguous(), share
-        return flow_loss_of_ends(ends, c.omega, c.beta, c.a, c.a0, *data, ode.config.nodes, backend=backend)
+        return flow_loss_of_ends(ends, c.omega, c.beta, c.a, c.a0, *data, ode.path.nodes, backend=backend)
     half = 0.5 * ode.table.length(table.density)
     points = ode.path_points(ends[:, 0], ends[:, 1], table, half, backend=backend)
     density = _density(ode, points, index, backend)

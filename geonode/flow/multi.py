@@ -15,11 +15,17 @@ import torch
 from torch import Tensor, nn
 
 from geonode.christoffel import Exact
-from geonode.config import GeodesicConfig
 from geonode.errors import InputError
 from geonode.flow.network import GradientFlow
-from geonode.flow.ode import equal_where, linear_warp, scaled_wavelengths
-from geonode.flow.solvers import integrate
+from geonode.flow.ode import (
+    OdeConfig,
+    OdeDefaults,
+    equal_where,
+    linear_warp,
+    scaled_wavelengths,
+    seed_of,
+    solver_of,
+)
 from geonode.geodesic import GeodesicSolution, shoot
 from geonode.metric import Metric, MetricNetwork, WarpMetric
 
@@ -30,7 +36,7 @@ class MultiAnalyteODE(nn.Module):
     Args:
         wavelengths: [W].
         dim: D ≥ 2 analytes.
-        config: `flow_hidden`, `embedding`, `metric_hidden`, `newton_steps`, `ode_steps`, `rtol`, `atol` are used.
+        config: settings of metric, path and flow, of which a `GeodesicConfig` has all; None for the defaults.
         warps: one `WarpMetric` per analyte; None: linear on [0, 1].
         metric: a `Metric` of dimension D in the warp coordinates; None: a Cholesky-parametrised `MetricNetwork`.
         seed: of the initial weights; None takes ``config.seed``.
@@ -45,24 +51,24 @@ class MultiAnalyteODE(nn.Module):
         self,
         wavelengths: Tensor,
         dim: int,
-        config: GeodesicConfig | None = None,
+        config: OdeConfig | None = None,
         warps: Sequence[WarpMetric] | None = None,
         metric: Metric | None = None,
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        config = config or GeodesicConfig()
-        seed = config.seed if seed is None else seed
+        config = config or OdeDefaults()
+        seed = seed_of(config) if seed is None else seed
         if dim < 2:
             raise InputError(f"dim={dim}: MultiAnalyteODE needs two or more analytes; use CoupledSpectralODE for one.")
         scaled = scaled_wavelengths(wavelengths)
         if warps is not None and len(warps) != dim:
             raise InputError(f"{len(warps)} warps were given for {dim} analytes; give one per analyte.")
-        self.config, self.dim = config, dim
+        self.config, self.path, self.dim = config, config.path, dim
         self.register_buffer("wavelength", scaled)
         self.warps = nn.ModuleList(warps if warps is not None else [linear_warp(0.0, 1.0) for _ in range(dim)])
-        self.metric = metric or MetricNetwork(dim=dim, hidden=config.metric_hidden, seed=seed)
-        self.flow = GradientFlow(len(scaled), dim, config.flow_hidden, config.embedding, seed=seed)
+        self.metric = metric or MetricNetwork(dim=dim, hidden=config.metric.hidden, seed=seed)
+        self.flow = GradientFlow(len(scaled), dim, config.flow.hidden, config.flow.embedding, seed=seed)
 
     def to_x(self, concentration: Tensor) -> Tensor:
         """Warp coordinates [B, D] (float64) of ``concentration`` [B, D] in user units.
@@ -100,8 +106,7 @@ class MultiAnalyteODE(nn.Module):
         position = torch.where(arrived, solution.start, self.metric.reference(solution.start))
         state = torch.cat([position, torch.where(arrived, solution.initial_velocity, 0.0), source[..., None]], -1)
         rhs = _RightHandSide(self, self.wavelength.to(x).expand(source.shape))
-        settings = {"steps": self.config.ode_steps, "rtol": self.config.rtol, "atol": self.config.atol}
-        result = integrate(rhs, state.flatten(0, 1), solver, **settings)[:, -1].reshape(source.shape)
+        result = solver_of(self.path, solver).integrate(rhs, state.flatten(0, 1))[:, -1].reshape(source.shape)
         return torch.where(solution.converged, result, torch.nan)
 
     def _shoot(self, x: Tensor, y: Tensor) -> GeodesicSolution:
@@ -112,8 +117,8 @@ class MultiAnalyteODE(nn.Module):
             x[:, None].expand(shape),
             y[:, None].expand(shape),
             self.wavelength.to(x).expand(shape[:2]),
-            newton_steps=self.config.newton_steps,
-            ode_steps=self.config.ode_steps,
+            newton_steps=self.path.newton_steps,
+            ode_steps=self.path.ode_steps,
         )
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from geonode.errors import InputError
+from geonode.flow.base import FLOWS
 from geonode_kernels.flow_quadrature import flow_quadrature
 
 
@@ -95,6 +96,7 @@ class _EmbeddedFlow(nn.Module):
         return beta, a
 
 
+@FLOWS.register("path_independent")
 class SpectralFlow(_EmbeddedFlow):
     """dA/dt = (dŝ/dt)·h with  h(ŝ, λ) = Σⱼ a_j(λ) tanh(ω_j ŝ + ν_j u̇ + β_j(λ)) + a₀(λ).
 
@@ -201,6 +203,7 @@ class SpectralFlow(_EmbeddedFlow):
         return flow_quadrature(s_start, s_end, c.omega, c.beta, c.a, c.a0, nodes=nodes)
 
 
+@FLOWS.register("gradient")
 class GradientFlow(_EmbeddedFlow):
     """F = vⁱ ∂ᵢH(ŝ, λ) for D analytes, H = Σⱼ a_j(λ) tanh(ω_j·ŝ + β_j(λ)) + a₀(λ)·ŝ.
 
@@ -246,6 +249,15 @@ class GradientFlow(_EmbeddedFlow):
         return (a[:, None] * (1.0 - squash.square()) * along).sum(-1) + linear
 
 
+@FLOWS.register("velocity")
+class VelocityFlow(SpectralFlow):
+    """A `SpectralFlow` that sees the velocity as well; arguments as there."""
+
+    def __init__(self, wavelengths: int, hidden: int = 64, embedding: int = 8, models: int = 1, seed: int = 0) -> None:
+        super().__init__(wavelengths, hidden, embedding, "velocity", models, seed)
+
+
+@FLOWS.register("free")
 class FreeFlow(nn.Module):
     """F(c, v, λ): (concentration, velocity, wavelength, 8-wide embedding) → hidden → 1, tanh. The original network.
 

@@ -9,19 +9,24 @@ concentration and g̃ = softplus(network) + 0.1, the original recipe. docs/desig
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from geonode.config import GeodesicConfig
+from geonode.construction import build
 from geonode.errors import InputError
 from geonode.flow import fused
 from geonode.flow.arctable import ArcLengthTable
-from geonode.flow.network import FreeFlow, SpectralFlow
-from geonode.flow.solvers import integrate
+from geonode.flow.base import FLOWS
+from geonode.flow.config import FlowConfig
+from geonode.flow.network import SpectralFlow
+from geonode.flow.solvers import SOLVERS, Solver
 from geonode.geodesic import shoot
+from geonode.geodesic.config import PathConfig
 from geonode.metric import WARPS, LogMetricNetwork, Metric, MetricNetwork, WarpMetric
+from geonode.metric.config import MetricConfig
 from geonode_kernels import MetricWeights
 from geonode_kernels._gauss import gauss_legendre
 from geonode_kernels.velocity_flow import TableMatrices, path_points
@@ -34,12 +39,43 @@ class MetricOnTable(NamedTuple):
     log_metric: Tensor
 
 
+class OdeConfig(Protocol):
+    """What the coupled ODE takes of a configuration: `geonode.GeodesicConfig` is one."""
+
+    @property
+    def metric(self) -> MetricConfig: ...
+    @property
+    def path(self) -> PathConfig: ...
+    @property
+    def flow(self) -> FlowConfig: ...
+
+
+@dataclass(frozen=True)
+class OdeDefaults:
+    """The default settings of the three."""
+
+    metric: MetricConfig = field(default_factory=MetricConfig)
+    path: PathConfig = field(default_factory=PathConfig)
+    flow: FlowConfig = field(default_factory=FlowConfig)
+
+
+def seed_of(config: OdeConfig) -> int:
+    """The seed of a configuration that has one, else 0."""
+    return getattr(getattr(config, "training", None), "seed", 0)
+
+
+def solver_of(path: PathConfig, name: str) -> Solver:
+    """The solver called ``name``, with the settings of the path."""
+    settings = {key: getattr(path, key) for key in ("nodes", "interval_nodes", "ode_steps", "rtol", "atol")}
+    return build(SOLVERS.find(name, "solver"), f"solver {name!r}", settings, {}, {}, path.options)
+
+
 class CoupledSpectralODE(nn.Module):
     """Spectra transported along geodesics of a learned metric on concentration, M models at once.
 
     Args:
         wavelengths: [W] grid (any unit; scaled to [−1, 1] inside).
-        config: model choices; `GeodesicConfig()` for the defaults.
+        config: settings of metric, path and flow, of which a `GeodesicConfig` has all; None for the defaults.
         warp: `WarpMetric` (one, or one with a model axis [M]); None: unit range [0, 1], no warp.
         models: M.
         low, high: [M] or a number: range of the arc-length table in the warp coordinate, ⊇ [−1, 1].
@@ -54,7 +90,7 @@ class CoupledSpectralODE(nn.Module):
     def __init__(
         self,
         wavelengths: Tensor,
-        config: GeodesicConfig | None = None,
+        config: OdeConfig | None = None,
         warp: WarpMetric | None = None,
         models: int = 1,
         low: Tensor | float = -1.0,
@@ -62,15 +98,16 @@ class CoupledSpectralODE(nn.Module):
         seed: int | None = None,
     ) -> None:
         super().__init__()
-        config = config or GeodesicConfig()
-        seed = config.seed if seed is None else seed
-        self.config, self.models = config, models
+        config = config or OdeDefaults()
+        if seed is None:
+            seed = seed_of(config)
+        self.config, self.path, self.models = config, config.path, models
         self.register_buffer("wavelength", scaled_wavelengths(wavelengths))
         self.warp = warp if warp is not None else linear_warp(0.0, 1.0)
         edges = [torch.as_tensor(v, dtype=torch.float64).expand(models).clone() for v in (low, high)]
-        self.table = ArcLengthTable(*edges, nodes=config.table_nodes)
-        self.metric = _metric(config, models, seed)
-        self.flow = _flow(config, self.wavelength, models, seed)
+        self.table = ArcLengthTable(*edges, nodes=config.metric.table_nodes)
+        self.metric = _metric(config.metric, models, seed)
+        self.flow = _flow(config.flow, self.wavelength, models, seed)
 
     # ------------------------------------------------------------------ metric
 
@@ -154,14 +191,23 @@ class CoupledSpectralODE(nn.Module):
             solver: as for `forward`.
             table: what `on_table` gave for ``index``; None computes it.
         """
-        solver = solver or self.config.solver
+        solver = self.solver(solver)
         table = table or self.on_table(index)
-        if solver != "quadrature":
+        if not solver.closed_form:
             return self._integrate(source, start, end, table, index, solver)
         s_start, s_end = self._ends(table, start, end, source)
         if isinstance(self.flow, SpectralFlow) and self.flow.nu is None:
-            return source + self.flow.integral(s_start, s_end, index, nodes=self.config.nodes)
+            return source + self.flow.integral(s_start, s_end, index, nodes=solver.nodes)
         return source + self._quadrature_in_time(s_start, s_end, table, index)
+
+    @property
+    def closed_form(self) -> bool:
+        """True where paths and spectra come from closed forms under the configured solver."""
+        return self.solver().closed_form and self.path.name == "arc_length"
+
+    def solver(self, name: str | None = None) -> Solver:
+        """The solver called ``name``, with the settings of the path; None for the configured one."""
+        return solver_of(self.path, name or self.path.solver)
 
     def _ends(self, table: MetricOnTable, start: Tensor, end: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
         both = self.table.phi(torch.cat([start, end], 1), check=False).to(table.density)
@@ -175,7 +221,7 @@ class CoupledSpectralODE(nn.Module):
         half_range = 0.5 * self.table.length(table.density)
         points = self.path_points(s_start, s_end, table, half_range)
         total = torch.zeros_like(s_start)
-        for q, (x, weight) in enumerate(zip(*gauss_legendre(self.config.nodes), strict=True)):
+        for q, (x, weight) in enumerate(zip(*gauss_legendre(self.path.nodes), strict=True)):
             s_hat = s_start + 0.5 * (1.0 + x) * (s_end - s_start)
             density = torch.exp(0.5 * self.log_metric(points[:, q], index))
             velocity = half_range * (s_end - s_start) / density
@@ -205,12 +251,12 @@ class CoupledSpectralODE(nn.Module):
             self.table.density_coefficients(fixed),
             self.table.at_nodes(fixed),
             matrices,
-            self.config.nodes,
+            self.path.nodes,
             backend=backend,
         )
 
     def _integrate(
-        self, source: Tensor, start: Tensor, end: Tensor, table: MetricOnTable, index: Tensor | None, solver: str
+        self, source: Tensor, start: Tensor, end: Tensor, table: MetricOnTable, index: Tensor | None, solver: Solver
     ) -> Tensor:
         """The general path: the full state [M·B·W, 3] through torchdiffeq (rk4, dopri5, adjoint)."""
         metric = self.metric_in_u()
@@ -219,9 +265,9 @@ class CoupledSpectralODE(nn.Module):
         u1 = end.to(source.dtype)[..., None].expand(shape).contiguous()
         _, wavelength = self._grid(u0, index)
         arrived = None
-        if self.config.path == "shooting":
+        if self.path.name == "shooting":
             solution = shoot(
-                metric, u0, u1, wavelength, newton_steps=self.config.newton_steps, ode_steps=self.config.ode_steps
+                metric, u0, u1, wavelength, newton_steps=self.path.newton_steps, ode_steps=self.path.ode_steps
             )
             # A failure is a value: its path stays where it is and its spectrum is NaN.
             arrived = solution.converged
@@ -230,9 +276,9 @@ class CoupledSpectralODE(nn.Module):
             s_start, s_end = self._ends(table, start, end, source)
             length = 0.5 * self.table.length(table.density) * (s_end - s_start)
             velocity = length / torch.exp(0.5 * self.log_metric(u0, index))
-        rhs = _RightHandSide(self, None if solver == "adjoint" else table, index, shape)
+        rhs = _RightHandSide(self, None if solver.by_parameters else table, index, shape)
         state = torch.stack([u0, velocity, source], -1).reshape(-1, 3)
-        final = integrate(rhs, state, solver, steps=self.config.ode_steps, rtol=self.config.rtol, atol=self.config.atol)
+        final = solver.integrate(rhs, state)
         result = final[:, 2].reshape(shape)
         return result if arrived is None else torch.where(arrived, result, torch.nan)
 
@@ -346,15 +392,18 @@ def linear_warp(c_min: float, c_max: float) -> WarpMetric:
     return WarpMetric.from_weights(weights, c0=c_min, c_min=c_min, c_max=c_max, trainable=False)
 
 
-def _metric(config: GeodesicConfig, models: int, seed: int) -> LogMetricNetwork | MetricNetwork | None:
-    if not config.metric_network:
+def _metric(config: MetricConfig, models: int, seed: int) -> LogMetricNetwork | MetricNetwork | None:
+    if config.name == "flat":
         return None
-    kind = LogMetricNetwork if config.warp else MetricNetwork
-    return kind(hidden=config.metric_hidden, models=models, seed=seed)
+    kind = LogMetricNetwork if config.name == "log_network" else MetricNetwork
+    return kind(hidden=config.hidden, models=models, seed=seed)
 
 
-def _flow(config: GeodesicConfig, wavelength: Tensor, models: int, seed: int) -> SpectralFlow | FreeFlow:
-    if config.flow == "free":
-        return FreeFlow(wavelength, config.flow_hidden, config.embedding, models, seed)
+def _flow(config: FlowConfig, wavelength: Tensor, models: int, seed: int) -> nn.Module:
+    """A registered flow; it is given what it takes of the settings."""
     width = min(config.embedding, len(wavelength))  # more directions than wavelengths would say nothing
-    return SpectralFlow(len(wavelength), config.flow_hidden, width, config.flow, models, seed)
+    wavelengths = wavelength if config.name == "free" else len(wavelength)
+    context = {"wavelengths": wavelengths, "models": models, "seed": seed}
+    settings = {"hidden": config.hidden, "embedding": config.embedding if config.name == "free" else width}
+    defaults = {"hidden": FlowConfig.hidden, "embedding": FlowConfig.embedding}
+    return build(FLOWS[config.name], f"flow {config.name!r}", context, settings, defaults, config.options)

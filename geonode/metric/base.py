@@ -14,7 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from geonode.errors import InputError
+from geonode.registry import Registry
 from geonode_kernels import MetricWeights
+
+METRICS: Registry[type[nn.Module]] = Registry("metric", package=__package__)
 
 
 @dataclass(frozen=True)

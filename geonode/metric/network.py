@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from geonode.errors import InputError
-from geonode.metric.base import Chart, Metric, overridden
+from geonode.metric.base import METRICS, Chart, Metric, overridden
 from geonode.metric.warp import WarpMetric
 from geonode_kernels import MetricWeights
 from geonode_kernels.metric_christoffel.reference import FLOOR
@@ -203,6 +203,7 @@ class _NetworkOfConcentration(nn.Module):
         return MetricWeights(tuple(t for pair in pairs for t in pair), output)
 
 
+@METRICS.register("network")
 class MetricNetwork(Metric):
     """A learned metric: (c, λ), both normalised to order one, through an MLP to a symmetric positive definite g.
 
@@ -324,6 +325,7 @@ def _product(left: Tensor, right: Tensor) -> Tensor:
     return (left.unsqueeze(-2) * right.unsqueeze(-3)).sum(-1)
 
 
+@METRICS.register("log_network")
 class LogMetricNetwork(nn.Module):
     """m_θ(u, λ), the logarithm of a metric on the warp coordinate u; zero before training.
 
@@ -370,6 +372,11 @@ class LogMetricNetwork(nn.Module):
         """What the fused kernels need of g̃ = exp m, or in words why they cannot stand in for it."""
         reason = overridden(self, LogMetricNetwork, "forward", "value_and_derivative")
         return reason or self.network.kernel_weights("exp")
+
+
+@METRICS.register("flat")
+class FlatLogMetric(nn.Module):
+    """ln g̃ = 0: the coordinate's own metric, without a correction."""
 
 
 class ExponentialMetric(Metric):

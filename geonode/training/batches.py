@@ -22,39 +22,10 @@ from geonode.data.pairs import PairSampler, all_pairs, keyed_generator
 from geonode.errors import InputError
 from geonode.flow.arctable import ArcLengthTable
 from geonode.training.problem import Problem
+from geonode.training.terms.batch import PairsBatch, PointsBatch
 
 _WAVELENGTHS, _PAIRS = 1, 2  # streams: draws of different kinds never share a generator
 _FIXED = -1  # the epoch of draws that never change
-
-
-class PointsBatch(NamedTuple):
-    """P points in ascending order along the warp coordinate: all their ordered pairs, each interval integrated once.
-
-    phi [M, P, T] (integration matrix of the points), target [M, P, W] (spectra, scaled), weight [M, P] (0 = padding),
-    index [W] of the wavelengths or None for all, gamma [M, T] pull-back Christoffel symbol at the table nodes or None.
-    """
-
-    phi: Tensor
-    target: Tensor
-    weight: Tensor
-    index: Tensor | None = None
-    gamma: Tensor | None = None
-
-
-class PairsBatch(NamedTuple):
-    """B explicit pairs: start, end [M, B] (warp coordinate, float64), source, target [M, B, W], weight [M, B].
-
-    phi [M, 2B, T]: integration matrix of the starts, then of the ends, where it is at hand.
-    """
-
-    start: Tensor
-    end: Tensor
-    source: Tensor
-    target: Tensor
-    weight: Tensor
-    index: Tensor | None = None
-    gamma: Tensor | None = None
-    phi: Tensor | None = None
 
 
 class StepCounts(NamedTuple):
@@ -74,8 +45,8 @@ def step_counts(levels: int, config: GeodesicConfig) -> StepCounts:
     mega-batch, in which pairs repeat.
     """
     pairs = levels * (levels - 1)
-    batch = config.batch_size or pairs
-    micro = min(config.micro_batch or batch, batch)
+    batch = config.training.batch_size or pairs
+    micro = min(config.training.micro_batch or batch, batch)
     if config.all_pairs:
         return StepCounts(1, 1, pairs, pairs)
     accumulate = -(-batch // micro)
@@ -128,7 +99,7 @@ class BatchSource:
     def share(self) -> float:
         """Factor on this process's loss, so that the processes' mean is the loss of the whole step."""
         width = self.problem.target.shape[2]
-        used = min(self.config.wavelengths_per_step or width, width)
+        used = min(self.config.training.wavelengths_per_step or width, width)
         return shard(torch.arange(used), self.rank, self.world)[1]
 
     def ends_update(self, step: int) -> bool:
@@ -148,7 +119,9 @@ class BatchSource:
             raise InputError(f"step is {step}, but an epoch has steps 0 to {self.steps_per_epoch - 1}.")
         number, part = divmod(step, self.accumulate)
         width = self.problem.target.shape[2]
-        index = draw_wavelengths(width, self.config.wavelengths_per_step, self.seed, epoch, number, self.device)
+        index = draw_wavelengths(
+            width, self.config.training.wavelengths_per_step, self.seed, epoch, number, self.device
+        )
         if self.world > 1:
             everything = torch.arange(width, device=self.device) if index is None else index
             index, _ = shard(everything, self.rank, self.world)
@@ -170,7 +143,7 @@ class BatchSource:
         source, end = self.sampler.batch(epoch, 0)  # all of them, in this epoch's order
         chosen = torch.arange(first, last, device=self.device) % self.pairs
         pairs = [(self.level_points[:, source[chosen]], self.level_points[:, end[chosen]])]
-        if self.config.teacher:
+        if self.config.training.teacher:
             count = self.problem.points.shape[1]
             free = draw_points(count, last - first, self.seed, epoch, number, self.device)
             pairs.append((free[0].expand(self.problem.models, -1), free[1].expand(self.problem.models, -1)))
@@ -214,17 +187,17 @@ class BatchSource:
         wavelengths, as many at a time as a step takes; the same on every process.
         """
         width = self.problem.target.shape[2]
-        columns = torch.arange(width, device=self.device).split(self.config.wavelengths_per_step or width)
+        columns = torch.arange(width, device=self.device).split(self.config.training.wavelengths_per_step or width)
         if self.config.all_pairs:
             for index in columns:
                 yield self.gather(index), self.problem.weight.new_full((self.problem.models,), len(index) / width)
             return
         pairs = _decoded(self.level_points)
-        if self.config.teacher:
+        if self.config.training.teacher:
             free = draw_points(self.problem.points.shape[1], self.pairs, self.seed, _FIXED, 0, self.device)
             pairs = tuple(torch.cat([a, b.expand(len(a), -1)], 1) for a, b in zip(pairs, free, strict=True))
         whole = self._weight(*pairs).sum(1)
-        size = self.micro_batch * (2 if self.config.teacher else 1)
+        size = self.micro_batch * (2 if self.config.training.teacher else 1)
         for starts, ends in zip(*(side.split(size, 1) for side in pairs), strict=True):
             share = self._weight(starts, ends).sum(1) / whole
             for index in columns:

@@ -33,9 +33,9 @@ def chunk_size(problem: Problem, config: GeodesicConfig, models: int | None = No
     models = problem.models if models is None else models
     if problem.target.device.type != "cpu":
         return models
-    width = min(config.wavelengths_per_step or problem.target.shape[2], problem.target.shape[2])
-    hidden = max(*config.metric_hidden, config.flow_hidden)
-    layer = config.table_nodes * width * hidden * problem.target.element_size()
+    width = min(config.training.wavelengths_per_step or problem.target.shape[2], problem.target.shape[2])
+    hidden = max(*config.metric.hidden, config.flow.hidden)
+    layer = config.metric.table_nodes * width * hidden * problem.target.element_size()
     return max(1, min(models, CACHE // layer))
 
 
@@ -55,7 +55,12 @@ def select(problem: Problem, first: int, count: int) -> Problem:
 def select_model(ode: CoupledSpectralODE, problem: Problem, first: int) -> CoupledSpectralODE:
     """Models from ``first`` on of a stacked model, as many as ``problem`` (from `select`) has: copies."""
     part = CoupledSpectralODE(
-        problem.wavelengths, ode.config, problem.warp, problem.models, problem.low, problem.high, ode.config.seed
+        problem.wavelengths,
+        ode.config,
+        problem.warp,
+        problem.models,
+        problem.low,
+        problem.high,
     )
     part = place(part, problem.target.device, problem.target.dtype)
     copy_models(ode, part, first, problem.models, back=False)

@@ -123,14 +123,14 @@ class StackControl:
         self.patience, self.tolerance, self.reduce = patience, tolerance, reduce
         zero = torch.zeros_like(optimizer.active)
         self.base = optimizer.rates.clone() if rates is None else rates.to(optimizer.rates)
-        self.scaled = config.precision == "16-mixed"
+        self.scaled = config.training.precision == "16-mixed"
         if self.scaled:
-            optimizer.scale.fill_(config.scaler_init)
+            optimizer.scale.fill_(config.training.scaler_init)
         self.factor, self.lowest = zero + 1.0, zero + torch.inf
         self.clean, self.since, self.epochs = zero.clone(), zero.clone(), zero.clone()
         self.rollbacks, self.skipped, self.bad = zero.clone(), zero.clone(), zero > 0
         self.terms = zero.new_zeros(len(terms), len(zero))  # of this epoch so far
-        self.history = zero.new_zeros(len(zero), config.epochs, len(terms) + 4)  # terms, two norms, two rates
+        self.history = zero.new_zeros(len(zero), config.training.epochs, len(terms) + 4)  # terms, two norms, two rates
         self.start, self.best, self.evaluated = zero + torch.inf, zero + torch.inf, zero + torch.inf
         self._model = optimizer.slots // 2  # of each element of the flat buffers
         self._good = [tensor.clone() for tensor in optimizer.state_tensors()]
@@ -162,7 +162,7 @@ class StackControl:
             scale = self.optimizer.scale
             self.clean.copy_(torch.where(finite, self.clean + 1.0, 0.0))
             grows = self.clean >= _GROWTH
-            scale.mul_(torch.where(finite, 1.0 + grows.to(scale), self.config.scaler_backoff))
+            scale.mul_(torch.where(finite, 1.0 + grows.to(scale), self.config.training.scaler_backoff))
             self.clean.masked_fill_(grows, 0.0)
             self.bad |= scale < _SMALLEST_SCALE
         else:
@@ -189,9 +189,9 @@ class StackControl:
             self.lowest.copy_(torch.where(better, seen, self.lowest))
             self.since.copy_(torch.where(better, 0.0, self.since + 1.0))
             active.mul_(self.since < self.patience)
-        if is_look(epoch, self.config.epochs):
+        if is_look(epoch, self.config.training.epochs):
             self._look()
-        if evaluate is not None and is_evaluation(epoch, self.config.epochs):
+        if evaluate is not None and is_evaluation(epoch, self.config.training.epochs):
             self.consider(evaluate())
 
     @torch.no_grad()
@@ -250,7 +250,7 @@ class StackControl:
         self.rollbacks += self.bad
         self.optimizer.active.mul_(self.rollbacks <= LIMIT)
         if self.scaled:
-            self.optimizer.scale.copy_(torch.where(self.bad, self.config.scaler_init, self.optimizer.scale))
+            self.optimizer.scale.copy_(torch.where(self.bad, self.config.training.scaler_init, self.optimizer.scale))
         self.bad.zero_()
 
 

@@ -25,12 +25,13 @@ from geonode.training.chunks import chunk_size, copy_models, select, select_mode
 from geonode.training.compiling import compiler_failures
 from geonode.training.control import Outcome
 from geonode.training.loop import TrainingLoop
-from geonode.training.loss import build_losses, potential
+from geonode.training.loss import build_losses
 from geonode.training.memory import Size, fitted, shrinking
 from geonode.training.monitoring import Monitoring
 from geonode.training.precision import dtype_of, require_precision
 from geonode.training.problem import Problem, build_problem
 from geonode.training.steps import StackSteps, use_captured
+from geonode.training.terms.reconstruction import potential
 
 Progress = Callable[[int, int], None]
 
@@ -103,7 +104,7 @@ def train(
         tried.append(size)
         parts = _Parts(ode, problem, size, seed, backend, rates, patience, compiled)
         workers = workers_for(len(parts.stacks), problem.target.device)
-        loop = TrainingLoop(parts.stacks, config.epochs, workers, progress, keep, watch, stops)
+        loop = TrainingLoop(parts.stacks, config.training.epochs, workers, progress, keep, watch, stops)
         with compiler_failures() if compiled else nullcontext():
             outcome = loop.run(resume=resume or len(tried) > 1)
         parts.put_back()
@@ -181,7 +182,7 @@ def predict(ode: CoupledSpectralODE, problem: Problem, concentrations: Tensor) -
     if isinstance(ode.flow, SpectralFlow) and ode.flow.nu is None:
         order = everything.argsort(1)
         phi = ode.table.phi(everything.gather(1, order), check=False)
-        reached = potential(ode, phi, table, None, ode.config.nodes)
+        reached = potential(ode, phi, table, None, ode.path.nodes)
         back = order.argsort(1)[:, :, None].expand_as(reached)
         reached = reached.gather(1, back)
         offset = (problem.spectra - reached[:, :n])[:, :, None] + reached[:, None, n:]  # [M, n, C, W]

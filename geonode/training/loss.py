@@ -13,15 +13,11 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from geonode.errors import InputError
-from geonode.flow import CoupledSpectralODE, SpectralFlow, fused
-from geonode.flow.ode import MetricOnTable
+from geonode.flow import CoupledSpectralODE
 from geonode.training.batches import PairsBatch, PointsBatch
+from geonode.training.config import TrainingConfig
+from geonode.training.terms import LOSSES
 from geonode_kernels import FlatAdamW
-
-_BOUND = 4.6  # |ln g̃| beyond ln 100 is penalised: a metric that far from its warp has stopped being a correction
-_STRIDE = 4  # the second derivative uses every fourth table node: closer ones amplify rounding
-
 
 Losses = Callable[[CoupledSpectralODE, "PointsBatch | PairsBatch", Mapping[str, float]], dict[str, Tensor]]
 """The signature of `losses`."""
@@ -38,23 +34,10 @@ def losses(ode: CoupledSpectralODE, batch: PointsBatch | PairsBatch, weights: Ma
         InputError: points of a flow that has no potential; give it pairs.
     """
     table = ode.on_table(batch.index)
-    if isinstance(batch, PointsBatch):
-        terms = {"reconstruction": _points_loss(ode, batch, table)}
-    elif fused.misfit_fits(ode, batch.source):
-        change, ends = batch.target - batch.source, torch.cat([batch.start, batch.end], 1)
-        phi = ode.table.phi(ends, check=False).to(change) if batch.phi is None else batch.phi
-        terms = {"reconstruction": fused.misfit(ode, phi, change, batch.weight, batch.index, table)}
-    else:
-        predicted = ode.transport(batch.source, batch.start, batch.end, batch.index, table=table)
-        error = predicted - batch.target
-        if ode.config.path == "shooting":  # a pair whose geodesic was not found (NaN) teaches nothing
-            error = torch.where(torch.isnan(predicted.detach()), 0.0, error)
-        error = error.square().mean(-1)
-        terms = {"reconstruction": (error * batch.weight).sum(1) / batch.weight.sum(1)}
-    for name, function in REGULARISERS.items():
-        if weights.get(name, 0.0) > 0.0:
-            terms[name] = function(ode, table, batch) * weights[name]
-    terms["reconstruction"] = terms["reconstruction"] * weights["reconstruction"]
+    terms = {}
+    for name, weight in weights.items():
+        if weight > 0.0 or name == "reconstruction":
+            terms[name] = LOSSES[name]()(ode, table, batch) * weight
     terms["total"] = torch.stack(list(terms.values())).sum(0)
     return terms
 
@@ -89,85 +72,27 @@ def build_losses(compiled: bool = False, recompute: int = 0) -> Losses:
     return recomputing(recompute, function) if recompute > 1 else function
 
 
-def potential(ode: CoupledSpectralODE, phi: Tensor, table: MetricOnTable, index: Tensor | None, nodes: int) -> Tensor:
-    """∫ h dŝ from the first of P ascending points to each of them [M, P, W]: a cumulative sum over intervals.
-
-    Raises:
-        InputError: a flow that is no function of arc length alone.
-    """
-    if not isinstance(ode.flow, SpectralFlow):
-        raise InputError("Only a SpectralFlow has a potential; integrate other flows along explicit pairs.")
-    s_hat = ode.table.scaled(phi.to(table.density), table.density)
-    steps = ode.flow.integral(s_hat[:, :-1], s_hat[:, 1:], index, nodes=nodes)
-    return torch.cat([torch.zeros_like(steps[:, :1]), steps.cumsum(1)], 1)
-
-
-def _points_loss(ode: CoupledSpectralODE, batch: PointsBatch, table: MetricOnTable) -> Tensor:
-    """Mean over all ordered pairs (a, b) of w_a w_b |A_a + P_b − P_a − A_b|², halved.
-
-    With residual r = P − A that is the weighted variance of r over points: no pair is formed.
-    """
-    reached = potential(ode, batch.phi, table, batch.index, ode.config.interval_nodes)
-    residual = reached - batch.target
-    share = (batch.weight / batch.weight.sum(1, keepdim=True))[..., None]
-    centre = (share * residual).sum(1, keepdim=True)
-    return (share * (residual - centre).square()).sum(1).mean(-1)
-
-
-def _smoothness(ode: CoupledSpectralODE, table: MetricOnTable, batch: PointsBatch | PairsBatch) -> Tensor:
-    """Mean |∂² ln g̃/∂u²|² by divided differences over every fourth table node."""
-    value, u = table.log_metric[:, ::_STRIDE], ode.table.nodes[:, ::_STRIDE, None].to(table.log_metric)
-    slope = value.diff(dim=1) / u.diff(dim=1)
-    second = 2.0 * slope.diff(dim=1) / (u[:, 2:] - u[:, :-2])
-    share = (u[:, 2:] - u[:, :-2]).abs()
-    return ((second.square() * share).sum(1) / share.sum(1)).mean(-1)
-
-
-def _bounds(ode: CoupledSpectralODE, table: MetricOnTable, batch: PointsBatch | PairsBatch) -> Tensor:
-    """Mean squared excess of |ln g̃| over ln 100."""
-    return torch.relu(table.log_metric.abs() - _BOUND).square().mean((1, 2))
-
-
-def _path_length(ode: CoupledSpectralODE, table: MetricOnTable, batch: PointsBatch | PairsBatch) -> Tensor:
-    """Mean squared log of the calibrated range's length over its length under the warp alone (2)."""
-    return (0.5 * ode.table.length(table.density)).log().square().mean((1, 2))
-
-
-def _christoffel(ode: CoupledSpectralODE, table: MetricOnTable, batch: PointsBatch | PairsBatch) -> Tensor:
-    """Mean squared difference of Γ̃ to that of the pull-back metric of the spectral map, at the table nodes."""
-    if batch.gamma is None:
-        return torch.zeros(ode.models, device=table.density.device)
-    _, slope = ode.log_metric_and_slope(ode.table.nodes.to(table.density), batch.index)
-    return (0.5 * slope - batch.gamma[..., None]).square().mean((1, 2))
-
-
-REGULARISERS = {
-    "smoothness": _smoothness,
-    "bounds": _bounds,
-    "path_length": _path_length,
-    "christoffel": _christoffel,
-}
-
-
-def parameter_groups(ode: CoupledSpectralODE) -> list[dict]:
+def parameter_groups(ode: CoupledSpectralODE, training: TrainingConfig) -> list[dict]:
     """Optimiser groups ``metric`` and ``flow``, each with its own learning rate; empty groups are left out."""
-    config = ode.config
     groups = []
-    for name, module, rate in (("metric", ode.metric, config.metric_lr), ("flow", ode.flow, config.flow_lr)):
+    for name, module, rate in (("metric", ode.metric, training.metric_lr), ("flow", ode.flow, training.flow_lr)):
         if module is not None:
             groups.append({"name": name, "params": list(module.parameters()), "lr": rate, "initial_lr": rate})
     return groups
 
 
-def build_optimizer(ode: CoupledSpectralODE, backend: str = "auto") -> FlatAdamW:
+def build_optimizer(ode: CoupledSpectralODE, training: TrainingConfig, backend: str = "auto") -> FlatAdamW:
     """AdamW over `parameter_groups` with each model's gradient clipped by group; parameters move into its flat buffer.
 
     Args:
         ode: the stack.
+        training: learning rates, clipping, weight decay.
         backend: ``auto``, ``triton`` or ``torch``.
     """
-    groups = [{**group, "clip": getattr(ode.config, f"{group['name']}_clip")} for group in parameter_groups(ode)]
-    return FlatAdamW(groups, weight_decay=ode.config.weight_decay, backend=backend)
+    groups = [
+        {**group, "clip": getattr(training, f"{group['name']}_clip")} for group in parameter_groups(ode, training)
+    ]
+    return FlatAdamW(groups, weight_decay=training.weight_decay, backend=backend)
 
 
 def learning_rate(progress: float, warmup: float = 0.05) -> float:

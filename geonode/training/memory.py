@@ -114,7 +114,11 @@ class Size:
         if self.config.all_pairs:
             step = f"{self.recompute} parts of the wavelengths" if self.recompute else "whole steps"
         else:
-            step = f"micro-batches of {self.config.micro_batch}" if self.config.micro_batch else "whole batches"
+            step = (
+                f"micro-batches of {self.config.training.micro_batch}"
+                if self.config.training.micro_batch
+                else "whole batches"
+            )
         return f"{self.models} models at a time, {step}"
 
 
@@ -165,7 +169,7 @@ def fitted(problem: Problem, size: Size) -> Size:
 
 def with_micro_batch(config: GeodesicConfig, micro: int, levels: int) -> GeodesicConfig:
     """Settings with micro-batches of up to ``micro`` pairs; where a batch size is set, of its largest such divisor."""
-    batch = config.batch_size
+    batch = config.training.batch_size
     size = min(micro, batch or levels * (levels - 1))
     while batch and batch % size:
         size -= 1
@@ -175,9 +179,9 @@ def with_micro_batch(config: GeodesicConfig, micro: int, levels: int) -> Geodesi
 def try_step(problem: Problem, size: Size) -> None:
     """One forward and backward pass, with an optimiser's state beside it."""
     config = size.config
-    ode = problem.build_model(config, config.seed)
+    ode = problem.build_model(config, config.training.seed)
     state = [torch.zeros_like(p) for p in ode.parameters() for _ in range(3)]  # gradient and two moments
-    batch = BatchSource(problem, ode.table, config, config.seed).batch(0, 0)
+    batch = BatchSource(problem, ode.table, config, config.training.seed).batch(0, 0)
     build_losses(recompute=size.recompute)(ode, batch, config.loss.at(1.0))["total"].sum().backward()
     del state
 

@@ -140,7 +140,7 @@ def model_figures(models: Sequence[tuple[CoupledSpectralODE, Problem]]) -> dict[
         "metric/low": min(found["metric/low"] for found in ranges),
         "metric/high": max(found["metric/high"] for found in ranges),
     }
-    if models[0][0].config.path == "shooting":
+    if models[0][0].path.name == "shooting":
         counts = [solver_counts(ode, problem) for ode, problem in models]
         values |= {f"solver/{name}": float(sum(found[name] for found in counts)) for name in counts[0]}
     return values
@@ -173,8 +173,8 @@ def solver_counts(ode: CoupledSpectralODE, problem: Problem) -> dict[str, int]:
         u[:, :-1, None].expand(shape).contiguous(),
         u[:, 1:, None].expand(shape).contiguous(),
         picked.expand(shape),
-        newton_steps=ode.config.newton_steps,
-        ode_steps=ode.config.ode_steps,
+        newton_steps=ode.path.newton_steps,
+        ode_steps=ode.path.ode_steps,
     )
     counts = torch.bincount(solution.status.flatten(), minlength=len(Status)).tolist()
     return {status.name.lower(): counts[status] for status in Status}

@@ -104,29 +104,29 @@ def plan(
     """Measure small steps on ``device`` and say what the training of ``dataset`` takes.
 
     Args:
-        models: stacked models; None for ``config.members``.
+        models: stacked models; None for ``config.training.members``.
 
     Raises:
         InputError: several analytes, or fewer than three levels.
     """
     device = torch.device(device)
-    models = models or config.members
+    models = models or config.training.members
     gp = fit_gp(dataset.require_levels(3))
-    width = min(config.wavelengths_per_step or dataset.shape[1], dataset.shape[1])
+    width = min(config.training.wavelengths_per_step or dataset.shape[1], dataset.shape[1])
     dtype = dtype_of(config)
     problem = build_problem([gp], dataset.wavelengths, config).to(device, dtype)
-    groups = parameter_groups(problem.build_model(config, 0))
+    groups = parameter_groups(problem.build_model(config, 0), config.training)
     parameters = sum(p.numel() for group in groups for p in group["params"])
     weights = models * parameters * problem.target.element_size()
     tensors = [v for k, v in vars(problem).items() if isinstance(v, torch.Tensor) and k != "wavelengths"]
     data = models * sum(v.numel() * v.element_size() for v in tensors)
     stacked = chunk_size(problem, config, models)
     steps, _, micro, _ = step_counts(len(dataset.levels), config)
-    low, high = _widths(config, width, micro * (2 if config.teacher else 1))
+    low, high = _widths(config, width, micro * (2 if config.training.teacher else 1))
     peaks = [measured_step(config, gp, dataset, k, 1, device) for k in sorted({low, high})]
     whole = models * _line(low, high, peaks[0], peaks[-1], width)
     solver = 0.0
-    if config.solver != "quadrature" or config.path == "shooting":
+    if not config.closed_form:
         plain = config.replace(solver="quadrature", path="arc_length", flow="velocity", warp=True)
         direct = [measured_step(plain, gp, dataset, k, 1, device) for k in sorted({low, high})]
         solver = max(0.0, whole - models * _line(low, high, direct[0], direct[-1], width))
@@ -136,8 +136,8 @@ def plan(
         timed = build_problem([gp] * size, dataset.wavelengths, config).to(device, dtype)
         rate = measured_side_by_side(timed, fewer, at_once)
         step_seconds = rate.step * width / high
-        evaluations = sum(is_evaluation(epoch, config.epochs) for epoch in range(config.epochs))
-        whole = rate.begin + step_seconds * steps * config.epochs + rate.evaluation * (1 + evaluations)
+        evaluations = sum(is_evaluation(epoch, config.training.epochs) for epoch in range(config.training.epochs))
+        whole = rate.begin + step_seconds * steps * config.training.epochs + rate.evaluation * (1 + evaluations)
         return step_seconds, whole
 
     step_seconds, total_seconds = _in_rounds(seconds, models, stacked, device)
@@ -150,7 +150,7 @@ def plan(
         solver=int(solver),
         step_seconds=step_seconds,
         total_seconds=total_seconds,
-        steps=steps * config.epochs,
+        steps=steps * config.training.epochs,
         models=models,
         stacked=stacked,
         micro_batch=micro,
@@ -185,8 +185,8 @@ def _widths(config: GeodesicConfig, width: int, pairs: int) -> tuple[int, int]:
     if width <= _FEW:
         return width, width
     low, high = width // 4, width // 2
-    if config.path == "shooting":
-        fewest = -(-fewest_rebuilt(config.ode_steps) // pairs)
+    if config.path.name == "shooting":
+        fewest = -(-fewest_rebuilt(config.path.ode_steps) // pairs)
         if low < fewest <= width:
             low, high = fewest, max(high, min(width, fewest + fewest // 4))
     return low, high
@@ -279,7 +279,7 @@ def measured_rate(problem: Problem, config: GeodesicConfig) -> Rate:
     while len(seconds) < 3 or (group * sum(seconds) < 2.0 and (len(seconds) < 11 or (cuda and len(seconds) < 51))):
         wait()
         start = time.perf_counter()
-        epoch = len(seconds) % config.epochs
+        epoch = len(seconds) % config.training.epochs
         for number in range(group):
             steps.take(epoch, number % source.steps_per_epoch)
             if (number + 1) % source.steps_per_epoch == 0:

@@ -49,8 +49,8 @@ def obstacle(source: BatchSource, config: GeodesicConfig) -> str | None:
         return "Triton is not installed"
     if source.problem.target.dtype != torch.float32:
         return f"the problem is {source.problem.target.dtype}, and kernels work in float32"
-    if config.solver != "quadrature" or config.path == "shooting":
-        return f"solver={config.solver!r} with path={config.path!r} decides its steps by looking at values"
+    if not config.closed_form:
+        return f"solver={config.path.solver!r} with path={config.path.name!r} decides its steps by looking at values"
     return None
 
 
@@ -70,10 +70,12 @@ class LossStep:
         self.names = [DATA, *(name for name, weight in config.loss.at(1.0).items() if weight > 0.0 and name != DATA)]
         self.dtype = half_of(config)
         like = source.problem.target
-        schedule = [config.loss.at(epoch / config.epochs) for epoch in range(config.epochs)]
+        schedule = [config.loss.at(epoch / config.training.epochs) for epoch in range(config.training.epochs)]
         rows = [[row[name] for name in self.names] for row in schedule]
         self.weights = torch.tensor(rows, dtype=like.dtype).to(like.device)  # [epochs, terms]
-        self.factors = like.new_tensor([learning_rate(epoch / config.epochs) for epoch in range(config.epochs)])
+        self.factors = like.new_tensor(
+            [learning_rate(epoch / config.training.epochs) for epoch in range(config.training.epochs)]
+        )
 
     def inputs(self, epoch: int, step: int) -> list[Tensor]:
         """What `__call__` takes for this step of this epoch."""
@@ -111,8 +113,8 @@ class StackSteps:
         function: Losses = losses,
         reduce: Reduce | None = None,
     ) -> None:
-        self.groups = [group["name"] for group in parameter_groups(ode)]
-        self.optimizer = build_optimizer(ode, "auto" if capture else "torch")
+        self.groups = [group["name"] for group in parameter_groups(ode, config.training)]
+        self.optimizer = build_optimizer(ode, config.training, "auto" if capture else "torch")
         if rates is not None and len(self.groups) == 1:
             rates = rates[:, 1:].expand(-1, 2)  # without a metric network there is the flow's rate alone
         self.ode, self.source, self.config = ode, source, config

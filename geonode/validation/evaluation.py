@@ -67,7 +67,7 @@ def evaluate(
     chain = Preprocessing.of(preprocessing)
     names = _method_names(methods)
     config = GeodesicConfig() if config is None else config
-    seed = config.seed if seed is None else seed
+    seed = int(config.seed) if seed is None else seed
     notes: list[str] = []
     if chain is not None:
         dataset = _without_masked(dataset, chain, notes)

@@ -66,7 +66,7 @@ def test_the_misfit_of_a_ragged_stack_with_ranges_of_its_own(flow, changes) -> N
     """Three models whose tables reach differently far, pairs of weight zero, and metrics that kernels do not know."""
     ode = build(flow=flow, models=3, **changes)
     low, high = torch.tensor([-1.7, -1.0, -1.2]).double(), torch.tensor([1.0, 2.1, 1.4]).double()
-    ode.table = ArcLengthTable(low, high, ode.config.table_nodes)
+    ode.table = ArcLengthTable(low, high, ode.table.size)
     generator = torch.Generator().manual_seed(3)
     share = torch.rand(2, 3, 6, generator=generator, dtype=torch.float64)
     start, end = low[:, None] + (high - low)[:, None] * share

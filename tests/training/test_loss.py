@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from geonode.config import GeodesicConfig, LossWeights
+from geonode.config import GeodesicConfig, LossConfig
 from geonode.flow.ode import MetricOnTable
 from geonode.training import BatchSource, PairsBatch, build_problem, losses
-from geonode.training.loss import REGULARISERS, clip_gradients, learning_rate, parameter_groups
+from geonode.training.loss import clip_gradients, learning_rate, parameter_groups
+from geonode.training.terms import LOSSES
 
 ONLY_DATA = {"reconstruction": 1.0}
 
@@ -75,9 +76,9 @@ def test_models_do_not_mix(folds, assay, small):
             assert (others == 0).all(), f"model 1's loss moved another model's {name}"
 
 
-@pytest.mark.parametrize("term", sorted(REGULARISERS))
+@pytest.mark.parametrize("term", [name for name in LOSSES if LOSSES[name].ramped])
 def test_every_regulariser_acts_on_the_metric_and_vanishes_where_it_should(folds, assay, small, term):
-    config = small.replace(loss=LossWeights(christoffel=1.0))
+    config = small.replace(loss=LossConfig(christoffel=1.0))
     problem, ode, source = _model(folds, assay, config)
     if term == "bounds":  # inside ±ln 100 it must be silent
         assert losses(ode, source.batch(0, 0), {**ONLY_DATA, term: 1.0})[term].abs().max() == 0
@@ -99,7 +100,7 @@ def test_regularisers_have_the_values_of_their_formulas(folds, assay, small):
     batch, u = source.batch(0, 0), ode.table.nodes[:, :, None].expand(-1, -1, len(ode.wavelength))
 
     def value(term, log_metric):
-        return REGULARISERS[term](ode, MetricOnTable(torch.exp(0.5 * log_metric), log_metric), batch)
+        return LOSSES[term]()(ode, MetricOnTable(torch.exp(0.5 * log_metric), log_metric), batch)
 
     def everywhere(number):
         return torch.full((problem.models,), number, dtype=torch.float64)
@@ -110,7 +111,7 @@ def test_regularisers_have_the_values_of_their_formulas(folds, assay, small):
 
 
 def test_christoffel_loss_is_half_the_slope_of_the_log_metric_against_the_pullback(folds, assay, small):
-    problem, ode, source = _model(folds, assay, small.replace(loss=LossWeights(christoffel=1.0)))
+    problem, ode, source = _model(folds, assay, small.replace(loss=LossConfig(christoffel=1.0)))
     nodes, step = ode.table.nodes, 1e-5
     with torch.no_grad():
         slope = (ode.log_metric(nodes + step) - ode.log_metric(nodes - step)) / (2.0 * step)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 import torch
 
@@ -46,7 +44,7 @@ def _plainly(problem, config, seed):
 
 @pytest.mark.parametrize("changes", VARIANTS)
 def test_the_step_that_is_captured_trains_as_the_plain_loop(folds, assay, small, changes):
-    config = dataclasses.replace(small, **changes)
+    config = small.replace(**changes)
     problem = build_problem(folds, assay.wavelengths, config).to("cpu", torch.float64)
     plain = _plainly(problem, config, 3)
     ours = train(problem, config, seed=3)
@@ -70,7 +68,7 @@ class Recorded(CapturedStep):
 @pytest.mark.parametrize("changes", VARIANTS)
 def test_recording_steps_in_the_middle_of_a_training_leaves_no_trace(folds, assay, small, monkeypatch, changes):
     monkeypatch.setattr(steps, "CapturedStep", Recorded)
-    config = dataclasses.replace(small, **changes)
+    config = small.replace(**changes)
     problem = build_problem(folds, assay.wavelengths, config).to("cpu", torch.float64)
     plain = _plainly(problem, config, 3)
     ode = problem.build_model(config, 3)
@@ -104,7 +102,7 @@ def test_what_a_step_changes_is_put_back_after_recording(folds, assay, small, fi
 @pytest.mark.gpu
 @pytest.mark.parametrize("changes", VARIANTS)
 def test_captured_training_on_a_gpu_equals_uncaptured(folds, assay, small, away, changes):
-    config = dataclasses.replace(small, precision="32-true", epochs=6, **changes)
+    config = small.replace(precision="32-true", epochs=6, **changes)
     problem = build_problem(folds, assay.wavelengths, config).to("cuda", torch.float32)
     spectra = []
     for backend in ("torch", "triton"):
@@ -117,7 +115,7 @@ def test_captured_training_on_a_gpu_equals_uncaptured(folds, assay, small, away,
 
 @pytest.mark.gpu
 def test_captured_training_twice_gives_the_same_bits(folds, assay, small):
-    config = dataclasses.replace(small, precision="32-true", wavelengths_per_step=7)
+    config = small.replace(precision="32-true", wavelengths_per_step=7)
     problem = build_problem(folds, assay.wavelengths, config).to("cuda", torch.float32)
     once, again = (train(problem, config, seed=3, backend="triton") for _ in range(2))
     for a, b in zip(once.parameters(), again.parameters(), strict=True):

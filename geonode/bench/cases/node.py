@@ -101,22 +101,19 @@ def step_case(name: str):
     """Builder of a training step (loss, backward, clipping, AdamW) by one solver, as the library runs it."""
 
     def build(setting: Setting, size: Size) -> Work:
-        from geonode.training.loss import build_optimizer, clip_gradients, losses
+        from geonode.training.loss import build_optimizer, losses
 
         config = GeodesicConfig(solver=_solver(name), batch_size=size.pairs)  # type: ignore[arg-type]
         weights = config.loss.at(0.0)
 
         ode = build_ode(size, setting.device, torch.float32, config)
-        optimizer = build_optimizer(ode)
+        optimizer = build_optimizer(ode, config.training)
         sets = [pairs_batch(batch(setting, size, i)) for i in range(2)]
 
         def run(i: int) -> Tensor:
             total = losses(ode, sets[i], weights)["total"].sum()
-            total.backward()
-            for group in optimizer.param_groups:
-                clip_gradients(group["params"], 1.0)
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+            parameters = optimizer.parameters
+            optimizer.step(torch.autograd.grad(total, parameters, allow_unused=True, materialize_grads=True))
             return total.detach()
 
         def gradients(dtype: torch.dtype, solver: str) -> list[Tensor]:

@@ -24,7 +24,7 @@ class SpectralDataModule(L.LightningDataModule):
         dataset: at least three levels of one analyte.
         config: collocation, margin and batch sizes.
         targets: concentrations that will be asked for, to widen the range served (without folds).
-        folds: levels that are left out in turn besides; each is a further ``config.members`` rows.
+        folds: levels that are left out in turn besides; each is a further ``config.training.members`` rows.
 
     Raises:
         InputError: several analytes or fewer than three levels.
@@ -62,7 +62,7 @@ class SpectralDataModule(L.LightningDataModule):
         if self._problem is None and self.folds is not None:
             self._problem = build_stack(self.gp, self.folds, self.dataset.wavelengths, self.config)
         elif self._problem is None:
-            members = self.config.members
+            members = self.config.training.members
             targets = None if self.targets is None else [self.targets] * members
             self._problem = build_problem([self.gp] * members, self.dataset.wavelengths, self.config, targets)
         return self._problem

@@ -28,13 +28,13 @@ class GeodesicSpectralModule(L.LightningModule):
     Batches are drawn on the device by key (seed, epoch, step), so the loader only counts steps. On one device and under
     DDP the step is `geonode.training.steps.StackSteps`, as in `geonode.training.train`: accumulation, clipping,
     schedule, loss scale, roll-back and best state are its own, and the Trainer needs no settings for them
-    (``precision`` is the configuration's too); the processes of DDP share a step by wavelength, and their gradients meet
-    once before each update. Strategies that cut parameters (FSDP, DeepSpeed) take Lightning's own optimisation.
+    (``precision`` is the configuration's too). The processes of DDP share a step by wavelength, and their gradients
+    meet once before each update. Strategies that cut parameters (FSDP, DeepSpeed) take Lightning's own optimisation.
 
     Args:
         problem: from `SpectralDataModule.problem` or `build_problem`.
         config: the same that built the problem.
-        seed: of initial weights and draws; None takes ``config.seed``.
+        seed: of initial weights and draws; None takes ``config.training.seed``.
         compiled, recompute: see `geonode.training.loss.build_losses`.
 
     Attributes: ``ode`` the model, ``history`` the losses of each epoch, ``outcome`` how the training went, once it has
@@ -54,7 +54,7 @@ class GeodesicSpectralModule(L.LightningModule):
     ) -> None:
         super().__init__()
         self.config = config or GeodesicConfig()
-        self.seed = self.config.seed if seed is None else seed
+        self.seed = self.config.training.seed if seed is None else seed
         self.problem = problem.to("cpu", dtype_of(self.config))
         self.ode = self.problem.build_model(self.config, self.seed)
         self.history: list[dict[str, float]] = []
@@ -65,7 +65,7 @@ class GeodesicSpectralModule(L.LightningModule):
         self._steps: StackSteps | None = None
         self._cut: _CutSteps | None = None
         self._resumed: dict[str, Tensor] | None = None
-        trained = {id(p) for group in parameter_groups(self.ode) for p in group["params"]}
+        trained = {id(p) for group in parameter_groups(self.ode, self.config.training) for p in group["params"]}
         for parameter in self.ode.parameters():  # DDP waits for the gradient of everything that asks for one
             parameter.requires_grad_(id(parameter) in trained)
 
@@ -141,9 +141,10 @@ class GeodesicSpectralModule(L.LightningModule):
     def configure_optimizers(self) -> Any:
         """What counts the steps; where parameters are cut, AdamW with the loop's schedule."""
         if not is_sharded(self.trainer.strategy):
-            return _CountedSteps(parameter_groups(self.ode))
-        optimizer = torch.optim.AdamW(parameter_groups(self.ode), weight_decay=self.config.weight_decay, fused=False)
-        epochs = self.config.epochs
+            return _CountedSteps(parameter_groups(self.ode, self.config.training))
+        training = self.config.training
+        groups, epochs = parameter_groups(self.ode, training), training.epochs
+        optimizer = torch.optim.AdamW(groups, weight_decay=training.weight_decay, fused=False)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: learning_rate(min(epoch / epochs, 1.0)))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "epoch"}}
 
@@ -205,7 +206,7 @@ class _CutSteps:
         self.step = LossStep(module.ode, source, module.config, module._function)
         models, like = module.problem.models, source.problem.target
         self.sums = like.new_zeros(len(self.step.names), models)
-        self.rows = like.new_zeros(models, module.config.epochs, len(self.step.names))
+        self.rows = like.new_zeros(models, module.config.training.epochs, len(self.step.names))
         self.best = self.start = like.new_full((models,), torch.inf)
         self.kept: dict[str, Tensor] = {}
         self.consider()
@@ -226,7 +227,7 @@ class _CutSteps:
 
     def end_epoch(self, epoch: int) -> None:
         """Now and then: what is best."""
-        if is_evaluation(epoch, self.module.config.epochs):
+        if is_evaluation(epoch, self.module.config.training.epochs):
             self.consider()
 
     @torch.no_grad()
@@ -249,7 +250,7 @@ class _CutSteps:
         ode = module.problem.build_model(module.config, module.seed)
         ode.load_state_dict({name: value.cpu() for name, value in self.kept.items()})
         none = torch.zeros(module.problem.models, dtype=torch.long)
-        epochs = none + module.config.epochs
+        epochs = none + module.config.training.epochs
         losses = self.rows.double().cpu()
         start, best = self.start.double().cpu(), self.best.double().cpu()
         return Outcome(epochs, none, none, none > 0, start, best, losses, self.step.names), ode

@@ -76,7 +76,7 @@ def build_trainer(
         "accelerator": {"cuda": "gpu"}.get(kind, kind),
         **placed,
         "use_distributed_sampler": False,  # every rank takes every step, and its own wavelengths of it
-        "max_epochs": config.epochs,
+        "max_epochs": config.training.epochs,
         "callbacks": callbacks,
         "logger": loggers,
         "enable_checkpointing": bool(log_dir and checkpoint_every),
@@ -105,7 +105,7 @@ def train_module(
     """Train on ``data`` under Lightning and return the trained module on the host.
 
     Args:
-        config: choices of model and training. seed: of initial weights and draws; None takes ``config.seed``.
+        config: choices of model and training. seed: of initial weights and draws; None takes ``config.training.seed``.
         checkpoint: folder for checkpoints; None writes none.
         resume: a checkpoint to go on from, or True for the newest intact one in ``checkpoint`` (from the start where
             there is none).
@@ -130,7 +130,7 @@ def train_module(
     job = launched()
     if batch == "auto" and job is not None and job[1] > 1:  # what fits one may not fit another, and all must step alike
         raise InputError("batch='auto' finds what fits one process; with several, set micro_batch in the settings.")
-    seed = config.seed if seed is None else seed
+    seed = config.training.seed if seed is None else seed
     keep = None
     if checkpoint is not None:
         keep = CheckpointFolder(checkpoint, fingerprint(data.dataset, config, seed), kind="lightning")
