@@ -43,11 +43,20 @@ def step_counts(levels: int, config: GeodesicConfig) -> StepCounts:
 
     An epoch takes every measured pair once; where a mega-batch (``batch_size``) is larger than that, an epoch is one
     mega-batch, in which pairs repeat.
+
+    Raises:
+        InputError: a micro-batch where a step takes all points at once.
     """
     pairs = levels * (levels - 1)
     batch = config.training.batch_size or pairs
     micro = min(config.training.micro_batch or batch, batch)
     if config.all_pairs:
+        if config.training.micro_batch is not None:
+            raise InputError(
+                f"micro_batch={config.training.micro_batch} cuts batches of pairs, and here a step takes all pairs at "
+                "once, as differences of one potential; set batch_size too, or leave micro_batch out and take the "
+                "wavelengths in parts (recompute)."
+            )
         return StepCounts(1, 1, pairs, pairs)
     accumulate = -(-batch // micro)
     full, rest = divmod(max(pairs, batch), batch)

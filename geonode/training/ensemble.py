@@ -30,6 +30,7 @@ from geonode.training.memory import Size, fitted, shrinking
 from geonode.training.monitoring import Monitoring
 from geonode.training.precision import dtype_of, require_precision
 from geonode.training.problem import Problem, build_problem
+from geonode.training.profiling import StepProfile
 from geonode.training.steps import StackSteps, use_captured
 from geonode.training.terms.reconstruction import potential
 
@@ -54,6 +55,7 @@ def train(
     resume: bool = False,
     watch: Monitoring | None = None,
     stops: bool = False,
+    profile: StepProfile | None = None,
 ) -> CoupledSpectralODE:
     """Train one model per row of ``problem``, all together; returns the stacked model in evaluation mode.
 
@@ -82,6 +84,7 @@ def train(
         resume: go on from the newest intact one there; from the start where there is none.
         watch: what is told of losses and rates.
         stops: finish the epoch on SIGTERM and raise `Interrupted`.
+        profile: records a few epochs; None records nothing.
 
     Raises:
         InputError: an unknown ``batch``, or a checkpoint of another training.
@@ -104,7 +107,7 @@ def train(
         tried.append(size)
         parts = _Parts(ode, problem, size, seed, backend, rates, patience, compiled)
         workers = workers_for(len(parts.stacks), problem.target.device)
-        loop = TrainingLoop(parts.stacks, config.training.epochs, workers, progress, keep, watch, stops)
+        loop = TrainingLoop(parts.stacks, config.training.epochs, workers, progress, keep, watch, stops, profile)
         with compiler_failures() if compiled else nullcontext():
             outcome = loop.run(resume=resume or len(tried) > 1)
         parts.put_back()

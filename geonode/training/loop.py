@@ -16,6 +16,7 @@ from geonode.training.checkpoint import CheckpointFolder, StopOnSigterm, interru
 from geonode.training.chunks import side_by_side
 from geonode.training.control import Outcome, is_look
 from geonode.training.monitoring import Monitoring
+from geonode.training.profiling import StepProfile
 from geonode.training.steps import StackSteps
 
 Progress = Callable[[int, int], None]
@@ -32,6 +33,7 @@ class TrainingLoop:
         keep: where checkpoints go; None writes none.
         watch: what is told of losses and rates; None tells nobody.
         stops: listen for SIGTERM; without it SIGTERM ends the process as ever.
+        profile: records a few epochs; None records nothing.
     """
 
     def __init__(
@@ -43,8 +45,11 @@ class TrainingLoop:
         keep: CheckpointFolder | None = None,
         watch: Monitoring | None = None,
         stops: bool = False,
+        profile: StepProfile | None = None,
     ) -> None:
-        self.stacks, self.epochs, self.workers = stacks, epochs, workers
+        self.stacks, self.epochs = stacks, epochs
+        self.workers = workers if profile is None else 1  # the profiler sees one thread
+        self.profile = profile
         self.progress, self.keep, self.watch, self.stops = progress, keep, watch, stops
 
     def run(self, resume: bool = False) -> Outcome:
@@ -55,7 +60,11 @@ class TrainingLoop:
             InputError: a checkpoint of another training.
         """
         newest = self.keep.newest() if resume and self.keep is not None else None
-        with side_by_side(self.workers) as each, StopOnSigterm() if self.stops else nullcontext() as stop:
+        with (
+            side_by_side(self.workers) as each,
+            StopOnSigterm() if self.stops else nullcontext() as stop,
+            self.profile or nullcontext(),
+        ):
             first = 0
             if newest is None:
                 each(StackSteps.begin, self.stacks)
@@ -65,6 +74,8 @@ class TrainingLoop:
                 self.watch.begin(first)
             for epoch in range(first, self.epochs):
                 each(lambda stack, at=epoch: stack.epoch(at), self.stacks)
+                if self.profile is not None:
+                    self.profile.step()
                 self._after(epoch, stop is not None and stop.asked)
         outcomes = [stack.finish() for stack in self.stacks]
         return Outcome.join(outcomes)

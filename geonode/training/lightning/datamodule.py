@@ -25,6 +25,7 @@ class SpectralDataModule(L.LightningDataModule):
         config: collocation, margin and batch sizes.
         targets: concentrations that will be asked for, to widen the range served (without folds).
         folds: levels that are left out in turn besides; each is a further ``config.training.members`` rows.
+        gp: the geodesic GP of all standards; None fits it when it is asked for.
 
     Raises:
         InputError: several analytes or fewer than three levels.
@@ -36,6 +37,7 @@ class SpectralDataModule(L.LightningDataModule):
         config: GeodesicConfig | None = None,
         targets: np.ndarray | None = None,
         folds: Folds | None = None,
+        gp: GeodesicGP | None = None,
     ) -> None:
         super().__init__()
         self.config = config or GeodesicConfig()
@@ -46,7 +48,7 @@ class SpectralDataModule(L.LightningDataModule):
             )
         self.dataset = dataset.require_levels(3)
         self.targets, self.folds = targets, folds
-        self._gp: GeodesicGP | None = None
+        self._gp = gp
         self._problem: Problem | None = None
 
     @property
