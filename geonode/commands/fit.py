@@ -97,7 +97,7 @@ def register(app: typer.Typer) -> None:
         profile: Annotated[
             bool,
             typer.Option(
-                "--profile", help="torch.profiler's table and trace of the third to fifth epoch in --log-dir."
+                "--profile", help="torch.profiler's table and trace of a few epochs in --log-dir."
             ),
         ] = False,
         seed: SeedOrSettings = None,
