@@ -77,7 +77,8 @@ class Lab:
     @property
     def axis(self) -> Axis:
         """The calibrated range."""
-        return Axis(self.low, self.high)
+        first = torch.where(self.levels[:, :1] > 0, self.levels[:, :1], self.levels[:, 1:2])
+        return Axis(self.low, self.high, first)
 
     def nominal(self) -> Tensor:
         """Nominal concentrations of all measured samples [B, M], float64."""
@@ -89,16 +90,16 @@ class Lab:
 
     def numbers(self, columns: int) -> Numbers:
         """Further random numbers of every assay."""
-        return self.source.table(self.counts.assays, columns)
+        return self.source.table(columns)
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal [B, M, *shape], times `rough`."""
-        number = self.source.normal(*self.rough.shape, *shape)
+        number = self.source.normal(self.counts.samples, *shape)
         return number * self.rough.view(*self.rough.shape, *(1 for _ in shape))
 
     def of_solutions(self) -> Tensor:
         """Standard normal [B, M], one number for all readings of one solution, times `rough`."""
-        number, standards = self.source.normal(*self.rough.shape), self.counts.standards
+        number, standards = self.source.normal(self.counts.samples), self.counts.standards
         each = number[:, :standards].view(-1, self.counts.levels, self.counts.replicates)
         same = torch.where(self.shared[..., None], each[..., :1], each)
         return torch.cat([same.flatten(1), number[:, standards:]], 1) * self.rough

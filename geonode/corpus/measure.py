@@ -27,8 +27,12 @@ def disturbed(lab: Lab, signal: Tensor, response: Tensor) -> Tensor:
     amounts = torch.cat([amount for amount, _ in additive], -1)
     shapes = torch.cat([shape for _, shape in additive], -2)
     variance = sum(part for part in (error.variance(lab, clean / response) for error in errors) if part is not None)
-    noise = lab.source.normal(*signal.shape)
-    return signal + response * (amounts @ shapes + variance.sqrt() * noise)
+    noise = lab.source.normal(*signal.shape[1:])
+    signal = signal + response * (amounts @ shapes + variance.sqrt() * noise)
+    for error in errors:
+        written = error.recorded(lab, signal, response)
+        signal = signal if written is None else written
+    return signal
 
 
 def replicate_counts(lab: Lab) -> Tensor:

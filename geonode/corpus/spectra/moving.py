@@ -25,6 +25,7 @@ class Moving(Spectra):
 
     share = 0.12
     emits = True
+    moves = True
 
     def density(self, numbers: Numbers, x: Tensor, amounts: Tensor) -> Tensor:
         shape = (1, _BANDS)
