@@ -76,19 +76,20 @@ class TrainingLoop:
                 each(lambda stack, at=epoch: stack.epoch(at), self.stacks)
                 if self.profile is not None:
                     self.profile.step()
-                self._after(epoch, stop is not None and stop.asked)
+                self._after(epoch, stop)
         outcomes = [stack.finish() for stack in self.stacks]
         return Outcome.join(outcomes)
 
-    def _after(self, epoch: int, asked: bool) -> None:
+    def _after(self, epoch: int, stop: StopOnSigterm | None) -> None:
         """Tell, write, and stop where that is asked for: in this order."""
         done, look = epoch + 1, is_look(epoch, self.epochs)
+        if self.progress is not None:
+            self.progress(done, self.epochs)
+        asked = stop is not None and stop.asked
         if self.watch is not None and (look or asked):
             self.watch.look(done, self.epochs, self.stacks)
         if self.keep is not None and (look or asked):
             self.keep.write(done, {"stack": self.state()})
-        if self.progress is not None:
-            self.progress(done, self.epochs)
         if asked and done < self.epochs:
             raise interrupted(done, None if self.keep is None else self.keep.folder)
 
