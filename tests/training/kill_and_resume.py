@@ -22,7 +22,7 @@ import torch
 
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
-from geonode.training import SpectralDataModule, train
+from geonode.training import build_problem, fit_gp, train
 from geonode.training.checkpoint import CheckpointFolder, load_checkpoint, newest_checkpoint, save_checkpoint
 
 EPOCHS = 30
@@ -34,7 +34,9 @@ def main(folder: Path, kills: int, seed: int) -> None:
     config = GeodesicConfig(
         metric_hidden=(8, 8), flow_hidden=12, table_nodes=16, collocation=8, epochs=EPOCHS, wavelengths_per_step=7
     )
-    problem = SpectralDataModule(assay, config).problem.to("cpu", torch.float32)  # before the first fork
+    problem = build_problem([fit_gp(assay)] * 2, assay.wavelengths, config).to(
+        "cpu", torch.float32
+    )  # before the first fork
     result, checkpoints = folder / "weights.ckpt", folder / "run"
 
     def run(target: Path, keep: CheckpointFolder | None = None) -> None:

@@ -22,7 +22,7 @@ from geonode.training.chunks import select
 from geonode.training.loss import losses
 from geonode.training.memory import release
 
-RUN = Path(__file__).with_name("lightning") / "ddp_run.py"
+RUN = Path(__file__).with_name("under_lightning") / "ddp_run.py"
 
 pytestmark = [
     pytest.mark.gpu,
