@@ -1,55 +1,24 @@
-"""Killed, stopped, torn or diverged: training ends where the uninterrupted one would, or says why it cannot."""
+"""Under Lightning: stopped, torn, finished or diverged, a training ends as the uninterrupted one, or says why not."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
-import warnings
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from geonode.errors import InputError, Interrupted, OutputError, TrainingError
+from geonode.errors import BundleError, InputError, Interrupted, OutputError, TrainingError
 from geonode.training import SafetensorsIO, SpectralDataModule, train_module
-from geonode.training.checkpoint import newest_checkpoint
-from geonode.training.steps import LossStep
-
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent.parent
+from geonode.training.checkpoint import load_checkpoint, newest_checkpoint, save_checkpoint
+from geonode.training.lightning.checkpoints import KeepCheckpoints
+from tests.training.test_loop import _poison, _SigtermAfter, _weights
 
 
-def _weights(module):
-    return {name: p.detach().clone() for name, p in module.ode.named_parameters()}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_twenty_times_and_resumed_the_weights_are_those_of_the_uninterrupted_run(tmp_path):
-    code = [sys.executable, str(HERE.parent / "kill_and_resume.py"), str(tmp_path), "20", "1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(code, env=environment, capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stderr
-    outcome = json.loads(done.stdout.splitlines()[-1])
-    assert outcome == {"killed": 20, "unreadable": 0, "equal": True}
-
-
-class _SigtermAfter:
-    """Reports progress, and sends this process SIGTERM, or another signal, after an epoch."""
-
-    def __init__(self, epoch: int, number: int = signal.SIGTERM) -> None:
-        self.epoch, self.number = epoch, number
-
-    def __call__(self, done: int, total: int) -> None:
-        if done == self.epoch:
-            os.kill(os.getpid(), self.number)
-
-
-def test_sigterm_finishes_the_epoch_checkpoints_and_resumes_to_the_bit(assay, small, tmp_path, one_thread):
-    config = small.replace(epochs=8, wavelengths_per_step=7)
+@pytest.mark.parametrize("changes", [{}, {"flow": "velocity", "batch_size": 8, "micro_batch": 4}], ids=str)
+def test_sigterm_finishes_the_epoch_checkpoints_and_resumes_to_the_bit(assay, small, tmp_path, one_thread, changes):
+    config = small.replace(epochs=8, wavelengths_per_step=7, **changes)
     data = SpectralDataModule(assay, config)
     whole = train_module(data, config, "cpu")
     before = signal.getsignal(signal.SIGTERM)
@@ -58,9 +27,15 @@ def test_sigterm_finishes_the_epoch_checkpoints_and_resumes_to_the_bit(assay, sm
     assert signal.getsignal(signal.SIGTERM) == before
     assert [p.name for p in tmp_path.iterdir()] == ["epoch-000003.ckpt"]
     resumed = train_module(data, config, "cpu", checkpoint=tmp_path, resume=True)
-    for name, value in _weights(resumed).items():
-        assert torch.equal(value, _weights(whole)[name]), name
-    assert resumed.history == whole.history
+    for name, value in _weights(resumed.ode).items():
+        assert torch.equal(value, _weights(whole.ode)[name]), name
+    assert resumed.history == whole.history and len(whole.history) == 8
+    again = train_module(data, config, "cpu", checkpoint=tmp_path, resume=True)  # nothing is left to do
+    assert again.history == whole.history
+    for name, value in _weights(again.ode).items():
+        assert torch.equal(value, _weights(whole.ode)[name]), name
+    with pytest.raises(InputError, match="was written by a training on several devices or a strategy"):
+        newest_checkpoint(tmp_path, kind="loop")
 
 
 def test_sigterm_without_checkpoints_is_no_success(assay, small):
@@ -106,7 +81,7 @@ def test_the_newest_intact_checkpoint_is_found_behind_torn_ones(assay, small, tm
     assert newest_checkpoint(tmp_path / "nothing") is None
     first = tmp_path / names[0]
     content = first.read_bytes()
-    changed = content.replace(b"[0.003, 0.001]", b"[0.003, 0.009]", 1)  # the learning rates, which are no tensors
+    changed = content.replace(b"pytorch-lightning_version", b"pytorch-lightning_verSion", 1)  # no tensor
     assert changed != content
     first.write_bytes(changed)
     with pytest.warns(UserWarning, match="epoch-000005.ckpt was altered"):
@@ -116,14 +91,12 @@ def test_the_newest_intact_checkpoint_is_found_behind_torn_ones(assay, small, tm
 def test_a_checkpoint_of_another_training_is_refused(assay, small, tmp_path):
     data = SpectralDataModule(assay, small)
     train_module(data, small, "cpu", checkpoint=tmp_path)
-    with pytest.raises(InputError, match="other standards, settings or seed"):
-        train_module(data, small, "cpu", seed=5, checkpoint=tmp_path, resume=True)
+    before = sorted(tmp_path.iterdir())
+    for resume in (True, False):
+        with pytest.raises(InputError, match="other standards, settings or seed"):
+            train_module(data, small, "cpu", seed=5, checkpoint=tmp_path, resume=resume)
     with pytest.raises(InputError, match="needs checkpoint"):
         train_module(data, small, "cpu", resume=True)
-    # also without resuming: beside a later epoch of the other its own checkpoints would be the ones to go
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(InputError, match="other standards, settings or seed"):
-        train_module(data, small, "cpu", seed=5, checkpoint=tmp_path)
     assert sorted(tmp_path.iterdir()) == before
     train_module(data, small, "cpu", checkpoint=tmp_path)  # the same training may start anew
 
@@ -133,77 +106,89 @@ def test_a_disk_that_is_full_is_a_sentence_and_leaves_the_checkpoint_before(tmp_
     import resource
 
     path = tmp_path / "epoch-000005.ckpt"
-    SafetensorsIO().save_checkpoint({"w": torch.ones(10)}, path)
+    save_checkpoint({"w": torch.ones(10)}, path)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
         with pytest.raises(OutputError, match=r"epoch-000005\.ckpt could not be written"):
-            SafetensorsIO().save_checkpoint({"w": torch.ones(10_000)}, path)
+            save_checkpoint({"w": torch.ones(10_000)}, path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
-    assert torch.equal(SafetensorsIO().load_checkpoint(path)["w"], torch.ones(10))
+    assert torch.equal(load_checkpoint(path)["w"], torch.ones(10))
 
 
-def _poison(monkeypatch, epochs):
-    """Losses are NaN in these epochs."""
-    usual = LossStep.inputs
+def test_checkpoints_hold_trees_of_tensors_and_numbers(tmp_path):
+    io = SafetensorsIO()
+    tree = {"a": torch.arange(3), 1: {"b": (1, 2.5, None, True, [torch.ones(2, 2)])}, "c": "text"}
+    io.save_checkpoint(tree, tmp_path / "x.ckpt")
+    read = io.load_checkpoint(tmp_path / "x.ckpt")
+    assert torch.equal(read["a"], tree["a"])
+    assert read[1]["b"][:4] == (1, 2.5, None, True)
+    assert torch.equal(read[1]["b"][4][0], torch.ones(2, 2))
+    assert not list(tmp_path.glob(".*part"))
 
-    def inputs(self, epoch, batch):
-        weights, *rest = usual(self, epoch, batch)
-        return [weights * float("nan") if epoch in epochs else weights, *rest]
 
-    monkeypatch.setattr(LossStep, "inputs", inputs)
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\x80\x04\x95pickle"])
+def test_torn_and_foreign_checkpoints_are_refused(tmp_path, content):
+    path = tmp_path / "x.ckpt"
+    path.write_bytes(content)
+    with pytest.raises(BundleError, match=r"x\.ckpt"):
+        load_checkpoint(path)
 
 
-def test_a_loss_that_is_no_number_rolls_back_and_halves_the_learning_rate(assay, small, tmp_path, monkeypatch):
+def test_objects_are_refused_in_checkpoints(tmp_path):
+    with pytest.raises(BundleError, match="cannot hold"):
+        save_checkpoint({"x": object()}, tmp_path / "x.ckpt")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.filterwarnings("ignore:.*was not finite")
+def test_a_loss_that_is_no_number_rolls_back_as_in_the_loop(assay, small, monkeypatch):
+    from geonode.training import train
+
     config = small.replace(epochs=20)
     data = SpectralDataModule(assay, config)
     _poison(monkeypatch, {7})
-    with pytest.warns(UserWarning, match=r"after epoch 10: back to the weights of epoch 4.*roll-back 1 of 3"):
-        module = train_module(data, config, "cpu", checkpoint=tmp_path)
-    assert all(torch.isfinite(p).all() for p in module.ode.parameters())
-    kept = SafetensorsIO().load_checkpoint(tmp_path / "epoch-000020.ckpt")
-    rates = [group["initial_lr"] for group in kept["optimizer_states"][0]["param_groups"]]
-    assert rates == [0.5 * config.metric_lr, 0.5 * config.flow_lr]
-    assert kept["callbacks"]["Recovery"]["rollbacks"] == 1
-
-
-def test_it_gives_up_after_three_roll_backs(assay, small, monkeypatch):
-    config = small.replace(epochs=60)
+    outcomes = []
+    plain = train(data.problem.to("cpu", torch.float64), config, report=outcomes.append)
+    module = train_module(data, config, "cpu")
+    assert module.outcome.rollbacks.tolist() == outcomes[0].rollbacks.tolist() == [1, 1]
+    for name, value in _weights(plain).items():
+        torch.testing.assert_close(_weights(module.ode)[name], value, rtol=0, atol=1e-12, msg=name)
     _poison(monkeypatch, set(range(60)))
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        with pytest.raises(TrainingError, match="3 roll-backs"):
-            train_module(SpectralDataModule(assay, config), config, "cpu")
-    assert sum("half the learning rate" in str(item.message) for item in said) == 3
+    with pytest.raises(TrainingError, match="3 roll-backs"):
+        train_module(data, config.replace(epochs=25), "cpu")
 
 
-def test_fit_checkpoints_and_resumes_on_the_command_line(tmp_path, monkeypatch):
-    from typer.testing import CliRunner
+def test_a_stop_advises_what_the_strategy_can_do():
+    from lightning.pytorch.strategies import FSDPStrategy, SingleDeviceStrategy
 
-    from geonode.cli import app
-    from geonode.data import simulate_assay
+    for strategy, advice in (
+        (FSDPStrategy, "with strategy 'ddp' and --checkpoint"),
+        (SingleDeviceStrategy, "with --ch"),
+    ):
+        stop = KeepCheckpoints()
+        before = signal.getsignal(signal.SIGTERM)
+        try:
+            stop.on_train_start(SimpleNamespace(strategy=strategy.__new__(strategy)), None)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        stop.stopped_at = 3
+        with pytest.raises(Interrupted, match=f"nothing is kept; {advice}"):
+            stop.require_finished()
 
-    assay = simulate_assay(wavelengths=[300.0, 400.0, 500.0, 600.0, 700.0])
-    table = tmp_path / "standards.csv"
-    rows = [",".join(["wavelength", *(f"{c}" for c in assay.concentrations)])]
-    rows += [
-        f"{w:g}," + ",".join(f"{v:.6f}" for v in column)
-        for w, column in zip(assay.wavelengths, assay.spectra.T, strict=True)
-    ]
-    table.write_text("\n".join(rows) + "\n")
-    arguments = ["fit", str(table), "--out", str(tmp_path / "a.bundle")]
-    arguments += ["--epochs", "6", "--margin", "0", "--quiet", "--device", "cpu"]
-    refused = CliRunner().invoke(app, [*arguments, "--resume"])
-    assert refused.exit_code == 2 and "--checkpoint" in refused.output
-    done = CliRunner().invoke(app, [*arguments, "--checkpoint", str(tmp_path / "run"), "--resume"])
-    assert done.exit_code == 0, done.output
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["epoch-000005.ckpt", "epoch-000006.ckpt"]
-    again = CliRunner().invoke(
-        app,
-        [*arguments[:3], str(tmp_path / "b.bundle"), *arguments[4:], "--checkpoint", str(tmp_path / "run"), "--resume"],
+
+@pytest.mark.parametrize("name", ["FSDPStrategy", "DeepSpeedStrategy"])
+def test_what_is_cut_across_devices_is_not_set_back(name):
+    from lightning.pytorch import strategies
+
+    kind = getattr(strategies, name)
+    metrics = {"loss/total": torch.tensor(float("nan"))}
+    trainer = SimpleNamespace(
+        current_epoch=4, max_epochs=9, world_size=1, callback_metrics=metrics, strategy=kind.__new__(kind)
     )
-    assert again.exit_code == 0, again.output
+    with pytest.raises(TrainingError, match="after epoch 5, and weights that are cut across devices cannot"):
+        KeepCheckpoints().on_train_epoch_end(trainer, None)
