@@ -164,7 +164,7 @@ def test_contradicting_results_are_refused_and_equal_ones_merged(tmp_path):
         ("data: standards.csv\nconfig: {epochs: five}", "epochs='five' must be a whole number"),
         ("data: standards.csv\nconfig: {epochs: null}", "epochs=None must be a whole number"),
         ("data: standards.csv\ngrid: {flow_lr: [1e-3]}", "flow_lr='1e-3' must be a number; in YAML"),
-        ("data: standards.csv\nconfig: {loss: {smooth: 1}}", "Unknown setting 'loss.smooth'"),
+        ("data: standards.csv\nconfig: {loss: {smooth: 1}}", "loss term='smooth' is not known"),
     ],
 )
 def test_specs_that_cannot_be_run_are_refused_in_a_sentence(spec, text, says):
