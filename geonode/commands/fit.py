@@ -96,9 +96,7 @@ def register(app: typer.Typer) -> None:
         ] = 0,
         profile: Annotated[
             bool,
-            typer.Option(
-                "--profile", help="torch.profiler's table and trace of a few epochs in --log-dir."
-            ),
+            typer.Option("--profile", help="torch.profiler's table and trace of a few epochs in --log-dir."),
         ] = False,
         seed: SeedOrSettings = None,
         device: Device = "auto",

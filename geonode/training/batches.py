@@ -12,6 +12,7 @@ a step however it is cut, also where the last micro-batch is smaller.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -189,8 +190,9 @@ class BatchSource:
         """The batch of one ``step`` of one ``epoch``; arguments and errors as for `draw`."""
         return self.gather(*self.draw(epoch, step))
 
-    def evaluation(self) -> Iterator[tuple[PointsBatch | PairsBatch, Tensor]]:
-        """Batches that are the same whenever they are asked for, and the share [M] of each in the whole.
+    @cached_property
+    def evaluation_draws(self) -> list[tuple[tuple[Tensor, ...], Tensor]]:
+        """What `gather` makes the batches of an evaluation from, and the share [M] of each in the whole: always the same.
 
         All points; or every measured pair once and, with a teacher, as many between points of the served range. All
         wavelengths, as many at a time as a step takes; the same on every process.
@@ -198,19 +200,24 @@ class BatchSource:
         width = self.problem.target.shape[2]
         columns = torch.arange(width, device=self.device).split(self.config.training.wavelengths_per_step or width)
         if self.config.all_pairs:
-            for index in columns:
-                yield self.gather(index), self.problem.weight.new_full((self.problem.models,), len(index) / width)
-            return
-        pairs = _decoded(self.level_points)
+            one = self.problem.weight.new_ones(self.problem.models)
+            return [((index,), one * (len(index) / width)) for index in columns]
+        starts, ends = _decoded(self.level_points)
         if self.config.training.teacher:
             free = draw_points(self.problem.points.shape[1], self.pairs, self.seed, _FIXED, 0, self.device)
-            pairs = tuple(torch.cat([a, b.expand(len(a), -1)], 1) for a, b in zip(pairs, free, strict=True))
-        whole = self._weight(*pairs).sum(1)
+            starts, ends = (torch.cat([a, b.expand(len(a), -1)], 1) for a, b in zip((starts, ends), free, strict=True))
+        whole = self._weight(starts, ends).sum(1)
         size = self.micro_batch * (2 if self.config.training.teacher else 1)
-        for starts, ends in zip(*(side.split(size, 1) for side in pairs), strict=True):
-            share = self._weight(starts, ends).sum(1) / whole
-            for index in columns:
-                yield self.gather(index, starts, ends, share), share * (len(index) / width)
+        draws = []
+        for start, end in zip(starts.split(size, 1), ends.split(size, 1), strict=True):
+            share = self._weight(start, end).sum(1) / whole
+            draws += [((index, start, end, share), share * (len(index) / width)) for index in columns]
+        return draws
+
+    def evaluation(self) -> Iterator[tuple[PointsBatch | PairsBatch, Tensor]]:
+        """The batches of `evaluation_draws` with their shares."""
+        for drawn, share in self.evaluation_draws:
+            yield self.gather(*drawn), share
 
 
 def _decoded(level_points: Tensor) -> tuple[Tensor, Tensor]:

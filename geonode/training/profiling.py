@@ -9,28 +9,29 @@ import torch
 
 from geonode_runtime.files import write_atomically, write_text
 
-_SCHEDULE = {"wait": 1, "warmup": 1, "active": 3}  # epochs
+_ACTIVE = 3  # epochs
 _ROWS = 40
 
 
 class StepProfile:
-    """A context in which `step`, called after each epoch, decides what is recorded: the third to the fifth epoch.
+    """A context in which `step`, called after each epoch, decides what is recorded: the second to the fourth epoch.
 
     Args:
         folder: of ``profile.txt`` and ``profile.json`` (for chrome://tracing or ui.perfetto.dev).
+        epochs: of the training; of fewer than four the rest is recorded, of a single one that.
     """
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path, epochs: int) -> None:
+        self.folder, self.epochs = Path(folder), epochs
         self._profiler: Any = None
 
     def __enter__(self) -> StepProfile:
         from torch.profiler import ProfilerActivity, profile, schedule
 
         activities = [ProfilerActivity.CPU] + [ProfilerActivity.CUDA] * torch.cuda.is_available()
-        self._profiler = profile(
-            activities=activities, schedule=schedule(**_SCHEDULE, repeat=1), on_trace_ready=self._write
-        )
+        warmup = min(1, self.epochs - 1)
+        times = schedule(wait=0, warmup=warmup, active=min(_ACTIVE, self.epochs - warmup), repeat=1)
+        self._profiler = profile(activities=activities, schedule=times, on_trace_ready=self._write)
         self._profiler.__enter__()
         return self
 

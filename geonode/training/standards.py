@@ -116,7 +116,7 @@ def train_standards(
         resume=resume,
         watch=watch,
         stops=True,
-        profile=None if profile is None else StepProfile(profile),
+        profile=None if profile is None else StepProfile(profile, config.training.epochs),
         **options,
     )
     return Trained(ode.cpu().eval(), problem.to("cpu", dtype_of(config)), outcomes[0])

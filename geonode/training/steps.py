@@ -159,6 +159,7 @@ class StackSteps:
         if not self._capture:
             return self._evaluate()
         if self._evaluation is None:
+            _ = self.source.evaluation_draws  # drawn before recording: a graph would draw anew at each replay
             self._evaluation = CapturedStep(self._evaluate, state=[self.optimizer.flat])
         return self._evaluation()
 

@@ -205,8 +205,7 @@ def _interruptible() -> Iterator[None]:
 
 @contextmanager
 def _quiet_lightning() -> Iterator[None]:
-    """Without Lightning's banners and its advice on loader workers: the loader here only counts, so that is void; nor
-    with torch.compile's on cached functions, for those here (quadrature points) have no state."""
+    """Without Lightning's banners and its advice on loader workers: the loader here only counts, so that is void."""
     logger = logging.getLogger("lightning.pytorch")
     level = logger.level
     logger.setLevel(logging.WARNING)
@@ -214,7 +213,6 @@ def _quiet_lightning() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*does not have many workers.*")
             warnings.filterwarnings("ignore", message=".*isinstance.treespec, LeafSpec.*")  # Lightning 2.6 on 2.13
-            warnings.filterwarnings("ignore", message="Dynamo detected a call to a `functools.lru_cache`.*")
             yield
     finally:
         logger.setLevel(level)
