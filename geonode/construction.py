@@ -8,7 +8,7 @@ belongs to a formula it has replaced.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from geonode.errors import InputError
@@ -100,7 +100,9 @@ def build(
     return factory(**arguments)
 
 
-def describe(registry: Registry[Any], item: Any, general: Mapping[str, str], context: tuple[str, ...]) -> dict[str, Any]:
+def describe(
+    registry: Registry[Any], item: Any, general: Mapping[str, str], context: tuple[str, ...]
+) -> dict[str, Any]:
     """Settings of a component that would make ``item`` again: ``name``, general settings and ``options``.
 
     Args:
