@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geonode.report.style import level_colours, new_figure, plot_evaluation, save_figure
+from geonode.report.evaluation_figure import plot_evaluation
+from geonode.report.style import OKABE_ITO, level_colours, new_figure, save_figure
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -60,7 +61,7 @@ def _plot_response(axis: Axes, model: GeodesicModel) -> None:
     low, high = model.calibrated_range
     grid = np.linspace(low, high, 121)
     mean, std = model.predict_spectra(grid)
-    for place, colour in zip(_responding(means), ("#0072B2", "#D55E00", "#009E73"), strict=False):
+    for place, colour in zip(_responding(means), OKABE_ITO, strict=False):
         m, s = mean.values[:, place], std.values[:, place]
         label = f"{dataset.wavelengths[place]:.0f} {dataset.units['wavelength']}"
         axis.fill_between(grid, m - _T80 * s, m + _T80 * s, color=colour, alpha=0.2, linewidth=0)

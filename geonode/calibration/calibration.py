@@ -16,7 +16,7 @@ from geonode.calibration.measured_standards import MeasuredStandards
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode_runtime.answers import UNCHECKED, Facts, answer, answer_many, check_options, without_matrix
-from geonode_runtime.own import OwnSpectra
+from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.verdicts import FEWEST_CHECKED, Quantification, VerdictRules
 
 LIMIT_FACTOR = 10.0
@@ -303,12 +303,12 @@ class Calibration:
         rules = VerdictRules(
             *self.range, self.has_blank, self.q_limit, self.t2_limit, not self.curve_check.pls_is_better
         )
-        return Facts(len(self.levels), rules, self.own_spectra)
+        return Facts(len(self.levels), rules, self.standard_spectra)
 
     @cached_property
-    def own_spectra(self) -> OwnSpectra:
+    def standard_spectra(self) -> StandardSpectra:
         """The standards' spectra, as they are recognised among unknowns."""
-        return self.inverse.projection.own(self.spectra, self.level_index, self.concentrations)
+        return self.inverse.projection.standard_spectra(self.spectra, self.level_index, self.concentrations)
 
     # ------------------------------------------------------------------ state
 

@@ -154,7 +154,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         if not 0.0 < level < 1.0:
             raise InputError(f"the level of the set must lie between 0 and 1, but {level} was given.")
         model = self.calibration_.inverse
-        spectra, _ = self.calibration_.own_spectra.as_new(self._checked(X))
+        spectra, _ = self.calibration_.standard_spectra.as_new(self._checked(X))
         coordinates, residual = model.projection.coordinates(spectra)
         return concentration_sets(model, model.distances(coordinates, np.maximum(residual, 1.0)), level)
 

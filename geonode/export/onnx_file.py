@@ -122,7 +122,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     from geonode import __version__
 
     calibration = model.calibration
-    inverse, rules, own = calibration.inverse, calibration.facts.rules, calibration.own_spectra
+    inverse, rules, own = calibration.inverse, calibration.facts.rules, calibration.standard_spectra
     steps, arrays = exported_steps(model.preprocessing)
     units = model.dataset.units
     low, high = model.served_range

@@ -13,6 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from geonode.christoffel import ChristoffelRule, make_rule, value_and_christoffel
 from geonode.errors import InputError
 from geonode.flow.arctable import ArcLengthTable
 from geonode.flow.base import Flow
@@ -106,6 +107,9 @@ class CoupledSpectralODE(nn.Module):
     def log_metric_and_slope(self, u: Tensor, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """ln g̃ and ∂ ln g̃/∂u = 2 Γ̃, [M, P, W] each; arguments as for `log_metric`: ``u`` and ``index``."""
         u, wavelength = self.grid(u, index)
+        found = value_and_christoffel(self.metric_in_u(), u, wavelength)
+        if found is not None:
+            return found[0].log(), 2.0 * found[1]
         value, slope = self.metric.logarithm_and_slope(*self._rows(u, wavelength))
         return value.reshape(u.shape), slope.reshape(u.shape)
 
@@ -117,6 +121,10 @@ class CoupledSpectralODE(nn.Module):
     def metric_in_u(self) -> Metric:
         """g̃(u, λ) as a `Metric` in the warp coordinate, for shooting and Christoffel symbols."""
         return WarpCoordinateMetric(self.metric, self.models)
+
+    def christoffel_rule(self, metric: Metric) -> ChristoffelRule:
+        """What shooting and the integrators take Γ from: the rule of the settings, for ``metric`` = `metric_in_u`."""
+        return make_rule(self.path.christoffel, metric, self.table.low, self.table.high, self.wavelength)
 
     def grid(self, u: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
         """u [M, P, W] from [M, P, W] or [M, P], and the scaled wavelengths there, of the same shape."""

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from geonode.christoffel import ChristoffelRule, make_rule
 from geonode.errors import InputError
 from geonode.flow.base import FlowPoint
 from geonode.flow.path import FlowPath, MetricOnTable
 from geonode.geodesic import shoot
-from geonode.metric import Metric
 
 if TYPE_CHECKING:
     from geonode.flow.ode import CoupledSpectralODE
@@ -67,7 +65,7 @@ class PathTransport:
                 ode.grid(u0, self.index)[1],
                 newton_steps=ode.path.newton_steps,
                 ode_steps=ode.path.ode_steps,
-                christoffel=_rule(ode, metric),
+                christoffel=ode.christoffel_rule(metric),
             )
             # A failure is a value: its path stays where it is and its spectrum is NaN.
             self.arrived = solution.converged
@@ -88,24 +86,6 @@ class PathTransport:
         return result if self.arrived is None else torch.where(self.arrived, result, torch.nan)
 
 
-def _rule(ode: CoupledSpectralODE, metric: Metric) -> ChristoffelRule:
-    """The configured Christoffel rule for the metric in the warp coordinate.
-
-    Raises:
-        InputError: a table of symbols for a stack of several models.
-    """
-    name = ode.path.christoffel
-    low, high = float(ode.table.low.min()), float(ode.table.high.max())
-    if name == "grid":
-        if ode.models > 1:
-            raise InputError(
-                f"christoffel='grid' tabulates one model, and this stack holds {ode.models}; choose exact, or train "
-                "with members=1 and without folds."
-            )
-        return make_rule(name, metric, low=low, high=high, wavelength_low=-1.0, wavelength_high=1.0)
-    return make_rule(name, metric, **({"low": low, "high": high} if name == "finite_difference" else {}))
-
-
 class _RightHandSide(nn.Module):
     """dy/dt for y [M·B·W, 3]; an nn.Module so that the adjoint finds the networks' parameters."""
 
@@ -116,22 +96,22 @@ class _RightHandSide(nn.Module):
         self.ode, self.index, self.shape = ode, index, shape
         self.series = None if table is None or not ode.flow.uses_arc_length else self._series(table)
         self.metric = ode.metric_in_u()
-        self.rule = None if ode.path.christoffel == "exact" else _rule(ode, self.metric)
+        self.rule = None if table is None else ode.christoffel_rule(self.metric)
 
     def _series(self, table: MetricOnTable) -> tuple[Tensor, Tensor]:
         return self.ode.table.coefficients(table.density), self.ode.table.length(table.density)
 
     def forward(self, t: Tensor, state: Tensor) -> Tensor:
         u, velocity, _ = state.reshape(*self.shape, 3).unbind(-1)
+        # The adjoint differentiates with respect to parameters only: tables, the rule's too, are formed anew from them.
+        rule = self.rule or self.ode.christoffel_rule(self.metric)
         log_metric, slope = self.ode.log_metric_and_slope(u, self.index)
-        if self.rule is None:
+        if rule.exact:  # Γ̃ = ½ slope
             acceleration = -0.5 * slope * velocity.square()
         else:
-            wavelength = self.ode.grid(u, self.index)[1]
-            acceleration = self.rule.acceleration(self.metric, u, velocity, wavelength)
+            acceleration = rule.acceleration(self.metric, u, velocity, self.ode.grid(u, self.index)[1])
         s_hat = speed = None
         if self.ode.flow.uses_arc_length:
-            # The adjoint differentiates with respect to parameters only, so there the table is formed anew from them.
             coefficients, length = self.series or self._series(self.ode.on_table(self.index))
             s_hat = 2.0 * self.ode.table.evaluate(coefficients, u) / length - 1.0
             speed = 2.0 * torch.exp(0.5 * log_metric) * velocity / length

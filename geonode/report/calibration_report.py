@@ -20,6 +20,8 @@ from geonode.calibration.design.resolution import ambiguity_map, detection_limit
 from geonode.calibration.design.suggest import PRIOR, suggest_standard
 from geonode.errors import InputError
 from geonode.report.calibration_sheets import Spectra, sheets
+from geonode.report.calibration_tables import budget_table, merit_table
+from geonode.report.tables import number
 from geonode.schema import versioned
 from geonode_runtime.files import write_text
 
@@ -163,10 +165,11 @@ def _markdown(calibration: Calibration, data: dict[str, Any]) -> str:
         "",
     ]
     lines += [f"- **{note}.**" for note in data["notes"]]
-    lines += ["", "## Figures of merit", "", *_merit_table(data, unit), ""]
+    lines += ["", "## Figures of merit", "", *merit_table(data, unit).markdown(), ""]
     lines += [coverage_sentence(data["coverage"], len(calibration.levels)), ""]
     lines += ["## Limits", "", *limit_lines(data, unit), ""]
-    lines += ["## Uncertainty budget", "", *_budget_lines(data["budgets"], unit), ""]
+    lines += ["## Uncertainty budget", "", budget_sentence(unit), ""]
+    lines += [*budget_table(data["budgets"], unit).markdown(), ""]
     if data["ambiguous_pairs"]:
         lines += ["## Concentrations that look alike", ""]
         lines += [
@@ -177,24 +180,6 @@ def _markdown(calibration: Calibration, data: dict[str, Any]) -> str:
     advice = data["next_standard"]["sentence"]
     lines += ["## Next standard", "", advice[0].upper() + advice[1:] + ".", ""]
     return "\n".join(lines)
-
-
-def number(value: float | None, unit: str = "") -> str:
-    """Four digits and the unit; a dash where there is no number."""
-    return "–" if value is None or not math.isfinite(value) else f"{value:.4g}{unit}"
-
-
-def _merit_table(data: dict[str, Any], unit: str) -> list[str]:
-    lines = [f"| | RMSE{unit} | bias | SEP | R² / Q² | RPD | RPIQ |", "|---|---|---|---|---|---|---|"]
-    for key, name in (
-        ("fitted", "own calibration (RMSEC)"),
-        ("cross_validated", "left out (RMSECV)"),
-        ("cross_validated_interior", "interior left out"),
-    ):
-        m = data[key]
-        cells = " | ".join(number(m[k]) for k in ("rmse", "bias", "sep", "r2", "rpd", "rpiq"))
-        lines.append(f"| {name} | {cells} |")
-    return lines
 
 
 def limit_lines(data: dict[str, Any], unit: str) -> list[str]:
@@ -238,26 +223,11 @@ def _iso(found: dict[str, Any], unit: str) -> str:
     return f"{said}, R² {line['r2']:.4f}, RMSECV {number(found['rmsecv'], unit)}.{warned}"
 
 
-def _budget_lines(budgets: list[dict[str, Any]], unit: str) -> list[str]:
-    lines = [
+def budget_sentence(unit: str) -> str:
+    """What the figures of the uncertainty budget are, to stand above them."""
+    return (
         "No prior is in these figures (GUM, linearised at the concentration), unlike that of the next standard. "
         f"Standard uncertainties{' in' + unit if unit else ''}; u is not given where it would exceed that of a uniform "
         "distribution over the range, nor with fewer than four standards. Expanded uncertainties rest on the model's "
-        "Student t.",
-        "",
-        "| source | type | u | share |",
-        "|---|---|---|---|",
-    ]
-    for budget in budgets:
-        at = f"**at {budget['concentration']:.4g}{unit}**"
-        if not budget["resolved"]:
-            lines.append(f"| {at} | | {budget['reason']} | |")
-            continue
-        expanded = f"k = {budget['coverage_factor']:.2f}, expanded {budget['expanded']:.3g}"
-        lines.append(
-            f"| {at} ({expanded}, {100 * budget['level']:g} %, rests on the model) | | **{budget['combined']:.3g}** | |"
-        )
-        for part in budget["contributions"]:
-            share = f"{100 * part['share']:.0f} %"
-            lines.append(f"| {part['source']} | {part['kind']} | {part['standard_uncertainty']:.3g} | {share} |")
-    return lines
+        "Student t."
+    )

@@ -1,71 +1,23 @@
-"""Figures of a calibration, each with the numbers it shows: what is drawn can be read off a CSV of the same name."""
+"""Figures of a calibration, each with the numbers it shows."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import ambiguity_map, fisher_information, resolution
-from geonode.report.style import level_colours, new_figure, save_figure
-from geonode_runtime.files import write_text
+from geonode.report.sheet import Sheet
+from geonode.report.style import legend_below, legend_beside, level_colours, split_at_gaps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-GAP = 3.0
-"""Wavelengths further apart than this many median steps are not joined by a line."""
 Spectra = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Concentrations ``[C]`` → mean and standard deviation of the spectra, ``[C, W]`` each."""
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A figure and its numbers.
-
-    Attributes:
-        name: file name without suffix. title: for the report.
-        columns: equal-length columns of the CSV by heading.
-        draw: draws into one axes.
-    """
-
-    name: str
-    title: str
-    columns: dict[str, np.ndarray]
-    draw: Callable[[Axes], None]
-
-    def write(self, folder: Path) -> list[Path]:
-        """Write ``name.png`` and ``name.csv`` into ``folder``, each whole or not at all."""
-        figure, axes = new_figure(7.2, 4.6)
-        self.draw(axes[0, 0])
-        path = save_figure(figure, folder / f"{self.name}.png")
-        return [path, write_csv(folder / f"{self.name}.csv", self.columns)]
-
-    def csv(self) -> str:
-        """The numbers as the text of the CSV."""
-        return csv_text(self.columns)
-
-
-def write_csv(path: Path, columns: dict[str, Any]) -> Path:
-    """Columns of equal length with their headings; to a temporary name first."""
-    return write_text(path, csv_text(columns))
-
-
-def csv_text(columns: dict[str, Any]) -> str:
-    """Columns of equal length with their headings, ten significant digits."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    for row in zip(*columns.values(), strict=True):
-        writer.writerow([value if isinstance(value, str) else f"{value:.10g}" for value in row])
-    return text.getvalue()
 
 
 def sheets(calibration: Calibration, spectra: Spectra | None = None, full_arc: np.ndarray | None = None) -> list[Sheet]:
@@ -97,20 +49,6 @@ def axis_label(calibration: Calibration, what: str = "concentration") -> str:
     return f"{what} / {calibration.unit}" if calibration.unit else what
 
 
-def _split(wavelengths: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both with a NaN in every gap (more than three median steps), so that no line crosses what was left out."""
-    steps = np.diff(wavelengths)
-    gaps = np.flatnonzero(steps > GAP * np.median(steps)) + 1 if len(steps) else np.zeros(0, dtype=int)
-    return np.insert(wavelengths, gaps, np.nan), np.insert(np.asarray(values, dtype=float), gaps, np.nan)
-
-
-def _legend_beside(axis: Axes, title: str, entries: int) -> None:
-    """The legend to the right of the axes: spectra leave no free corner."""
-    columns = 1 + entries // 22
-    style = {"fontsize": 7, "title_fontsize": 7, "frameon": False, "ncols": columns}
-    axis.legend(title=title, loc="center left", bbox_to_anchor=(1.01, 0.5), **style)
-
-
 def _spectra(calibration: Calibration, spectra: Spectra | None) -> Sheet:
     levels = calibration.levels
     between = 0.5 * (levels[1:] + levels[:-1])
@@ -127,17 +65,18 @@ def _spectra(calibration: Calibration, spectra: Spectra | None) -> Sheet:
     def draw(axis: Axes) -> None:
         colours = level_colours(2 * len(levels) - 1)
         for k, (c, row) in enumerate(zip(levels, calibration.gp.level_means, strict=True)):
-            axis.plot(*_split(calibration.wavelengths, row), color=colours[2 * k], linewidth=1.3, label=f"{c:g}")
+            axis.plot(*split_at_gaps(calibration.wavelengths, row), color=colours[2 * k], linewidth=1.3, label=f"{c:g}")
         for k, (c, m, s) in enumerate(zip(between, mean, std, strict=True)):
             colour = colours[2 * k + 1]
-            axis.plot(*_split(calibration.wavelengths, m), color=colour, linewidth=0.9, linestyle="--", label=f"{c:g}")
-            x, low = _split(calibration.wavelengths, m - s)
-            axis.fill_between(x, low, _split(calibration.wavelengths, m + s)[1], color=colour, alpha=0.15, linewidth=0)
+            x, middle = split_at_gaps(calibration.wavelengths, m)
+            axis.plot(x, middle, color=colour, linewidth=0.9, linestyle="--", label=f"{c:g}")
+            ends = [split_at_gaps(calibration.wavelengths, end)[1] for end in (m - s, m + s)]
+            axis.fill_between(x, *ends, color=colour, alpha=0.15, linewidth=0)
         axis.set_xlabel(calibration.wavelength_label)
         plain = calibration.preprocessing is None
         axis.set_ylabel(calibration.signal if plain else f"preprocessed {calibration.signal}")
         title = f"{axis_label(calibration)}\n(solid: standard,\ndashed: predicted)"
-        _legend_beside(axis, title, 2 * len(levels) - 1)
+        legend_beside(axis, title, 2 * len(levels) - 1)
 
     return Sheet(
         "spectra", "Standards (solid) and predictions between them (dashed, ± one standard deviation)", columns, draw
@@ -180,7 +119,7 @@ def _predicted(calibration: Calibration) -> Sheet:
         axis.set_ylabel(axis_label(calibration, "predicted, its level left out"))
         if np.isinf(held.interval).any():
             axis.plot([], [], "^", color="0.4", markersize=5, fillstyle="none", label="no limit (end of the search)")
-        axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+        legend_below(axis)
 
     return Sheet(
         "predicted", "Predicted against true concentration, each level left out (bars: 80 % sets)", columns, draw
@@ -195,13 +134,13 @@ def _residuals(calibration: Calibration) -> Sheet:
     def draw(axis: Axes) -> None:
         colours = level_colours(len(held.left_out))
         for k, (i, row) in enumerate(zip(held.left_out, held.residual, strict=True)):
-            x, y = _split(calibration.wavelengths, row)
+            x, y = split_at_gaps(calibration.wavelengths, row)
             dashes = ("-", "--", "-.", ":")[k % 4]  # not by colour alone
             axis.plot(x, y, dashes, color=colours[k], linewidth=0.9, label=f"{calibration.levels[i]:g}")
         axis.axhline(0.0, color="0.6", linewidth=0.8)
         axis.set_xlabel(calibration.wavelength_label)
         axis.set_ylabel(f"{calibration.signal}, measured − predicted")
-        _legend_beside(axis, axis_label(calibration), len(held.left_out))
+        legend_beside(axis, axis_label(calibration), len(held.left_out))
 
     return Sheet("residuals", "Residual spectra of the levels, each left out", columns, draw)
 
@@ -225,7 +164,7 @@ def _resolution(calibration: Calibration) -> Sheet:
         axis.set_yscale("symlog", linthresh=max(float(np.nanmin(found.standard_deviation)), 1e-12))
         axis.set_xlabel(axis_label(calibration))
         axis.set_ylabel(axis_label(calibration, "difference"))
-        axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+        legend_below(axis)
 
     return Sheet("resolution", "What differences in concentration can be told", columns, draw)
 
@@ -290,6 +229,6 @@ def _metric(calibration: Calibration, full_arc: np.ndarray | None) -> Sheet:
         axis.plot(calibration.levels, np.zeros(len(calibration.levels)), "|", color="0.4", label="standards")
         axis.set_xlabel(axis_label(calibration))
         axis.set_ylabel("arc length (2 over the calibrated range)")
-        axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+        legend_below(axis)
 
     return Sheet("metric", "The learned metric: arc length against concentration", columns, draw)

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from geonode.bundle import environment
 from geonode.metric.warp import WARPS
-from geonode.report import tables
-from geonode.report.calibration_report import coverage_sentence, limit_lines
+from geonode.report.calibration_report import budget_sentence, coverage_sentence, limit_lines
+from geonode.report.calibration_tables import ambiguity_table, budget_table, merit_table, verdict_table
+from geonode.report.sheet_words import describe
 from geonode.report.shell import document, table
 from geonode.report.slider import slider_data, slider_section
-from geonode.report.svg import describe, figure_html, training_sheet
+from geonode.report.svg import figure_html
+from geonode.report.tables import number
+from geonode.report.training_sheet import training_sheet
+from geonode_runtime.verdicts import MEANING
 
 if TYPE_CHECKING:
     from geonode.model import GeodesicModel
     from geonode.report.calibration_report import CalibrationReport
-    from geonode.report.calibration_sheets import Sheet
+    from geonode.report.sheet import Sheet
 
 SECTIONS = (
     ("spectra", "Spectra at any concentration"),
@@ -50,12 +54,12 @@ def html_report(
         "spectra": _spectra(model, report)
         + f"<details><summary>All in one figure</summary>{found['spectra']}</details>",
         "predicted": f'<div class="figures">{found["predicted"]}{found["residuals"]}</div>'
-        + tables.merit_table(report.data, unit),
+        + merit_table(report.data, unit).html(),
         "resolution": f'<div class="figures">{found["resolution"]}{found["ambiguity"]}</div>' + _apart(report, unit),
         "metric": f'<div class="beside">{found["metric"]}{_metric(report)}</div>',
         "training": found.get("training") or f"<p>{_untrained(model)}</p>",
         "uncertainty": _budget(report, unit),
-        "verdicts": tables.verdict_table(model.calibration, tuple(model.standards.names), report.data),
+        "verdicts": _verdicts(model, report),
         "provenance": table(("", ""), _provenance(model, bundle), "Environment and provenance"),
     }
     links = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title in SECTIONS)
@@ -116,23 +120,35 @@ def _metric(report: CalibrationReport) -> str:
 
 
 def _apart(report: CalibrationReport, unit: str) -> str:
-    lines = [f"<h3>Limits</h3>{tables.limits_list(limit_lines(report.data, unit))}"]
+    lines = [f"<h3>Limits</h3>{_limits_list(limit_lines(report.data, unit))}"]
     pairs = report.data["ambiguous_pairs"][:10]
     if pairs:
-        rows = [[tables.number(p["first"]), tables.number(p["second"]), f"{p['distance']:.2g}"] for p in pairs]
-        head = (f"concentration{unit}", f"looks like{unit}", "standard deviations apart")
-        lines.append("<h3>Concentrations that look alike</h3>" + table(head, rows, "Concentrations that look alike"))
+        lines.append("<h3>Concentrations that look alike</h3>" + ambiguity_table(pairs, unit).html())
     advice = report.data["next_standard"]["sentence"]
     lines.append(f"<h3>Next standard</h3><p>{escape(advice[0].upper() + advice[1:])}.</p>")
     return "".join(lines)
 
 
+def _limits_list(lines: list[str]) -> str:
+    """The sentences of the text report, their emphasis kept."""
+    items = []
+    for line in lines:
+        parts = escape(line.removeprefix("- ")).split("**")
+        items.append("".join(f"<strong>{p}</strong>" if k % 2 else p for k, p in enumerate(parts)))
+    return "<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
+
+
 def _budget(report: CalibrationReport, unit: str) -> str:
-    return (
-        "<p>No prior is in these figures (GUM, linearised at the concentration), unlike that of the next standard. "
-        f"Standard uncertainties{escape(' in' + unit if unit else '')}; u is not given where it would exceed that of a "
-        "uniform distribution over the range.</p>" + tables.budget_table(report.data["budgets"], unit)
-    )
+    return f"<p>{escape(budget_sentence(unit))}</p>" + budget_table(report.data["budgets"], unit).html()
+
+
+def _verdicts(model: GeodesicModel, report: CalibrationReport) -> str:
+    """The table of the standards' verdicts, the limits behind them, and what each verdict means."""
+    made = verdict_table(model.calibration, tuple(model.standards.names), report.data)
+    meaning = "".join(f"<li><em>{escape(v)}</em>: {escape(said)}</li>" for v, said in MEANING.items())
+    limits = report.data["match_limits"]
+    said = f"Limits of “does not match”: Q {number(limits['q'])}, T² {number(limits['t2'])}."
+    return f"{made.html()}<p>{said}</p><details><summary>The verdicts</summary><ul>{meaning}</ul></details>"
 
 
 def _untrained(model: GeodesicModel) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from geonode.report.calibration_sheets import GAP
+from geonode.report.style import gap_positions
 
 if TYPE_CHECKING:
     from geonode.model import GeodesicModel
@@ -88,9 +88,7 @@ def _arc(model: GeodesicModel) -> tuple[np.ndarray, np.ndarray]:
 
 def _pieces(wavelengths: np.ndarray) -> list[list[int]]:
     """First and last position of each stretch without a gap, as the other figures cut them."""
-    steps = np.diff(wavelengths)
-    gaps = np.flatnonzero(steps > GAP * np.median(steps)) + 1 if len(steps) else np.zeros(0, dtype=int)
-    ends = [0, *gaps.tolist(), len(wavelengths)]
+    ends = [0, *gap_positions(wavelengths).tolist(), len(wavelengths)]
     return [[a, b - 1] for a, b in pairwise(ends)]
 
 

@@ -1,9 +1,9 @@
-"""Figures of reports: each writes a file and returns its path; matplotlib is imported on first use, without pyplot."""
+"""What all figures look like, and how they are written; matplotlib is imported on first use, without pyplot."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from geonode.validation.result import EvaluationReport
-
-
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+"""Colours that are told apart with any colour vision (Okabe & Ito 2008)."""
+GAP = 3.0
+"""Wavelengths further apart than this many median steps are not joined by a line."""
 _FORMATS = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".eps", ".tif", ".tiff", ".webp")
 
 
@@ -59,43 +60,25 @@ def level_colours(count: int) -> np.ndarray:
     return colormaps["viridis"](np.linspace(0.0, 0.92, max(count, 1)))
 
 
-def plot_evaluation(report: EvaluationReport, path: str | Path) -> Path:
-    """Left: every method's error at every held-out level. Right: the winner's predictions over the measured spectra."""
-    figure, axes = new_figure(11.0, 4.4, 1, 2)
-    _plot_errors(axes[0, 0], report)
-    _plot_held_out(axes[0, 1], report)
-    return save_figure(figure, path)
+def split_at_gaps(wavelengths: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both with a NaN in every gap (more than GAP median steps), so that no line crosses what was left out."""
+    gaps = gap_positions(wavelengths)
+    return np.insert(wavelengths, gaps, np.nan), np.insert(np.asarray(values, dtype=float), gaps, np.nan)
 
 
-def _plot_errors(axis: Axes, report: EvaluationReport) -> None:
-    scale = float(report.level_means.std()) or 1.0
-    position = np.arange(len(report.levels))
-    for number, (name, result) in enumerate(report.results.items()):
-        chosen = name == report.winner
-        style: dict[str, Any] = {"linewidth": 2.4, "zorder": 3} if chosen else {"linewidth": 1.0, "alpha": 0.8}
-        if name == "node":  # it nearly always lies on its teacher
-            style |= {"linestyle": (0, (3, 2)), "zorder": 4}
-        label = f"{name} (winner)" if chosen else name
-        axis.plot(position, result.rmse / scale, marker="o", markersize=3.5, color=f"C{number}", label=label, **style)
-    axis.set_yscale("log")
-    axis.set_xticks(position, [f"{level:g}" for level in report.levels], rotation=45 if len(position) > 8 else 0)
-    unit = f" / {report.units['concentration']}" if report.units["concentration"] else ""
-    axis.set_xlabel(f"held-out concentration{unit} (the first and last are extrapolation)")
-    axis.set_ylabel("RMSE ÷ standard deviation of the level means")
-    axis.legend(fontsize=7, ncols=2, frameon=False)
+def gap_positions(wavelengths: np.ndarray) -> np.ndarray:
+    """Positions of the first wavelength behind every gap."""
+    steps = np.diff(wavelengths)
+    return np.flatnonzero(steps > GAP * np.median(steps)) + 1 if len(steps) else np.zeros(0, dtype=int)
 
 
-def _plot_held_out(axis: Axes, report: EvaluationReport) -> None:
-    name = report.winner or next(iter(report.results))
-    predictions = report.results[name].predictions
-    colours = level_colours(len(report.levels))
-    for level, measured, predicted, colour in zip(report.levels, report.level_means, predictions, colours, strict=True):
-        axis.plot(report.wavelengths, measured, color=colour, linewidth=1.4, label=f"{level:g}")
-        axis.plot(report.wavelengths, predicted, color=colour, linewidth=1.2, linestyle="--")
-    signal = report.units["signal"]
-    axis.set_xlabel(f"wavelength / {report.units['wavelength']}")
-    axis.set_ylabel(f"{report.signal} / {signal}" if signal else report.signal)
-    axis.set_title(f"measured (solid) and predicted without that level (dashed): {name}", fontsize=9)
-    axis.legend(
-        fontsize=7, ncols=2, frameon=False, title=report.units["concentration"] or "concentration", title_fontsize=7
-    )
+def legend_beside(axis: Axes, title: str, entries: int) -> None:
+    """The legend to the right of the axes: spectra leave no free corner."""
+    columns = 1 + entries // 22
+    style = {"fontsize": 7, "title_fontsize": 7, "frameon": False, "ncols": columns}
+    axis.legend(title=title, loc="center left", bbox_to_anchor=(1.01, 0.5), **style)
+
+
+def legend_below(axis: Axes, columns: int = 2) -> None:
+    """The legend below the axes, where lines fill them."""
+    axis.legend(fontsize=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=columns)

@@ -1,94 +1,101 @@
-"""The tables of the report as HTML: the same numbers as report.json and the CSVs."""
+"""One table writer: the same rows as HTML, Markdown, a rich table for the terminal, or CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from geonode.calibration.calibration import Calibration
-from geonode.report.shell import table
-from geonode_runtime.verdicts import MEANING
+import numpy as np
 
+from geonode.report import shell
 
-def number(value: float | None) -> str:
-    """Four digits; a dash where there is no number."""
-    return "–" if value is None or not math.isfinite(value) else f"{value:.4g}"
+if TYPE_CHECKING:
+    import rich.table
 
 
-def end(value: float, which: str) -> str:
-    """An end of a set; words where the data set none."""
-    return f"{value:.4g}" if math.isfinite(value) else f"no {which} limit"
+class Strong(str):
+    """Text that stands out."""
 
 
-def verdict_table(calibration: Calibration, names: tuple[str, ...], data: dict[str, Any]) -> str:
-    """Every standard twice: quantified with all standards in place, and with its own level left out."""
-    held, unit = calibration.held_out, f" / {calibration.unit}" if calibration.unit else ""
-    own = calibration.quantify_many(calibration.measured.spectra)
-    left = {int(row): k for k, row in enumerate(held.rows)}
-    flagged = {check["level"] for check in data["standards"] if check["flagged"]}
-    rows = []
-    for i, result in enumerate(own):
-        name = names[i] if i < len(names) else f"spectrum {i + 1}"
-        mark = "<br><strong>contradicts the others</strong>" if calibration.concentrations[i] in flagged else ""
-        cells = [escape(name) + mark, f"{calibration.concentrations[i]:g}", escape(result.verdict)]
-        cells.append(number(result.estimate if result.verdict != "does not match" else None))
-        k = left.get(i)
-        if k is None:
-            cells += ["not left out", "", ""]
-        else:
-            low, high = held.interval[k]
-            inside = "inside" if held.coverage[k] <= 0.8 else "<strong>outside</strong>"
-            if not calibration.checked:
-                inside = "no set is claimed"
-            cells += [number(held.estimate[k]), f"{end(low, 'lower')} to {end(high, 'upper')}", inside]
-        rows.append(cells)
-    head = ("standard", f"prepared{unit}", "verdict, all standards in place", "found", "found, its level left out",
-            "80 % set, left out", "truth")  # fmt: skip
-    meaning = "".join(f"<li><em>{escape(v)}</em>: {escape(said)}</li>" for v, said in MEANING.items())
-    limits = data["match_limits"]
-    said = f"Limits of “does not match”: Q {number(limits['q'])}, T² {number(limits['t2'])}."
-    return (
-        table(head, rows, "Verdicts")
-        + f"<p>{said}</p><details><summary>The verdicts</summary><ul>{meaning}</ul></details>"
-    )
+Cell: TypeAlias = str | Sequence[str]
+"""Plain text, or several pieces of it, some of them :class:`Strong`. Writers escape it."""
 
 
-def merit_table(data: dict[str, Any], unit: str) -> str:
-    """Figures of merit, fitted and cross-validated."""
-    kinds = (
-        ("fitted", "own calibration (RMSEC)"),
-        ("cross_validated", "left out (RMSECV)"),
-        ("cross_validated_interior", "interior left out"),
-    )
-    keys = ("rmse", "bias", "sep", "r2", "rpd", "rpiq")
-    rows = [[name, *(number(data[key][k]) for k in keys)] for key, name in kinds]
-    return table(("", f"RMSE{unit}", "bias", "SEP", "R² / Q²", "RPD", "RPIQ"), rows, "Figures of merit")
+@dataclass(frozen=True)
+class Table:
+    """Rows of plain text under their headings.
+
+    Attributes:
+        title: what the table is called.
+        head: a heading for each column.
+        rows: a cell for each column.
+    """
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+    def html(self) -> str:
+        """An HTML table in a box that scrolls; the title is what a screen reader calls it."""
+        return shell.table(self.head, [[_html(cell) for cell in row] for row in self.rows], self.title)
+
+    def markdown(self) -> list[str]:
+        """Lines of Markdown."""
+        lines = [self.head, ["---"] * len(self.head), *([_markdown(cell) for cell in row] for row in self.rows)]
+        return ["| " + " | ".join(line) + " |" for line in lines]
+
+    def rich(self, emphasised: Sequence[int] = ()) -> rich.table.Table:
+        """A rich table: the first column left, numbers right; the ``emphasised`` rows in bold."""
+        from rich.markup import escape as plain
+        from rich.table import Table as RichTable
+
+        table = RichTable(title=self.title)
+        for number, heading in enumerate(self.head):
+            table.add_column(heading, justify="right" if number else "left")
+        for number, row in enumerate(self.rows):
+            cells = [plain(" ".join(_pieces(cell))) for cell in row]
+            table.add_row(*cells, style="bold" if number in emphasised else None)
+        return table
 
 
-def limits_list(lines: list[str]) -> str:
-    """The sentences of the text report, their emphasis kept."""
-    items = []
-    for line in lines:
-        parts = escape(line.removeprefix("- ")).split("**")
-        items.append("".join(f"<strong>{p}</strong>" if k % 2 else p for k, p in enumerate(parts)))
-    return "<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
+def _pieces(cell: Cell) -> Sequence[str]:
+    return [cell] if isinstance(cell, str) else cell
 
 
-def budget_table(budgets: list[dict[str, Any]], unit: str) -> str:
-    """The uncertainty budget at each concentration: type, standard uncertainty, share of the variance."""
-    rows = []
-    for budget in budgets:
-        at = f"<strong>at {number(budget['concentration'])}{escape(unit)}</strong>"
-        if not budget["resolved"]:
-            rows.append([at, "", escape(budget["reason"]), ""])
-            continue
-        expanded = (
-            f" (k = {budget['coverage_factor']:.2f}, expanded {budget['expanded']:.3g}, {100 * budget['level']:g} %, "
-            "rests on the model)"
-        )
-        rows.append([at + expanded, "", f"<strong>{budget['combined']:.3g}</strong>", ""])
-        for part in budget["contributions"]:
-            share = f"{100 * part['share']:.0f} %"
-            rows.append([escape(part["source"]), escape(part["kind"]), f"{part['standard_uncertainty']:.3g}", share])
-    return table(("source", "type", "u", "share of the variance"), rows, "Uncertainty budget")
+def _html(cell: Cell) -> str:
+    parts = []
+    for piece in _pieces(cell):
+        text = escape(piece)
+        parts.append(f"<strong>{text}</strong>" if isinstance(piece, Strong) else text)
+    return "<br>".join(parts)
+
+
+def _markdown(cell: Cell) -> str:
+    texts = [piece.replace("|", "\\|") for piece in _pieces(cell)]
+    strong = [isinstance(piece, Strong) for piece in _pieces(cell)]
+    return " ".join(f"**{text}**" if bold else text for text, bold in zip(texts, strong, strict=True))
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Four digits and the unit; a dash where there is no number."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:.4g}{unit}"
+
+
+def percent(value: float | None) -> str:
+    """A share in whole percent; a dash where there is none."""
+    return "–" if value is None or not math.isfinite(value) else f"{100 * value:.0f} %"
+
+
+def csv_text(columns: dict[str, Any]) -> str:
+    """Columns of equal length under their headings, numbers with ten significant digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True):
+        writer.writerow([value if isinstance(value, str) else f"{value:.10g}" for value in row])
+    return text.getvalue()

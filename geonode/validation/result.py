@@ -13,7 +13,7 @@ import numpy as np
 from geonode.schema import SCHEMAS
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    import rich.table
 
 SUMMARIES = ("interior_median", "interior_worst", "lowest", "highest")
 
@@ -162,44 +162,21 @@ class EvaluationReport:
         """The report as JSON text (strict: no NaN)."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
 
-    def table(self) -> Table:
+    def table(self) -> rich.table.Table:
         """A rich table: NRMSE summaries and inner score per method, the winner marked."""
-        from rich.table import Table
+        from geonode.validation.result_tables import score_table
 
-        scale = float(self.level_means.std())
-        table = Table(title="Leave one concentration out (RMSE ÷ standard deviation of the level means)")
-        for heading in ("method", "interior median", "interior worst", "lowest", "highest", "inner score"):
-            table.add_column(heading, justify="left" if heading == "method" else "right")
-        for name, result in self.results.items():
-            summary = summarise(result.rmse)
-            cells = [_cell(summary[key], scale) for key in SUMMARIES]
-            mark = "  ← winner" if name == self.winner else ""
-            style = "bold" if mark else None
-            table.add_row(name + mark, *cells, _cell(result.inner_score(), scale), style=style)
-        chosen = self.selected()
-        if chosen is not None:
-            summary = summarise(np.array([entry["rmse"] for entry in chosen]))
-            table.add_row("chosen in each fold", *[_cell(summary[key], scale) for key in SUMMARIES], "", style="italic")
-        return table
+        return score_table(self)
 
-    def inverse_table(self) -> Table | None:
+    def inverse_table(self) -> rich.table.Table | None:
         """A rich table of the inverse comparison, None where it was not asked for."""
-        from rich.table import Table
+        from geonode.validation.result_tables import inverse_table
 
-        if self.inverse is None:
-            return None
-        table = Table(title="Concentration from spectrum, one level left out (percent of the calibrated range)")
-        for heading in ("method", "RMSEP interior", "median relative error", "coverage at 80 %"):
-            table.add_column(heading, justify="left" if heading == "method" else "right")
-        for name, entry in self.inverse.items():
-            covered = "–" if entry["coverage"] is None else f"{100 * entry['coverage']:.0f} %"
-            relative = f"{entry['median_relative_error_percent']:.2f} %"
-            table.add_row(name, f"{entry['rmsep_percent_interior']:.2f} %", relative, covered)
-        return table
+        return None if self.inverse is None else inverse_table(self.inverse)
 
     def plot(self, path: str | Path) -> Path:
         """Write the figure of the report (format by suffix); returns the path."""
-        from geonode.report.style import plot_evaluation
+        from geonode.report.evaluation_figure import plot_evaluation
 
         return plot_evaluation(self, path)
 
@@ -212,7 +189,3 @@ def _best(results: dict[str, MethodResult], fold: int | None) -> str | None:
 
 def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _cell(value: float | None, scale: float) -> str:
-    return "–" if value is None or scale == 0.0 else f"{value / scale:.4f}"

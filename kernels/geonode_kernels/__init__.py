@@ -8,10 +8,10 @@ from ._dispatch import KernelError, dispatch, paths_taken, triton_available, ver
 from ._weights import MetricWeights
 from .adamw import FlatAdamW
 from .arc_length import arc_length
-from .elementwise import bias_softplus, christoffel_fd, christoffel_grid
+from .elementwise import christoffel_fd, christoffel_grid
 from .embedded_linear import embedded_linear
 from .flow_quadrature import flow_loss, flow_loss_of_ends, flow_quadrature
-from .geodesic_rk4 import geodesic_rk4, geodesic_rk4_jacobi
+from .geodesic_rk4 import geodesic_rk4, geodesic_states
 from .geodesic_shoot import Shot, geodesic_shoot
 from .metric_christoffel import metric_christoffel, metric_density, metric_value
 from .training import CapturedStep, default_flow_loss
@@ -25,7 +25,6 @@ __all__ = [
     "Shot",
     "TableMatrices",
     "arc_length",
-    "bias_softplus",
     "block_table",
     "christoffel_fd",
     "christoffel_grid",
@@ -36,8 +35,8 @@ __all__ = [
     "flow_loss_of_ends",
     "flow_quadrature",
     "geodesic_rk4",
-    "geodesic_rk4_jacobi",
     "geodesic_shoot",
+    "geodesic_states",
     "metric_christoffel",
     "metric_density",
     "metric_value",

@@ -10,8 +10,8 @@ import numpy as np
 
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.errors import InputError
-from geonode_runtime.own import OwnSpectra
 from geonode_runtime.sets import ConcentrationSet, Curve, Distances, sets_at_levels
+from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import (
     FEWEST_CHECKED,
@@ -67,7 +67,7 @@ class Facts:
 
     levels: int
     rules: VerdictRules
-    own: OwnSpectra
+    standards: StandardSpectra
 
     @property
     def attainable(self) -> float:
@@ -123,8 +123,8 @@ def answer(
     usable = None if unknown.usable.all() else unknown.usable
     if usable is not None:
         require_usable(curve.basis, usable)
-    spectra, which = facts.own.as_new(unknown.spectra, usable)
-    unknown = replace(unknown, spectra=spectra, notes=(*unknown.notes, *facts.own.notes(which)))
+    spectra, which = facts.standards.as_new(unknown.spectra, usable)
+    unknown = replace(unknown, spectra=spectra, notes=(*unknown.notes, *facts.standards.notes(which)))
     mean = spectra.mean(axis=0, keepdims=True)
     excess = replicate_excess(curve, spectra, usable)
     if excess > 1.0:
@@ -143,8 +143,8 @@ def answer_many(curve: Measurer, facts: Facts, unknowns: Sequence[Unknown], leve
         return []
     if any(not u.usable.all() for u in unknowns):
         return [answer(curve, facts, u, 1.0, level) for u in unknowns]
-    spectra, which = facts.own.as_new(np.stack([u.spectra[0] for u in unknowns]))
-    unknowns = [replace(u, notes=(*u.notes, *facts.own.notes([n]))) for u, n in zip(unknowns, which, strict=True)]
+    spectra, which = facts.standards.as_new(np.stack([u.spectra[0] for u in unknowns]))
+    unknowns = [replace(u, notes=(*u.notes, *facts.standards.notes([n]))) for u, n in zip(unknowns, which, strict=True)]
     sets, at_95, q, t2 = _sets(curve, spectra, None, 1.0, level)
     return [
         _judge(curve, facts, u, (sets[i], at_95[i]), float(q[i]), float(t2[i]), level, 1.0, 0.0)

@@ -15,9 +15,9 @@ import numpy as np
 from geonode_runtime.answers import Facts, answer, answer_many, check_options, without_matrix
 from geonode_runtime.distributions import f1_quantile
 from geonode_runtime.errors import InputError
-from geonode_runtime.own import OwnSpectra
 from geonode_runtime.preprocessing import Steps
 from geonode_runtime.sets import Distances
+from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import Quantification, VerdictRules
 
@@ -90,7 +90,7 @@ class Model:
         self.served_range: tuple[float, float] | None = None if served is None else tuple(served)
         self._curve = OnnxCurve(session, facts, arrays)
         rules: dict[str, Any] = {name: np.inf if value is None else value for name, value in facts["rules"].items()}
-        self._facts = Facts(int(facts["levels"]), VerdictRules(**rules), _own_spectra(arrays))
+        self._facts = Facts(int(facts["levels"]), VerdictRules(**rules), _standard_spectra(arrays))
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
 
     def predict(self, concentrations: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -220,12 +220,12 @@ def load(path: str | os.PathLike[str]) -> Model:
     return Model(path, session, facts, said)
 
 
-def _own_spectra(arrays: dict[str, np.ndarray]) -> OwnSpectra:
+def _standard_spectra(arrays: dict[str, np.ndarray]) -> StandardSpectra:
     """The standards' spectra. A file from before they were kept has none: they count as new measurements there."""
     rank = arrays["basis"].shape[1]
     shapes = {"fingerprints": (0, rank + 1), "noise": (0, rank), "concentrations": (0,)}
     own = {name: arrays.get(f"own_{name}", np.zeros(shape)) for name, shape in shapes.items()}
-    return OwnSpectra(scale=arrays["noise"], basis=arrays["basis"], **own)
+    return StandardSpectra(scale=arrays["noise"], basis=arrays["basis"], **own)
 
 
 def _only_what_is_asked() -> Any:

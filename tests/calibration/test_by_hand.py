@@ -101,7 +101,7 @@ def test_band_of_the_spectra(gp: GeodesicGP) -> None:
 def test_covariance_of_the_curve(gp: GeodesicGP) -> None:
     model = InverseModel(gp, None)
     dense, z = Dense(gp, ASKED), model.projection.levels
-    for k, own in enumerate(model.curve_parts(ASKED).own):
+    for k, own in enumerate(model.curve_parts(ASKED).interpolation):
         within, between = dense.covariance(z, k, gp.dof)
         share = np.trace(between) / np.trace(within)
         assert share > 1e-3, f"the case must be one in which both parts matter, but the ratio is {share:.2g}"

@@ -15,7 +15,7 @@ from geonode.export.tensorrt import unsupported
 from geonode.metric.warp import scaled_warps
 from geonode_runtime import load
 from geonode_runtime.distributions import chi2_upper_quantile, f1_quantile, student_quantile
-from geonode_runtime.model import _own_spectra
+from geonode_runtime.model import _standard_spectra
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy
 from tests.export.conftest import exported, standards
 
@@ -134,7 +134,7 @@ def test_the_standards_own_spectra_are_recognised_alike(pair):
 
 def test_a_file_from_before_own_spectra_were_kept_takes_them_for_new(gp):
     arrays = {name: value for name, value in gp.runtime._arrays.items() if not name.startswith("own_")}
-    none = _own_spectra(arrays)
+    none = _standard_spectra(arrays)
     own = gp.model.calibration.spectra
     spectra, which = none.as_new(own)
     assert spectra is own and (which == -1).all()

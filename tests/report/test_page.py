@@ -18,7 +18,7 @@ from geonode.cli import app
 from geonode.data import SpectralDataset
 from geonode.report.shell import document, table
 from geonode.report.slider import MOST_WAVELENGTHS, slider_data
-from geonode.report.svg import training_sheet
+from geonode.report.training_sheet import training_sheet
 from geonode.report.write_report import write_report
 from tests.report.conftest import HOSTILE, dataset
 

@@ -155,7 +155,7 @@ def _downhill(calibration: Calibration, unknown: Unknown, start: float) -> float
     """The local minimum of d² to which ``start`` leads."""
     model = calibration.inverse
     usable = None if unknown.usable.all() else unknown.usable
-    spectra, _ = calibration.own_spectra.as_new(unknown.spectra, usable)
+    spectra, _ = calibration.standard_spectra.as_new(unknown.spectra, usable)
     coordinates, residual = model.projection.coordinates(spectra.mean(axis=0, keepdims=True), usable)
     distances = model.distances(coordinates, np.maximum(residual, 1.0), len(unknown.spectra))
     nearest, fractions = distances.nearest[0], distances.fractions[0]

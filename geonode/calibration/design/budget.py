@@ -162,7 +162,7 @@ def _sources(model: InverseModel, at: np.ndarray, replicates: int, phi: float, b
     return [
         _Source("noise of the measurement", noise / replicates, "A", math.inf),
         _Source("scatter between replicates", scatter / replicates, "A", float(model.projection.replicate_dof)),
-        _Source("calibration curve between the standards", model.curve_scale * curve.own[0], "A", model.dof),
+        _Source("calibration curve between the standards", model.curve_scale * curve.interpolation[0], "A", model.dof),
         _Source("noise of the standards' measurement", curve.noise[0], "A", model.dof),
         _Source("concentrations of the standards", curve.concentrations[0], "B", math.inf),
         _Source("matrix blank", of_blank, "A", math.inf),

@@ -71,7 +71,7 @@ def suggest_standard(calibration: Calibration, candidates: int = 41, points: int
     curve_now = model.curve_parts(c)
     # A further spectrum would also average the noise of the standards down; by how much is not reckoned with.
     standards = curve_now.concentrations + curve_now.noise
-    before = _root_mean_square(slope, model.curve_scale * curve_now.own + standards + noise, high - low)
+    before = _root_mean_square(slope, model.curve_scale * curve_now.interpolation + standards + noise, high - low)
     expected = np.empty(len(tried))
     for e in range(len(tried)):
         within = np.einsum("ia,cij,jb->cab", z, update.within[e], z, optimize=True)

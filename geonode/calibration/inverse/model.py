@@ -15,26 +15,17 @@ b(c) = Σ_i B̄_ci²/R_i carries the noise of the standards' own measurement int
 means and R_i their replicates (without it sets near a single noisy standard are too narrow); P = Z_repᵀ Z_rep / df is
 the scatter of replicates within that space, φ ≥ 1 the noise seen outside it (χ² of the out-of-span part ÷ its degrees
 of freedom), R the replicates of the unknown.
-
-*Self-noise.* The singular vectors of n noisy means lean towards the noise of those very means: a standard's
-coordinates contain its own noise (√W standard deviations of it), an unknown's do not. For a singular value s of means
-whose noise has the total square N₀ (W ÷ replicates for white noise), an unknown at level i has the expected coordinate
-s u_i (1 − N₀/s²), u the left singular vector (the spiked-matrix limit for few rows and many columns; Benaych-Georges &
-Nadakuditi 2012, J. Multivar. Anal. 111, 120). Z has these factors applied; directions of which nothing remains are
-noise and are dropped.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import fdtri
 
 from geonode.calibration.gp.geodesic_gp import GeodesicGP, GPWeights
-from geonode.calibration.measurement_noise import whitening_variance
-from geonode_runtime.own import OwnSpectra, fingerprints
+from geonode.calibration.inverse.projection import Projection
 from geonode_runtime.sets import Distances
 
 GRID_POINTS = 512
@@ -42,101 +33,19 @@ GRID_POINTS = 512
 EXTENSION = 0.25
 """The prior reaches this fraction of the calibrated range beyond it on either side (not below zero where no standard
 lies below zero)."""
-MAX_RANK = 12
-SMALLEST_FACTOR = 0.02
-"""A direction that keeps less than this of itself after its self-noise is taken out is noise."""
-
-
-@dataclass(frozen=True)
-class Projection:
-    """The rank-r space of the standards.
-
-    Attributes:
-        centre: ``[W]`` mean of the level means.
-        scale: ``[W]`` √D, the noise standard deviation per wavelength.
-        basis: ``[W, r]`` V, orthonormal.
-        levels: ``[n, r]`` the level means in it, self-noise taken out (Z).
-        factors: ``[r]`` how much of each direction remained.
-        replicates: ``[r, r]`` P, zero where no level was measured twice.
-        replicate_dof: degrees of freedom of P. per_level: spectra per level, on average.
-    """
-
-    centre: np.ndarray
-    scale: np.ndarray
-    basis: np.ndarray
-    levels: np.ndarray
-    factors: np.ndarray
-    replicates: np.ndarray
-    replicate_dof: int
-    per_level: float
-
-    @property
-    def rank(self) -> int:
-        """r."""
-        return self.basis.shape[1]
-
-    def coordinates(self, spectra: np.ndarray, usable: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Spectra ``[U, W]`` → coordinates ``[U, r]`` and out-of-span χ² per degree of freedom ``[U]``.
-
-        ``usable [W]``: where False the value is ignored, and the coordinates are fitted to the rest by least squares.
-        """
-        white = (spectra - self.centre) / self.scale
-        if usable is None or bool(np.all(usable)):
-            a = white @ self.basis
-            rest = (white**2).sum(1) - (a**2).sum(1)
-            return a, np.maximum(rest, 0.0) / max(len(self.scale) - self.rank, 1)
-        basis = self.basis[usable]
-        a = np.linalg.lstsq(basis, white[:, usable].T, rcond=None)[0].T
-        rest = ((white[:, usable] - a @ basis.T) ** 2).sum(1)
-        return a, rest / max(int(np.sum(usable)) - self.rank, 1)
-
-    def own(self, spectra: np.ndarray, level_index: np.ndarray, concentrations: np.ndarray) -> OwnSpectra:
-        """The standards' spectra ``[N, W]``, of levels ``level_index [N]`` at ``concentrations [N]``, with the
-        self-noise in their coordinates: that of their level mean, which the other noise of a replicate adds to."""
-        prints = fingerprints(spectra, self.scale, self.basis)
-        noise = self.levels / self.factors - self.levels
-        return OwnSpectra(self.scale, self.basis, prints, noise[level_index], concentrations)
-
-    @classmethod
-    def of(cls, gp: GeodesicGP, deviations: np.ndarray | None) -> Projection:
-        """The space of a fitted GP and the replicate deviations ``[N, W]`` of its standards (None: no replicates)."""
-        n = len(gp.levels)
-        dof = 0 if deviations is None else max(len(deviations) - n, 0)
-        scale = np.sqrt(whitening_variance(gp.level_means, deviations if dof else None))
-        left, size, right = np.linalg.svd(gp.residual / scale, full_matrices=False)
-        most = max(1, min(n - 1, MAX_RANK, int((size > 1e-10 * size[0]).sum())))
-        self_noise = float(len(scale))
-        if deviations is not None and dof:
-            white = deviations / scale
-            # Noise of the means, whatever its spectrum: the total square of replicates' scatter ÷ replicates per level.
-            self_noise = max(self_noise, float((white**2).sum()) / dof) * n / len(deviations)
-        square = np.maximum(size[:most] ** 2, np.finfo(float).tiny)
-        factors = np.clip(1.0 - self_noise / square, 0.0, 1.0)
-        keep = np.flatnonzero(factors > SMALLEST_FACTOR)
-        if not keep.size:
-            # Standards that differ by no more than their noise: one direction stays, so that sets exist at all; they
-            # come out as wide as the searched range, which is the truth.
-            keep, factors[0] = np.array([0]), SMALLEST_FACTOR
-        basis = right[keep].T
-        levels = left[:, keep] * size[keep] * factors[keep]
-        replicates = np.zeros((len(keep), len(keep)))
-        if deviations is not None and dof:
-            projected = (deviations / scale) @ basis
-            replicates = projected.T @ projected / dof
-        per_level = len(deviations) / n if deviations is not None and dof else 1.0
-        return cls(gp.column_mean, scale, basis, levels, factors[keep], replicates, dof, per_level)
 
 
 class CurveParts(NamedTuple):
     """The curve at C concentrations.
 
     Attributes:
-        mean: ``[C, r]`` m(c). own: ``[C, r, r]`` its own covariance with τ = 1 (interpolation).
+        mean: ``[C, r]`` m(c).
+        interpolation: ``[C, r, r]`` the curve's own covariance between the standards, with τ = 1.
         concentrations: ``[C, r, r]`` T(c). noise: ``[C, r, r]`` b(c) (I + P).
     """
 
     mean: np.ndarray
-    own: np.ndarray
+    interpolation: np.ndarray
     concentrations: np.ndarray
     noise: np.ndarray
 
@@ -172,7 +81,11 @@ class InverseModel:
         self.tangents = self._tangents()
         self.grid = self._graded_grid(points)
         parts = self.curve_parts(self.grid)
-        self.mean, self._own, self._standards = parts.mean, parts.own, parts.concentrations + parts.noise
+        self.mean, self._interpolation, self._standards = (
+            parts.mean,
+            parts.interpolation,
+            parts.concentrations + parts.noise,
+        )
         self.set_curve_scale(curve_scale)
 
     @property
@@ -195,14 +108,14 @@ class InverseModel:
     def set_curve_scale(self, scale: float) -> None:
         """Set τ, the factor of the curve's own covariance (not of what the standards bring, nor of the noise)."""
         self.curve_scale = float(scale)
-        self.covariance = self.curve_scale * self._own + self._standards
+        self.covariance = self.curve_scale * self._interpolation + self._standards
         values, self._vectors = np.linalg.eigh(self.covariance)
         self._values = np.maximum(values, 0.0)
 
     def curve(self, concentrations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """m(c) ``[C, r]`` and the covariance of the curve itself ``[C, r, r]`` (no noise of the unknown)."""
         parts = self.curve_parts(concentrations)
-        return parts.mean, self.curve_scale * parts.own + parts.concentrations + parts.noise
+        return parts.mean, self.curve_scale * parts.interpolation + parts.concentrations + parts.noise
 
     def curve_parts(self, concentrations: np.ndarray) -> CurveParts:
         """m(c) and the parts of its covariance."""

@@ -24,7 +24,7 @@ class AcidBase(Chemistry):
     """
 
     share = 0.09
-    window = (1.0, 13.0, 1.5, 9.0)
+    window = (1.0, 13.0, 1.5, 9.0, 1.2)
     error = (0.003, 0.05)
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:

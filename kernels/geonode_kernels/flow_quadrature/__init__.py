@@ -8,7 +8,7 @@ from torch import Tensor
 from .. import _blocks
 from .._dispatch import dispatch, flow_refusal
 from .._gauss import gauss_legendre
-from .._runtime import launch, padded, plain
+from .._runtime import launch, padded, plain, plain_vjp
 from . import reference
 
 __all__ = ["flow_loss", "flow_loss_of_ends", "flow_quadrature"]
@@ -210,6 +210,9 @@ def _keep(ctx, inputs, output):
 
 
 def _integral_vjp(ctx, grad):
+    if torch.is_grad_enabled():
+        function = partial(reference.flow_quadrature, nodes=ctx.nodes)
+        return *plain_vjp("flow_quadrature", function, ctx.saved_tensors, [grad]), None
     return *_integral_backward(grad, *ctx.saved_tensors, ctx.nodes), None
 
 

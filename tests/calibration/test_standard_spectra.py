@@ -25,7 +25,7 @@ def made(truth, replicates: int, seed: int = 0) -> Calibration:
 @pytest.mark.parametrize("truth", [monotone, folding])
 def test_without_its_noise_a_standard_lies_where_the_curve_was_fitted_to(truth, replicates: int) -> None:
     calibration = made(truth, replicates)
-    own, inverse = calibration.own_spectra, calibration.inverse
+    own, inverse = calibration.standard_spectra, calibration.inverse
     spectra, which = own.as_new(calibration.spectra)
     np.testing.assert_array_equal(which, np.arange(len(spectra)))
     coordinates, residual = inverse.project(spectra, None)
@@ -44,7 +44,7 @@ def test_new_spectra_are_left_as_they_are_to_the_bit() -> None:
     nearly = calibration.spectra + 0.1 * NOISE * np.random.default_rng(0).standard_normal(calibration.spectra.shape)
     between = calibration.spectra[1:] * 0.5 + calibration.spectra[:-1] * 0.5  # wholly within the standards' span
     for spectra in (again, nearly, between, monotone(np.linspace(0.0, 75.0, 40))):
-        found, which = calibration.own_spectra.as_new(spectra)
+        found, which = calibration.standard_spectra.as_new(spectra)
         assert found is spectra and (which == -1).all()
         assert not any("no new measurement" in n for a in calibration.quantify_many(spectra) for n in a.notes)
 

@@ -183,9 +183,9 @@ def test_three_standards_claim_no_interval_anywhere() -> None:
 
 
 def test_expanded_uncertainties_say_what_they_rest_on(report: CalibrationReport) -> None:
-    from geonode.report.tables import budget_table
+    from geonode.report.calibration_tables import budget_table
 
     resolved = [budget for budget in report.data["budgets"] if budget["resolved"]]
     assert resolved and {budget["rests_on"] for budget in resolved} == {"model"}
-    for said in (report.to_markdown(), budget_table(report.data["budgets"], " mM")):
+    for said in (report.to_markdown(), budget_table(report.data["budgets"], " mM").html()):
         assert said.count("expanded ") == said.count("rests on the model)") == len(resolved)

@@ -1,0 +1,57 @@
+"""The figure of an evaluation: errors of every method, and the winner's predictions over what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geonode.report.style import level_colours, new_figure, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from geonode.validation.result import EvaluationReport
+
+
+def plot_evaluation(report: EvaluationReport, path: str | Path) -> Path:
+    """Left: every method's error at every held-out level. Right: the winner's predictions over the measured spectra."""
+    figure, axes = new_figure(11.0, 4.4, 1, 2)
+    _plot_errors(axes[0, 0], report)
+    _plot_held_out(axes[0, 1], report)
+    return save_figure(figure, path)
+
+
+def _plot_errors(axis: Axes, report: EvaluationReport) -> None:
+    scale = float(report.level_means.std()) or 1.0
+    position = np.arange(len(report.levels))
+    for number, (name, result) in enumerate(report.results.items()):
+        chosen = name == report.winner
+        style: dict[str, Any] = {"linewidth": 2.4, "zorder": 3} if chosen else {"linewidth": 1.0, "alpha": 0.8}
+        if name == "node":  # it nearly always lies on its teacher
+            style |= {"linestyle": (0, (3, 2)), "zorder": 4}
+        label = f"{name} (winner)" if chosen else name
+        axis.plot(position, result.rmse / scale, marker="o", markersize=3.5, color=f"C{number}", label=label, **style)
+    axis.set_yscale("log")
+    axis.set_xticks(position, [f"{level:g}" for level in report.levels], rotation=45 if len(position) > 8 else 0)
+    unit = f" / {report.units['concentration']}" if report.units["concentration"] else ""
+    axis.set_xlabel(f"held-out concentration{unit} (the first and last are extrapolation)")
+    axis.set_ylabel("RMSE ÷ standard deviation of the level means")
+    axis.legend(fontsize=7, ncols=2, frameon=False)
+
+
+def _plot_held_out(axis: Axes, report: EvaluationReport) -> None:
+    name = report.winner or next(iter(report.results))
+    predictions = report.results[name].predictions
+    colours = level_colours(len(report.levels))
+    for level, measured, predicted, colour in zip(report.levels, report.level_means, predictions, colours, strict=True):
+        axis.plot(report.wavelengths, measured, color=colour, linewidth=1.4, label=f"{level:g}")
+        axis.plot(report.wavelengths, predicted, color=colour, linewidth=1.2, linestyle="--")
+    signal = report.units["signal"]
+    axis.set_xlabel(f"wavelength / {report.units['wavelength']}")
+    axis.set_ylabel(f"{report.signal} / {signal}" if signal else report.signal)
+    axis.set_title(f"measured (solid) and predicted without that level (dashed): {name}", fontsize=9)
+    axis.legend(
+        fontsize=7, ncols=2, frameon=False, title=report.units["concentration"] or "concentration", title_fontsize=7
+    )
