@@ -116,7 +116,9 @@ def test_a_flow_or_metric_of_ones_own_takes_the_definition(monkeypatch) -> None:
     ode.flow.__class__ = type("Same", (SpectralFlow,), {})
     assert has_misfit(ode)
     ode.flow.__class__ = type("OwnFlow", (SpectralFlow,), {"forward": lambda self, point: point.s_hat})
-    ode.metric.__class__ = type("OwnMetric", (LogMetricNetwork,), {"forward": lambda self, u, wavelength=None: torch.zeros_like(u)})
+    ode.metric.__class__ = type(
+        "OwnMetric", (LogMetricNetwork,), {"forward": lambda self, u, wavelength=None: torch.zeros_like(u)}
+    )
     assert not has_misfit(ode) and not fused.metric_fits(ode.metric, source)
 
 
