@@ -192,7 +192,7 @@ class BatchSource:
 
     @cached_property
     def evaluation_draws(self) -> list[tuple[tuple[Tensor, ...], Tensor]]:
-        """What `gather` makes the batches of an evaluation from, and the share [M] of each in the whole: always the same.
+        """What `gather` makes the batches of an evaluation from, and the share [M] of each in it: always the same.
 
         All points; or every measured pair once and, with a teacher, as many between points of the served range. All
         wavelengths, as many at a time as a step takes; the same on every process.

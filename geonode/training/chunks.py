@@ -19,7 +19,7 @@ from torch import Tensor
 from geonode.config import GeodesicConfig
 from geonode.flow import CoupledSpectralODE
 from geonode.metric import WarpMetric
-from geonode.training.problem import Problem, place
+from geonode.training.problem import Problem
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -62,7 +62,7 @@ def select_model(ode: CoupledSpectralODE, problem: Problem, first: int) -> Coupl
         problem.low,
         problem.high,
     )
-    part = place(part, problem.target.device, problem.target.dtype)
+    part = part.place(problem.target.device, problem.target.dtype)
     copy_models(ode, part, first, problem.models, back=False)
     return part
 

@@ -18,7 +18,6 @@ from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE
-from geonode.flow.network import SpectralFlow
 from geonode.training.batches import BatchSource
 from geonode.training.checkpoint import CheckpointFolder
 from geonode.training.chunks import chunk_size, copy_models, select, select_model, workers_for
@@ -32,7 +31,6 @@ from geonode.training.precision import dtype_of, require_precision
 from geonode.training.problem import Problem, build_problem
 from geonode.training.profiling import StepProfile
 from geonode.training.steps import StackSteps, use_captured
-from geonode.training.terms.reconstruction import potential
 
 Progress = Callable[[int, int], None]
 
@@ -182,10 +180,10 @@ def predict(ode: CoupledSpectralODE, problem: Problem, concentrations: Tensor) -
     n = levels.shape[1]
     real = torch.arange(n, device=levels.device) < problem.counts[:, None]
     table = ode.on_table()
-    if isinstance(ode.flow, SpectralFlow) and ode.flow.nu is None:
+    if ode.flow.path_independent:
         order = everything.argsort(1)
         phi = ode.table.phi(everything.gather(1, order), check=False)
-        reached = potential(ode, phi, table, None, ode.path.nodes)
+        reached = ode.potential(phi, table, None, ode.path.nodes)
         back = order.argsort(1)[:, :, None].expand_as(reached)
         reached = reached.gather(1, back)
         offset = (problem.spectra - reached[:, :n])[:, :, None] + reached[:, None, n:]  # [M, n, C, W]

@@ -76,8 +76,8 @@ def parameter_groups(ode: CoupledSpectralODE, training: TrainingConfig) -> list[
     """Optimiser groups ``metric`` and ``flow``, each with its own learning rate; empty groups are left out."""
     groups = []
     for name, module, rate in (("metric", ode.metric, training.metric_lr), ("flow", ode.flow, training.flow_lr)):
-        if module is not None:
-            groups.append({"name": name, "params": list(module.parameters()), "lr": rate, "initial_lr": rate})
+        if parameters := list(module.parameters()):
+            groups.append({"name": name, "params": parameters, "lr": rate, "initial_lr": rate})
     return groups
 
 

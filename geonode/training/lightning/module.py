@@ -18,7 +18,7 @@ from geonode.training.lightning.strategies import is_sharded, whole_parameters
 from geonode.training.loss import build_losses, learning_rate, parameter_groups
 from geonode.training.monitoring import samples_in
 from geonode.training.precision import dtype_of, require_precision
-from geonode.training.problem import Problem, place
+from geonode.training.problem import Problem
 from geonode.training.steps import LossStep, StackSteps, data_loss, use_captured
 
 
@@ -86,7 +86,7 @@ class GeodesicSpectralModule(L.LightningModule):
         """
         require_precision(self.config, self.device)
         dtype = self.problem.target.dtype
-        self.ode = place(self.ode, self.device, dtype)
+        self.ode = self.ode.place(self.device, dtype)
         rank, world = self.global_rank, self.trainer.world_size
         problem = self.problem.to(self.device, dtype)
         source = BatchSource(problem, self.ode.table, self.config, self.seed, rank, world)
