@@ -19,6 +19,7 @@ from geonode.geodesic.chebyshev import (
 )
 from geonode_kernels import arc_length, verify
 from geonode_kernels._runtime import unrounded
+from geonode_kernels.arc_length.reference import clenshaw
 from geonode_kernels.velocity_flow import TableMatrices
 
 
@@ -123,12 +124,9 @@ class ArcLengthTable(nn.Module):
             return _for_each(self.density_series, density) @ density
 
     def evaluate(self, coefficients: Tensor, u: Tensor) -> Tensor:
-        """The series at u [M, B, W] by Clenshaw's recurrence (differentiable in both arguments)."""
+        """The series at u [M, B, W] (differentiable in both arguments)."""
         x = self._x(u, self.low.to(u)[:, None, None], self.high.to(u)[:, None, None])
-        later, latest = torch.zeros_like(x), torch.zeros_like(x)
-        for k in range(coefficients.shape[1] - 1, 0, -1):
-            later, latest = latest, 2.0 * x * latest - later + coefficients[:, k : k + 1]
-        return x * latest - later + coefficients[:, :1]
+        return clenshaw(coefficients.movedim(1, 0)[:, :, None], x)
 
 
 def _for_each(matrix: Tensor, like: Tensor) -> Tensor:
