@@ -20,7 +20,6 @@ from geonode.geodesic.chebyshev import (
 from geonode_kernels import arc_length, verify
 from geonode_kernels._runtime import unrounded
 from geonode_kernels.arc_length.reference import clenshaw
-from geonode_kernels.velocity_flow import TableMatrices
 
 
 class ArcLengthTable(nn.Module):
@@ -111,12 +110,6 @@ class ArcLengthTable(nn.Module):
             series = half * (_for_each(self.series, density) @ density)
             offset = chebyshev_polynomials(start, self.size + 1).to(density) @ series  # S is measured from u = −1
         return torch.cat([series[:, :1] - offset, series[:, 1:]], 1)
-
-    def matrices(self) -> TableMatrices:
-        """The constant matrices from ρ at the nodes to its series, to that of S and to S at the nodes: for kernels."""
-        eye = torch.eye(self.size, dtype=self.low.dtype, device=self.low.device).expand(len(self.low), -1, -1)
-        series, slope = self.coefficients(eye), self.density_coefficients(eye)
-        return TableMatrices(series, slope, self.phi_nodes, self.nodes, self.low, self.high)
 
     def density_coefficients(self, density: Tensor) -> Tensor:
         """Chebyshev coefficients [M, T, W] of ρ itself, for `evaluate`."""

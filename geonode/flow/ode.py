@@ -30,7 +30,7 @@ from geonode.metric import WARPS, LogMetricNetwork, Metric, MetricNetwork, WarpM
 from geonode.metric.config import MetricConfig
 from geonode_kernels import MetricWeights
 from geonode_kernels._gauss import gauss_legendre
-from geonode_kernels.velocity_flow import TableMatrices, path_points
+from geonode_kernels.velocity_flow import path_points
 
 
 class MetricOnTable(NamedTuple):
@@ -250,15 +250,15 @@ class CoupledSpectralODE(nn.Module):
             backend: ``auto``, ``triton`` or ``torch``.
         """
         fixed = table.density.detach()
-        # points need the grid and the range alone; the matrices before them are for the fused loss
-        matrices = TableMatrices(fixed, fixed, fixed, self.table.nodes, self.table.low, self.table.high)
         return path_points(
             torch.stack([s_start, s_end], 1),
             half_range[:, 0],
             self.table.coefficients(table.density),
             self.table.density_coefficients(fixed),
             self.table.at_nodes(fixed),
-            matrices,
+            self.table.nodes,
+            self.table.low,
+            self.table.high,
             self.path.nodes,
             backend=backend,
         )
