@@ -28,7 +28,6 @@ def build_ode(size: Size, device: str, dtype: torch.dtype, config: GeodesicConfi
     """A `CoupledSpectralODE` whose metric differs from the warp: its last layer is drawn, not zero."""
     config = config or GeodesicConfig()
     ode = CoupledSpectralODE(torch.linspace(350.0, 950.0, size.wavelengths), config, models=models, seed=0)
-    assert ode.metric is not None
     last = ode.metric.network.mlp.weights[-1]
     with torch.no_grad():
         last.copy_(0.3 * torch.randn(last.shape, generator=torch.Generator().manual_seed(0)))
