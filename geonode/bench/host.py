@@ -41,10 +41,11 @@ def environment(device: str) -> dict[str, str]:
     Spinning threads and any other load on the same cores hold each other up at every parallel loop: with a load of 6
     on 2 cores the geodesic initial-value case took 3 to 13 s instead of 0.6. OMP_WAIT_POLICY, where set, is kept.
     """
+    quiet = {"KINETO_LOG_LEVEL": "5"}  # torch's profiler is chatty
     if device != "cpu":
-        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **os.environ}
+        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **quiet, **os.environ}
     # and JAX would take a GPU on import
-    return {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "JAX_PLATFORMS": "cpu"}
+    return {"OMP_WAIT_POLICY": "PASSIVE", **quiet, **os.environ, "JAX_PLATFORMS": "cpu"}
 
 
 def version(package: str) -> str | None:
