@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,11 @@ def environment(device: str) -> dict[str, str]:
         return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **quiet, **os.environ}
     # and JAX would take a GPU on import
     return {"OMP_WAIT_POLICY": "PASSIVE", **quiet, **os.environ, "JAX_PLATFORMS": "cpu"}
+
+
+def of_process(device: str) -> dict[str, str]:
+    """`environment` of a process started from here, which finds its modules where this one does."""
+    return {**environment(device), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 def version(package: str) -> str | None:

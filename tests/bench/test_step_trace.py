@@ -132,7 +132,7 @@ def test_a_loop_of_its_own_is_recorded_after_it_has_settled():
 @pytest.fixture
 def case(monkeypatch):
     one = Case("tiny", "a tiny step", lambda setting, size: _work("copy wait"), lambda setting: [Size(1, 1)])
-    monkeypatch.setitem(CASES, "tiny", one)
+    monkeypatch.setitem(CASES._items, "tiny", one)
     return one
 
 
