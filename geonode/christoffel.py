@@ -27,10 +27,10 @@ class ChristoffelRule:
     """Base of the rules. Shapes: D = 1 ``c [...]`` → ``Γ [...]``; D ≥ 2 ``c [..., D]`` → ``Γ[..., k, i, j]``.
 
     Attributes:
-        refusal: why the kernels that integrate a whole path cannot stand in for this rule; None where they hold it.
+        exact: whether Γ is that of the metric's own derivative, which the kernels that integrate a whole path hold.
     """
 
-    refusal: str | None = "the kernels that integrate paths hold the exact symbols, and another rule was asked for"
+    exact: bool = False
 
     def __call__(self, metric: Metric, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """Γ at ``c``."""
@@ -94,11 +94,11 @@ def symbols(g: Tensor, dg: Tensor, dim: int) -> Tensor:
 class Exact(ChristoffelRule):
     """From ``metric.value_and_derivative``: analytic for networks, forward-mode for metrics that give only g."""
 
-    refusal = None
+    exact = True
 
     def __call__(self, metric: Metric, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """Γ at ``c``; differentiable to any order."""
-        fused = _fused(metric, c, wavelength)
+        fused = value_and_christoffel(metric, c, wavelength)
         if fused is not None:
             return fused[1]
         return symbols(*metric.value_and_derivative(c, wavelength), metric.dim)
@@ -129,8 +129,14 @@ class Exact(ChristoffelRule):
         return acceleration, matmul(inverse, by_c.mT), matmul(inverse, by_v)
 
 
-def _fused(metric: Metric, c: Tensor, wavelength: Tensor | None) -> tuple[Tensor, Tensor] | None:
-    """g and Γ [...] by the kernel; None where plain torch has to do it."""
+def value_and_christoffel(metric: Metric, c: Tensor, wavelength: Tensor | None) -> tuple[Tensor, Tensor] | None:
+    """g and Γ [...] by the kernel that gives both (D = 1); None where plain torch has to do it.
+
+    Args:
+        metric: asked for what the kernels need.
+        c: [...], or any other shape that broadcasts against the wavelength.
+        wavelength: [...], or None.
+    """
     network = on_kernels("metric_christoffel", metric, wavelength, c)
     if network is None or wavelength is None:
         return None
@@ -176,7 +182,7 @@ class FiniteDifference(ChristoffelRule):
         if metric.dim == 1:
             offsets = torch.arange(-1, 2, dtype=c.dtype, device=c.device) * step
             points = middle.unsqueeze(-1) + offsets
-            fused = _fused(metric, points, wl)
+            fused = value_and_christoffel(metric, points, wl)
             below, centre, above = (metric(points, wl) if fused is None else fused[0]).unbind(-1)
             return christoffel_fd(below, centre, above, (c - middle).expand(centre.shape), step)
         # Per axis k: c itself moved to the middle of that axis' stencil, then ± a step along it.
@@ -250,7 +256,13 @@ class Grid(ChristoffelRule):
 
     @classmethod
     def named(cls, metric: Metric, options: dict[str, Any], *reached: Tensor) -> ChristoffelRule:
-        """See `ChristoffelRule.named`; ``reached``: concentrations, then the wavelength if the metric uses one."""
+        """See `ChristoffelRule.named`.
+
+        Args:
+            metric: to tabulate.
+            options: arguments of the class.
+            reached: concentrations, and last the wavelength (empty where none is used); none at all for the defaults.
+        """
         if not reached:
             return cls(metric, **options)
         *points, wavelength = reached

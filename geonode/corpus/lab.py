@@ -49,9 +49,10 @@ class Lab:
         serial: levels are made from each other [B, 1].
         levels, queries, unknowns: nominal concentrations [B, n], [B, Q], [B, U], float64.
         unknown_kind: [B, U].
+        unknown_count: replicates of each unknown, of which the mean is given [B, U].
         shared: replicates are readings of one solution [B, 1].
         care: factor on all sizes of an assay's errors [B, 1]: good and bad laboratories.
-        rough: further factor of each sample [B, M]: unknowns may be measured with less care.
+        rough: further factor of each sample [B, M]: unknowns may be measured with less care, or several times.
         order: when each sample was measured [B, M], 0 to 1 over the standards.
     """
 
@@ -69,6 +70,7 @@ class Lab:
     queries: Tensor
     unknowns: Tensor
     unknown_kind: Tensor
+    unknown_count: Tensor
     shared: Tensor
     care: Tensor
     rough: Tensor

@@ -63,7 +63,8 @@ def assays(
     # a response too small to see still has noise of the size of the signal
     response = response.maximum(1e-3 * largest).clamp_min(1e-9)
     measured = disturbed(lab, clean, response)
-    noise = (measured - clean)[:, : counts.standards].square().mean((1, 2)).sqrt() / response[:, 0, 0]
+    error = measured[:, : counts.standards].unflatten(1, (n, counts.replicates)) - truth[:, :, None]
+    noise = error.square().mean((1, 2, 3)).sqrt() / response[:, 0, 0]
     standards, query, unknown = measured.split([counts.standards, counts.queries, counts.unknowns], 1)
     replicates = standards.unflatten(1, (n, counts.replicates))
     number = replicate_counts(lab)
@@ -74,7 +75,6 @@ def assays(
     known = lab.nominal()[:, : counts.standards]
     width = torch.where(lab.amount, lab.high, lab.high - lab.low)
     preparation = ((prepared[:, : counts.standards] - known) / width).square().mean(1).sqrt()
-    unknown_count = torch.ones_like(lab.unknown_kind)
     true = prepared[:, counts.standards + counts.queries :]
     if counts.unknowns:
         unknown = disturb(unknown, lab.unknown_kind, lab, response, largest)
@@ -101,6 +101,6 @@ def assays(
         response=(response[:, 0, 0] * unit).to(dtype),
         unknown_concentration=torch.where(without_concentration(lab.unknown_kind), torch.nan, true * scale).to(dtype),
         unknown_spectra=(unknown * size).to(dtype),
-        unknown_count=unknown_count,
+        unknown_count=lab.unknown_count,
         unknown_kind=lab.unknown_kind,
     )

@@ -76,7 +76,7 @@ class Source:
         self.device, self.assays = device, assays
         self._seed, self._step = key(seed), step
         self._streams = 0
-        self._uniform, self._normal = (torch.zeros(assays, 0, device=device) for _ in range(2))
+        self._uniform, self._normal = (torch.zeros(assays, 0, dtype=torch.float32, device=device) for _ in range(2))
 
     def _stream(self) -> int:
         self._streams += 1

@@ -16,7 +16,7 @@ from torch import Tensor
 from geonode.corpus.blocks import by_block, consecutive, in_blocks, inverse, labels, sizes
 from geonode.corpus.kinds import CHEMISTRY, DESIGNS, DETECTION, ERRORS, SPECIES, SPECTRA, Axis, Design
 from geonode.corpus.lab import Counts, Lab
-from geonode.corpus.numbers import Source
+from geonode.corpus.numbers import Numbers, Source
 from geonode.corpus.spectra.bands import profile
 from geonode.corpus.unknowns import draw_kinds, is_rough
 
@@ -51,14 +51,17 @@ def plan(source: Source, counts: Counts, families: Sequence[str]) -> tuple[Lab, 
     low, high, amount, setting = by_block(blocks, axis).split(1, 1)
     amount = amount > 0.5
     levels = torch.where(amount, place, low + (high - low) * place)
-    wavelength = (torch.arange(counts.wavelengths, device=source.device) + 0.5) / counts.wavelengths
+    wavelength = torch.arange(counts.wavelengths, dtype=torch.float32, device=source.device)
+    wavelength = (wavelength + 0.5) / counts.wavelengths
     numbers = source.table(16 + 8 * (counts.queries + counts.unknowns), torch.float64)
     queries = _elsewhere(numbers, levels, low, high, amount, counts.queries, beyond=0.15)
     unknowns = _elsewhere(numbers, levels, low, high, amount, counts.unknowns, beyond=0.25)
     kind = draw_kinds(numbers, counts.unknowns)
     family = labels(blocks, [FAMILIES.index(name) for name in families], source.device)
-    rough = torch.ones(counts.assays, counts.standards + counts.queries, device=source.device)
-    rough = torch.cat([rough, torch.where(is_rough(kind), numbers.log_uniform(3, 10, counts.unknowns), 1).float()], 1)
+    rough = torch.ones(counts.assays, counts.standards + counts.queries, dtype=torch.float32, device=source.device)
+    repeats = numbers.choice((0.6, 0.1, 0.25, 0.0, 0.05), counts.unknowns) + 1
+    more = torch.where(is_rough(kind), numbers.log_uniform(3, 10, counts.unknowns), 1.0) / repeats.sqrt()
+    rough = torch.cat([rough, more.float()], 1)
     numbers = source.table(16)
     lab = Lab(
         source,
@@ -75,6 +78,7 @@ def plan(source: Source, counts: Counts, families: Sequence[str]) -> tuple[Lab, 
         queries,
         unknowns,
         kind,
+        repeats,
         shared=numbers.chance(0.5),
         care=numbers.log_normal(0.7, 0.9),
         rough=rough,
@@ -162,14 +166,21 @@ def prepare(lab: Lab) -> Tensor:
 
 def react(lab: Lab, blocks: Sequence[slice], families: Sequence[str], c: Tensor) -> Tensor:
     """Amounts of species [B, S, `SPECIES`], float32, of samples with true concentrations c [B, S]."""
-    numbers, whole = lab.source.table(64, torch.float64), lab.axis
+    numbers, extra, whole = lab.source.table(64, torch.float64), lab.source.table(2, torch.float64), lab.axis
 
     def amounts(i: int, rows: slice) -> Tensor:
-        axis = Axis(*(part[rows] for part in whole))
-        found = CHEMISTRY[families[i]]().amounts(numbers[rows], c[rows], axis)
+        axis, kind = Axis(*(part[rows] for part in whole)), CHEMISTRY[families[i]]()
+        found = kind.amounts(numbers[rows], c[rows], axis)
+        if kind.window is None and found.shape[-1] < SPECIES:
+            found = torch.cat([found, reagent(extra[rows], c[rows])], -1)
         return torch.nn.functional.pad(found, (0, SPECIES - found.shape[-1])).float()
 
     return by_block(blocks, amounts)
+
+
+def reagent(numbers: Numbers, c: Tensor) -> Tensor:
+    """A species [b, S, 1] that what is added brings along, in proportion: salt, buffer, excess dye, in one of six."""
+    return (numbers.uniform(0.0, 1.0) * numbers.chance(1 / 6) * c)[..., None]
 
 
 def absorb(

@@ -14,7 +14,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from geonode.christoffel import Exact
+from geonode.christoffel import make_rule
 from geonode.errors import InputError
 from geonode.flow.network import GradientFlow
 from geonode.flow.ode import (
@@ -119,6 +119,7 @@ class MultiAnalyteODE(nn.Module):
             self.wavelength.to(x).expand(shape[:2]),
             newton_steps=self.path.newton_steps,
             ode_steps=self.path.ode_steps,
+            christoffel=self.path.christoffel,
         )
 
 
@@ -128,11 +129,12 @@ class _RightHandSide(nn.Module):
     def __init__(self, ode: MultiAnalyteODE, wavelength: Tensor) -> None:
         super().__init__()
         self.ode, self.wavelength = ode, wavelength
+        self.rule = make_rule(ode.path.christoffel, ode.metric)
 
     def forward(self, t: Tensor, state: Tensor) -> Tensor:
         dim = self.ode.dim
         y = state.reshape(*self.wavelength.shape, 2 * dim + 1)
         x, v = y[..., :dim], y[..., dim : 2 * dim]
-        acceleration = Exact().acceleration(self.ode.metric, x, v, self.wavelength)
+        acceleration = self.rule.acceleration(self.ode.metric, x, v, self.wavelength)
         rate = self.ode.flow(x[None], v[None])[0]
         return torch.cat([v, acceleration, rate[..., None]], -1).reshape(state.shape)

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from geonode.christoffel import ChristoffelRule, make_rule, value_and_christoffel
 from geonode.construction import build
 from geonode.errors import InputError
 from geonode.flow import fused
@@ -124,6 +125,9 @@ class CoupledSpectralODE(nn.Module):
     def log_metric_and_slope(self, u: Tensor, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """ln g̃ and ∂ ln g̃/∂u = 2 Γ̃, [M, P, W] each; arguments as for `log_metric`: ``u`` and ``index``."""
         u, wavelength = self._grid(u, index)
+        found = value_and_christoffel(self.metric_in_u(), u, wavelength)
+        if found is not None:
+            return found[0].log(), 2.0 * found[1]
         return _log_metric_and_slope(self.metric, self.models, u, wavelength)
 
     def on_table(self, index: Tensor | None = None) -> MetricOnTable:
@@ -134,6 +138,10 @@ class CoupledSpectralODE(nn.Module):
     def metric_in_u(self) -> Metric:
         """g̃(u, λ) as a `Metric` in the warp coordinate, for shooting and Christoffel symbols."""
         return WarpCoordinateMetric(self)
+
+    def christoffel_rule(self, metric: Metric) -> ChristoffelRule:
+        """What shooting and the integrators take Γ from: the rule of the settings, for ``metric`` = `metric_in_u`."""
+        return make_rule(self.path.christoffel, metric, self.table.low, self.table.high, self.wavelength)
 
     def _grid(self, u: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
         wavelength = self.wavelength if index is None else self.wavelength[index]
@@ -267,7 +275,13 @@ class CoupledSpectralODE(nn.Module):
         arrived = None
         if self.path.name == "shooting":
             solution = shoot(
-                metric, u0, u1, wavelength, newton_steps=self.path.newton_steps, ode_steps=self.path.ode_steps
+                metric,
+                u0,
+                u1,
+                wavelength,
+                newton_steps=self.path.newton_steps,
+                ode_steps=self.path.ode_steps,
+                christoffel=self.christoffel_rule(metric),
             )
             # A failure is a value: its path stays where it is and its spectrum is NaN.
             arrived = solution.converged
@@ -276,7 +290,7 @@ class CoupledSpectralODE(nn.Module):
             s_start, s_end = self._ends(table, start, end, source)
             length = 0.5 * self.table.length(table.density) * (s_end - s_start)
             velocity = length / torch.exp(0.5 * self.log_metric(u0, index))
-        rhs = _RightHandSide(self, None if solver.by_parameters else table, index, shape)
+        rhs = _RightHandSide(self, metric, None if solver.by_parameters else table, index, shape)
         state = torch.stack([u0, velocity, source], -1).reshape(-1, 3)
         final = solver.integrate(rhs, state)
         result = final[:, 2].reshape(shape)
@@ -287,10 +301,16 @@ class _RightHandSide(nn.Module):
     """dy/dt for y [M·B·W, 3]; an nn.Module so that the adjoint finds the networks' parameters."""
 
     def __init__(
-        self, ode: CoupledSpectralODE, table: MetricOnTable | None, index: Tensor | None, shape: torch.Size
+        self,
+        ode: CoupledSpectralODE,
+        metric: Metric,
+        table: MetricOnTable | None,
+        index: Tensor | None,
+        shape: torch.Size,
     ) -> None:
         super().__init__()
-        self.ode, self.index, self.shape = ode, index, shape
+        self.ode, self.metric, self.index, self.shape = ode, metric, index, shape
+        self.rule = None if table is None else ode.christoffel_rule(metric)
         self.series = None if table is None else self._series(table)
 
     def _series(self, table: MetricOnTable) -> tuple[Tensor, Tensor]:
@@ -298,10 +318,16 @@ class _RightHandSide(nn.Module):
 
     def forward(self, t: Tensor, state: Tensor) -> Tensor:
         u, velocity, _ = state.reshape(*self.shape, 3).unbind(-1)
+        rule = self.rule or self.ode.christoffel_rule(self.metric)
         log_metric, slope = self.ode.log_metric_and_slope(u, self.index)
-        acceleration = -0.5 * slope * velocity.square()
+        if rule.exact:  # Γ̃ = ½ slope
+            acceleration = -0.5 * slope * velocity.square()
+        else:
+            _, wavelength = self.ode._grid(u, self.index)
+            acceleration = rule.acceleration(self.metric, u, velocity, wavelength)
         if isinstance(self.ode.flow, SpectralFlow):
-            # The adjoint differentiates with respect to parameters only, so there the table is formed anew from them.
+            # The adjoint differentiates with respect to parameters only, so there the table is formed anew from them,
+            # and the rule above, which may be a table too.
             coefficients, length = self.series or self._series(self.ode.on_table(self.index))
             s_hat = 2.0 * self.ode.table.evaluate(coefficients, u) / length - 1.0
             speed = 2.0 * torch.exp(0.5 * log_metric) * velocity / length

@@ -102,7 +102,7 @@ class Flow:
 
     def on_kernels(self, op: str, c: Tensor, v: Tensor, wavelength: Tensor | None) -> KernelMetric | None:
         """The problems as kernels that hold this method and rule take them, or None."""
-        refusal = self.rule.refusal
+        refusal = None if self.rule.exact else "the kernels hold the exact symbols, and another rule was asked for"
         if self.method != STEPPERS["rk4"]:
             refusal = refusal or f"the kernels hold classical Runge–Kutta, not a method of order {self.method.order}"
         return on_kernels(op, self.metric, wavelength, c, v, refusal=refusal)

@@ -175,13 +175,15 @@ class _NetworkOfConcentration(nn.Module):
     def evaluate(self, c: Tensor, wavelength: Tensor | None) -> Tensor:
         """Raw outputs ``[..., out]`` in the dtype of ``c``."""
         x, shape = self._inputs(c, wavelength)
-        return self.mlp(x).reshape(*shape, -1).to(c.dtype)
+        value = self.mlp(x)
+        return value.reshape(*shape, value.shape[-1]).to(c.dtype)
 
     def evaluate_with_derivative(self, c: Tensor, wavelength: Tensor | None) -> tuple[Tensor, Tensor]:
         """Raw outputs ``[..., out]`` and their derivatives by each coordinate, ``[D, ..., out]``."""
         x, shape = self._inputs(c, wavelength)
         value, derivative = self.mlp.value_and_derivative(x, range(self.dim))
-        return value.reshape(*shape, -1).to(c.dtype), derivative.reshape(self.dim, *shape, -1).to(c.dtype)
+        outputs = value.shape[-1]
+        return value.reshape(*shape, outputs).to(c.dtype), derivative.reshape(self.dim, *shape, outputs).to(c.dtype)
 
     def evaluate_with_two_derivatives(self, c: Tensor, wavelength: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Raw outputs ``[..., out]``, first ``[D, ..., out]`` and second ``[D, D, ..., out]`` derivatives."""
