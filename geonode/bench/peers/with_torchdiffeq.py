@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torchdiffeq
 
@@ -21,8 +23,8 @@ def measure(spec: common.Spec) -> tuple[list, list]:
         return torch.stack([y[1], -common.torch_gamma(y[0], wavelength, weights) * y[1] * y[1]])
 
     @torch.no_grad()
-    def solve(**options) -> torch.Tensor:
-        end = torchdiffeq.odeint(field, state, times, **options)[-1]
+    def solve(**options: Any) -> torch.Tensor:
+        end: Any = torchdiffeq.odeint(field, state, times, **options)[-1]
         common.torch_wait(spec.device)
         return end
 
