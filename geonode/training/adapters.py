@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from geonode.errors import InputError
-from geonode.flow import CoupledSpectralODE, SpectralFlow
+from geonode.flow import CoupledSpectralODE
 from geonode.training.batches import PointsBatch
 from geonode.training.loss import learning_rate, losses
 from geonode.training.problem import Problem
@@ -67,10 +67,11 @@ def adapt(
             f"Adapting needs two or more standards in ascending order with spectra [n, {width}] on the model's own "
             f"wavelengths; got {len(levels)} levels and spectra {spectra.shape}."
         )
-    if not isinstance(ode.flow, SpectralFlow) or ode.flow.nu is not None:
+    embedding = getattr(ode.flow, "embedding", None)
+    if not ode.flow.path_independent or embedding is None:
         raise InputError("Only models with flow='path_independent' can be adapted; fit the new standards from scratch.")
-    if not 1 <= rank <= ode.flow.embedding.shape[-1]:
-        raise InputError(f"rank={rank} must lie between 1 and {ode.flow.embedding.shape[-1]}, the embedding's width.")
+    if not 1 <= rank <= embedding.shape[-1]:
+        raise InputError(f"rank={rank} must lie between 1 and {embedding.shape[-1]}, the embedding's width.")
     new = _problem(problem, levels, spectra)
     ode = deepcopy(ode)
     ode.table.require_inside(new.points)

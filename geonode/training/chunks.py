@@ -20,7 +20,7 @@ from geonode.config import GeodesicConfig
 from geonode.flow import CoupledSpectralODE
 from geonode.metric import WarpMetric
 from geonode.training.control import Outcome
-from geonode.training.problem import Problem, place
+from geonode.training.problem import Problem
 
 Progress = Callable[[int, int], None]
 Result = TypeVar("Result")
@@ -58,7 +58,7 @@ def select_model(ode: CoupledSpectralODE, problem: Problem, first: int) -> Coupl
     part = CoupledSpectralODE(
         problem.wavelengths, ode.config, problem.warp, problem.models, problem.low, problem.high, ode.config.seed
     )
-    part = place(part, problem.target.device, problem.target.dtype)
+    part = part.place(problem.target.device, problem.target.dtype)
     copy_models(ode, part, first, problem.models, back=False)
     return part
 

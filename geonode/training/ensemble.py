@@ -17,7 +17,6 @@ from torch import Tensor
 from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
 from geonode.flow import CoupledSpectralODE
-from geonode.flow.network import SpectralFlow
 from geonode.training.batches import BatchSource
 from geonode.training.chunks import chunk_size, train_chunks
 from geonode.training.compiling import compiler_failures
@@ -27,7 +26,6 @@ from geonode.training.memory import shrinking
 from geonode.training.precision import dtype_of, require_precision
 from geonode.training.problem import Problem, build_problem
 from geonode.training.steps import train_stack, use_captured
-from geonode.training.terms.reconstruction import potential
 
 Progress = Callable[[int, int], None]
 
@@ -121,10 +119,10 @@ def predict(ode: CoupledSpectralODE, problem: Problem, concentrations: Tensor) -
     n = levels.shape[1]
     real = torch.arange(n, device=levels.device) < problem.counts[:, None]
     table = ode.on_table()
-    if isinstance(ode.flow, SpectralFlow) and ode.flow.nu is None:
+    if ode.flow.path_independent:
         order = everything.argsort(1)
         phi = ode.table.phi(everything.gather(1, order), check=False)
-        reached = potential(ode, phi, table, None, ode.path.nodes)
+        reached = ode.potential(phi, table, None, ode.path.nodes)
         back = order.argsort(1)[:, :, None].expand_as(reached)
         reached = reached.gather(1, back)
         offset = (problem.spectra - reached[:, :n])[:, :, None] + reached[:, None, n:]  # [M, n, C, W]

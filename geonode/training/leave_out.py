@@ -25,7 +25,7 @@ from geonode.flow import CoupledSpectralODE
 from geonode.metric import WarpMetric
 from geonode.training.chunks import select
 from geonode.training.ensemble import predict
-from geonode.training.problem import Problem, asked_range, build_problem, place
+from geonode.training.problem import Problem, asked_range, build_problem
 
 MOST_LEVELS = 48
 """As many as a calibration keeps apart."""
@@ -102,7 +102,7 @@ def restore(problem: Problem, config: GeodesicConfig, state: dict[str, Tensor]) 
     ode = CoupledSpectralODE(
         problem.wavelengths, config, problem.warp, problem.models, problem.low, problem.high, config.seed
     )
-    ode = place(ode, "cpu", problem.target.dtype)
+    ode = ode.place("cpu", problem.target.dtype)
     for name, _ in ode.named_parameters():
         if name not in state:
             raise KeyError(f"the parameter {name}")
@@ -117,7 +117,7 @@ def seeds(ode: CoupledSpectralODE, problem: Problem, served: np.ndarray) -> Flow
     points evenly spread over the warp coordinate; between them cubic splines, one for each stretch between standards:
     within it spectra are smooth, at a standard the weights of its neighbours have a kink.
     """
-    double, exact = place(deepcopy(ode), "cpu", torch.float64), problem.to("cpu", torch.float64)
+    double, exact = deepcopy(ode).place("cpu", torch.float64), problem.to("cpu", torch.float64)
     double.path = double.path.replace(nodes=double.path.interval_nodes)  # neighbours lie close together
     warp = WarpMetric(exact.warp.logits[0], exact.warp.c0[0], exact.warp.c_min[0], exact.warp.c_max[0], trainable=False)
 

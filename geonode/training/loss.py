@@ -92,8 +92,8 @@ def parameter_groups(ode: CoupledSpectralODE) -> list[dict]:
     config = ode.config
     groups = []
     for name, module, rate in (("metric", ode.metric, config.metric_lr), ("flow", ode.flow, config.flow_lr)):
-        if module is not None:
-            groups.append({"name": name, "params": list(module.parameters()), "lr": rate, "initial_lr": rate})
+        if parameters := list(module.parameters()):
+            groups.append({"name": name, "params": parameters, "lr": rate, "initial_lr": rate})
     return groups
 
 

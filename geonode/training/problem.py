@@ -18,7 +18,7 @@ from torch import Tensor
 from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
-from geonode.flow import CoupledSpectralODE, FreeFlow, SpectralFlow, linear_warp
+from geonode.flow import CoupledSpectralODE, linear_warp
 from geonode.geodesic.chebyshev import chebyshev_nodes
 from geonode.metric import WarpMetric
 
@@ -74,31 +74,15 @@ class Problem:
         return self.warp.scaled(concentrations.cpu().double()).to(self.points)
 
     def build_model(self, config: GeodesicConfig, seed: int) -> CoupledSpectralODE:
-        """A fresh `CoupledSpectralODE` on the problem's device, in its dtype, started from its targets: the embedding
-        from their singular vectors, the output layer from least squares; the rest is drawn from ``seed``. ``config``
-        says the choices of the model.
+        """A fresh `CoupledSpectralODE` on the problem's device, in its dtype, started from its targets as its flow does
+        (`geonode.flow.Flow.start_from`); the rest is drawn from ``seed``. ``config`` says the choices of the model.
         """
         warp = deepcopy(self.warp)  # the model's goes to its device, the problem's stays on the host
         ode = CoupledSpectralODE(self.wavelengths, config, warp, self.models, self.low, self.high, seed)
         host = self.to("cpu", torch.float64)
-        place(ode, "cpu", self.target.dtype)
-        # without the padding: how a model starts must not depend on how many points its neighbours have
-        ode.flow.set_embedding([rows[weight > 0.0] for rows, weight in zip(host.target, host.weight, strict=True)])
-        if isinstance(ode.flow, SpectralFlow):
-            ode.flow.solve_output(host.points, host.target, host.weight)
-        return place(ode, self.target.device, self.target.dtype)
-
-
-def place(ode: CoupledSpectralODE, device: torch.device | str, dtype: torch.dtype) -> CoupledSpectralODE:
-    """Move a model: parameters in ``dtype``, tables in float64 (float32 on MPS, which has no float64)."""
-    if torch.device(device).type == "mps":
-        return ode.float().to(device)
-    for parameter in ode.parameters():
-        parameter.data = parameter.data.to(dtype)
-    ode.wavelength = ode.wavelength.to(dtype)
-    if isinstance(ode.flow, FreeFlow):
-        ode.flow.wavelength = ode.flow.wavelength.to(dtype)
-    return ode.to(device)
+        ode.place("cpu", self.target.dtype)
+        ode.flow.start_from(host.points, host.target, host.weight)
+        return ode.place(self.target.device, self.target.dtype)
 
 
 def asked_range(levels: np.ndarray, margin: float, targets: np.ndarray | None = None) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from geonode.config import GeodesicConfig, LossConfig
-from geonode.flow.ode import MetricOnTable
+from geonode.flow.path import MetricOnTable
 from geonode.training import BatchSource, PairsBatch, build_problem, losses
 from geonode.training.loss import clip_gradients, learning_rate, parameter_groups
 from geonode.training.terms import LOSSES

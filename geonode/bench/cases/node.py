@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from geonode.bench.case import Case, Checked, Setting, Size, Work, register
 from geonode.bench.cases.common import EPOCH, MEGA, TANH, sizes
 from geonode.bench.correctness import compare
 from geonode.config import GeodesicConfig
-from geonode.flow import CoupledSpectralODE, SpectralFlow
+from geonode.flow import CoupledSpectralODE
 
 if TYPE_CHECKING:
     from geonode.training.batches import PairsBatch
@@ -28,7 +28,6 @@ def build_ode(size: Size, device: str, dtype: torch.dtype, config: GeodesicConfi
     """A `CoupledSpectralODE` whose metric differs from the warp: its last layer is drawn, not zero."""
     config = config or GeodesicConfig()
     ode = CoupledSpectralODE(torch.linspace(350.0, 950.0, size.wavelengths), config, models=models, seed=0)
-    assert ode.metric is not None
     last = ode.metric.network.mlp.weights[-1]
     with torch.no_grad():
         last.copy_(0.3 * torch.randn(last.shape, generator=torch.Generator().manual_seed(0)))
@@ -142,9 +141,9 @@ class FusedStep:
 
     def __init__(self, setting: Setting, size: Size, dtype: torch.dtype = torch.float32, rotations: int = 2) -> None:
         self.ode = build_ode(size, setting.device, dtype)
-        flow, table = self.ode.flow, self.ode.table
-        assert self.ode.metric is not None and isinstance(flow, SpectralFlow)  # the default recipe has both
-        mlp = self.ode.metric.network.mlp
+        metric: Any = self.ode.metric  # of the default recipe: networks
+        flow: Any = self.ode.flow
+        mlp, table = metric.network.mlp, self.ode.table
         new = lambda t: torch.nn.Parameter(t.detach().clone())  # noqa: E731
         self.metric = [new(t) for pair in zip(mlp.weights, mlp.biases, strict=True) for t in pair]
         weight = torch.cat([flow.beta_weight, flow.a_weight, flow.a0_weight[..., None]], -1)

@@ -15,7 +15,7 @@ from geonode.training.lightning.monitor import samples_in
 from geonode.training.lightning.strategies import is_sharded, whole_parameters
 from geonode.training.loss import build_losses, build_optimizer, clip_gradients, learning_rate, parameter_groups
 from geonode.training.precision import dtype_of, require_precision
-from geonode.training.problem import Problem, place
+from geonode.training.problem import Problem
 from geonode.training.steps import LossStep, use_captured
 from geonode_kernels import CapturedStep
 
@@ -77,7 +77,7 @@ class GeodesicSpectralModule(L.LightningModule):
         """
         require_precision(self.config, self.device)
         dtype = self.problem.target.dtype
-        self.ode = place(self.ode, self.device, dtype)
+        self.ode = self.ode.place(self.device, dtype)
         rank, world = self.global_rank, self.trainer.world_size
         problem = self.problem.to(self.device, dtype)
         self._source = BatchSource(problem, self.ode.table, self.config, self.seed, rank, world)
