@@ -120,7 +120,7 @@ class Detection:
             numbers: of these b assays.
             density: [b, S, W]; largest absolute value over the standards is one: the kind scales it as its
                 instrument would have it.
-            c: true concentration [b, S], 0 to about 1 over the calibrated range.
+            c: true concentration [b, S], relative to the highest level; constant where the axis is no amount.
             x: [W], positions in [0, 1].
         """
         raise NotImplementedError
