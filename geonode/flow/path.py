@@ -11,7 +11,7 @@ from torch import Tensor
 from geonode.flow.base import FlowPoint
 from geonode.metric import fused
 from geonode_kernels._gauss import gauss_legendre
-from geonode_kernels.velocity_flow import TableMatrices, path_points
+from geonode_kernels.velocity_flow import path_points
 
 if TYPE_CHECKING:
     from geonode.flow.ode import CoupledSpectralODE
@@ -68,15 +68,15 @@ class FlowPath:
     def positions(self, nodes: int) -> Tensor:
         """u [M, Q, B, W] at the Gauss nodes, with its derivative by the ends and the metric: one launch on a GPU."""
         table, fixed = self.ode.table, self.table.density.detach()
-        # points need the grid and the range alone; the matrices before them are for the fused loss
-        matrices = TableMatrices(fixed, fixed, fixed, table.nodes, table.low, table.high)
         return path_points(
             self.ends,
             self.half_range[:, 0],
             table.coefficients(self.table.density),
             table.density_coefficients(fixed),
             table.at_nodes(fixed),
-            matrices,
+            table.nodes,
+            table.low,
+            table.high,
             nodes,
             backend=self.backend,
         )

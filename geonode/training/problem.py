@@ -141,7 +141,7 @@ def _pullback_gamma(gp: GeodesicGP, problem: Problem, m: int, config: GeodesicCo
     g floors at 1e-4 of its mean, so that a turning point of the whole spectrum does not ask for an infinite Γ.
     """
     one, low, high = _select(problem.warp, m), float(problem.low[m]), float(problem.high[m])
-    nodes = chebyshev_nodes(config.table_nodes, low, high)
+    nodes = chebyshev_nodes(config.metric.table_nodes, low, high)
     step = 1e-3 * (high - low)
     middle = nodes.clamp(low + step, high - step)
     rows = torch.cat([middle - step, middle, middle + step])
@@ -155,8 +155,8 @@ def _pullback_gamma(gp: GeodesicGP, problem: Problem, m: int, config: GeodesicCo
 def _warp(gps: Sequence[GeodesicGP], config: GeodesicConfig) -> WarpMetric:
     """The evidence-weighted warp of every model, [M]; without a warp, the linear scale of every model."""
     linear = linear_warp(0.0, 1.0).weights
-    weights = [torch.from_numpy(gp.warp_weights) if config.warp else linear for gp in gps]
-    origin = [gp.origin if config.warp else gp.levels[0] for gp in gps]
+    weights = [torch.from_numpy(gp.warp_weights) if config.metric.warp else linear for gp in gps]
+    origin = [gp.origin if config.metric.warp else gp.levels[0] for gp in gps]
     c0, c_min, c_max = (
         torch.tensor([float(x) for x in row], dtype=torch.float64)
         for row in (origin, [gp.levels[0] for gp in gps], [gp.levels[-1] for gp in gps])
@@ -166,18 +166,18 @@ def _warp(gps: Sequence[GeodesicGP], config: GeodesicConfig) -> WarpMetric:
 
 def _rows(gp: GeodesicGP, warp: WarpMetric, config: GeodesicConfig, targets: np.ndarray | None) -> dict[str, Tensor]:
     """One model's levels, points and targets, float64, before padding."""
-    low, high = asked_range(gp.levels, config.margin, targets)
+    low, high = asked_range(gp.levels, config.training.margin, targets)
     edges = warp.scaled(torch.tensor([low, high], dtype=torch.float64))
     concentrations = gp.levels
-    if config.teacher and config.collocation:
+    if config.training.teacher and config.training.collocation:
         # pairs are drawn among the points, so flows that need pairs get a dense set of them
-        count = config.collocation if config.all_pairs else max(config.collocation, _DENSE)
+        count = config.training.collocation if config.all_pairs else max(config.training.collocation, _DENSE)
         spread = torch.linspace(0.0, 1.0, count, dtype=torch.float64)
         between = warp.from_scaled(edges[0] + (edges[1] - edges[0]) * spread).numpy().clip(low, high)
         concentrations = np.unique(np.concatenate([gp.levels, between]))
     prediction = gp.predict(concentrations)
     at_levels = np.searchsorted(concentrations, gp.levels)
-    target = prediction.mean if config.teacher else gp.level_means
+    target = prediction.mean if config.training.teacher else gp.level_means
     centre = gp.level_means.mean(0)
     scale = max(float(np.sqrt(np.mean((gp.level_means - centre) ** 2))), _SMALLEST)
     variance = (prediction.scale**2).mean(1)

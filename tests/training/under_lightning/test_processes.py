@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 from typer.main import get_command
 
 from geonode.cli import app
-from geonode.errors import DeviceError, InputError, Interrupted, TrainingError
+from geonode.errors import DeviceError, InputError
 from geonode.training import BatchSource, SafetensorsIO, SpectralDataModule, build_problem, train_module
 from geonode.training.batches import shard
 from geonode.training.launch import launched
-from geonode.training.lightning.checkpoints import Recovery
 from geonode.training.lightning.strategies import sharded_settings, trainer_settings
 
 HERE = Path(__file__).resolve().parent
@@ -67,8 +64,7 @@ def test_two_gloo_processes_have_the_loss_curve_and_weights_of_one(outcomes, flo
 def test_gradients_are_reduced_once_a_step(outcomes, flow):
     # velocity: 30 pairs in micro-batches of 4, two to a step: 8 micro-batches and 4 reductions an epoch, not 8
     steps = 6 * (4 if flow == "velocity" else 1)
-    reduced = outcomes[2, "", flow]["reduced"]
-    assert reduced % steps == 0 and reduced // steps in (1, 2)  # a bucket or two, the same every step
+    assert outcomes[2, "", flow]["reduced"] == steps
     assert outcomes[1, "", flow]["reduced"] == 0
 
 
@@ -156,30 +152,3 @@ def test_what_a_strategy_cannot_do_is_refused_before_anything_is_written(
     with pytest.raises(InputError, match=said):
         train_module(SpectralDataModule(assay, config), config, "cpu", **options)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_stop_advises_what_the_strategy_can_do():
-    from lightning.pytorch.strategies import FSDPStrategy, SingleDeviceStrategy
-
-    for strategy, advice in (
-        (FSDPStrategy, "with strategy 'ddp' and --checkpoint"),
-        (SingleDeviceStrategy, "with --ch"),
-    ):
-        recovery = Recovery()
-        recovery._remember = lambda _: None  # pyright: ignore[reportAttributeAccessIssue]
-        before = signal.getsignal(signal.SIGTERM)
-        try:
-            recovery.on_train_start(SimpleNamespace(strategy=strategy.__new__(strategy)), None)
-        finally:
-            signal.signal(signal.SIGTERM, before)
-        recovery.stopped_at = 3
-        with pytest.raises(Interrupted, match=f"nothing is kept; {advice}"):
-            recovery.require_finished()
-
-
-def test_what_deepspeed_holds_is_not_set_back(small):
-    from lightning.pytorch.strategies import DeepSpeedStrategy
-
-    trainer = SimpleNamespace(current_epoch=4, strategy=DeepSpeedStrategy.__new__(DeepSpeedStrategy))
-    with pytest.raises(TrainingError, match="after epoch 5, and DeepSpeed's weights cannot be set back"):
-        Recovery()._roll_back(trainer)

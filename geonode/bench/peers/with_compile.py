@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import peer_common as common
 import torch
-from peer_common import problem
+
+from geonode.bench import problem
+from geonode.bench.peers import measuring as common
 
 
 def measure(spec: common.Spec) -> tuple[list, list]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,30 @@ from typing import Any
 import numpy as np
 
 from geonode.bench import host, problem
+from geonode.bench.peers.measuring import MARK
+from geonode.registry import Registry
 
-MARK = "@geonode.peer "
-FOLDER = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "peers"
-# library → what must be installed for it
-PEERS = {
-    "torchdiffeq": ("torchdiffeq",),
-    "torchode": ("torchode",),
-    "diffrax": ("jax", "diffrax"),
-    "compile": ("torch",),
-}
 CASE = "geodesic-ivp"  # the case they stand beside
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A library that solves the same problem: the module of this package that drives it, and what that imports.
+
+    Attributes:
+        module: run in a process of its own as ``python -m``; it is never imported here.
+        needs: modules that must be installed for it.
+    """
+
+    module: str
+    needs: tuple[str, ...]
+
+
+PEERS: Registry[Peer] = Registry("peer")
+PEERS.register("torchdiffeq")(Peer("geonode.bench.peers.with_torchdiffeq", ("torchdiffeq",)))
+PEERS.register("torchode")(Peer("geonode.bench.peers.with_torchode", ("torchode",)))
+PEERS.register("diffrax")(Peer("geonode.bench.peers.with_diffrax", ("jax", "diffrax")))
+PEERS.register("compile")(Peer("geonode.bench.peers.with_compile", ("torch",)))
 
 
 def run(name: str, counts: Sequence[int], device: str, budget: float, timeout: float = 150.0) -> list[dict[str, Any]]:
@@ -32,12 +46,10 @@ def run(name: str, counts: Sequence[int], device: str, budget: float, timeout: f
 
     Work–precision curves are measured at the first count alone.
     """
-    missing = [module for module in PEERS[name] if find_spec(module) is None]
+    peer = PEERS[name]
+    missing = [module for module in peer.needs if find_spec(module) is None]
     if missing:
-        return [{"library": name, "status": "skipped", "reason": f"{missing[0]} is not installed"}]
-    script = FOLDER / f"peer_{name}.py"
-    if not script.is_file():
-        reason = "the adapters are in a checkout's benchmarks/peers"
+        reason = f"{missing[0]} is not installed (pip install 'geodesic-node[bench]')"
         return [{"library": name, "status": "skipped", "reason": reason}]
     with tempfile.TemporaryDirectory() as folder:
         reference = Path(folder) / "reference.npy"
@@ -45,8 +57,8 @@ def run(name: str, counts: Sequence[int], device: str, budget: float, timeout: f
         spec = {"device": device, "counts": list(counts), "budget": budget, "reference": str(reference)}
         try:
             done = subprocess.run(
-                [sys.executable, str(script), json.dumps(spec)], capture_output=True, text=True, timeout=timeout,
-                env=host.environment(device),
+                [sys.executable, "-m", peer.module, json.dumps(spec)], capture_output=True, text=True, timeout=timeout,
+                env=host.of_process(device),
             )  # fmt: skip
             output, errors = done.stdout, done.stderr
         except subprocess.TimeoutExpired as late:  # what it had measured by then counts

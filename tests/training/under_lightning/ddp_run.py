@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import torch
 from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.strategies import DDPStrategy
 
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.training import SafetensorsIO, SpectralDataModule, train_module
 from geonode.training.launch import SHARDED, STRATEGIES, is_main_process
 from geonode.training.lightning.monitor import Monitor
+from geonode.training.problem import Problem
 
 SMALL = {"metric_hidden": (8, 8), "flow_hidden": 12, "table_nodes": 16, "collocation": 8, "wavelengths_per_step": 7}
 
@@ -40,15 +40,16 @@ class Counter(Callback):
         self.reduced, self.begin, self.seconds = 0, 0.0, 0.0
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+        steps = pl_module._steps
+        if steps is None or steps.control.reduce is None:
+            return
+        reduce = steps.control.reduce
 
-        if trainer.world_size > 1 and type(trainer.strategy) is DDPStrategy:  # Lightning's DeepSpeed is a kind of DDP
+        def counted(value: torch.Tensor) -> torch.Tensor:
+            self.reduced += value is steps.optimizer.gradient
+            return reduce(value)
 
-            def hook(state, bucket):  # torch wants its own annotations or none
-                self.reduced += 1
-                return allreduce_hook(state, bucket)
-
-            trainer.strategy.model.register_comm_hook(None, hook)
+        steps.control.reduce = counted
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         if trainer.current_epoch == 1:
@@ -58,6 +59,21 @@ class Counter(Callback):
         if pl_module.device.type == "cuda":
             torch.cuda.synchronize()
         self.seconds = time.perf_counter() - self.begin
+
+
+def start_away() -> None:
+    """Models start away from their least-squares optimum: there the best state would be the start."""
+    fresh = Problem.build_model
+
+    def build(self: Problem, *arguments: Any) -> Any:
+        ode = fresh(self, *arguments)
+        draws = torch.Generator().manual_seed(7)
+        with torch.no_grad():
+            for parameter in [*ode.metric.parameters(), *ode.flow.parameters()]:
+                parameter.add_(0.1 * torch.randn(parameter.shape, generator=draws, dtype=torch.float64).to(parameter))
+        return ode
+
+    Problem.build_model = build  # type: ignore[method-assign]
 
 
 def main(
@@ -91,6 +107,7 @@ def main(
 
 
 if __name__ == "__main__":
+    start_away()
     numbers = [int(text) for text in sys.argv[4:] if text.isdigit()]
     target, flows = Path(sys.argv[1]), sys.argv[2].split(",")
     for name in flows:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib.metadata
 
-import peer_common as common
 import torch
 import torchode
-from peer_common import problem
+
+from geonode.bench import problem
+from geonode.bench.peers import measuring as common
 
 FIXED_STEPS = 13  # six new evaluations each: 78 beside RK4's 80
 

@@ -13,8 +13,9 @@ import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
-import peer_common as common
-from peer_common import problem
+
+from geonode.bench import problem
+from geonode.bench.peers import measuring as common
 
 FIXED_STEPS = 13  # six new evaluations each: 78 beside RK4's 80
 
