@@ -245,12 +245,14 @@ class Grid(ChristoffelRule):
             raise InputError(f"A table needs low < high and at least 2 points an axis; got [{low}, {high}], {shape}.")
         device = next((p.device for p in metric.parameters()), None)
         self.metric = metric
+        self._ends = (float(low), float(high)), (0.0, 1.0)  # numbers: to read them off a device would be to wait for it
         self.c = torch.linspace(low, high, shape[0], dtype=dtype, device=device)
         self.wavelengths = None
         if wavelength_low is not None and wavelength_high is not None:
             if not wavelength_low < wavelength_high:
                 raise InputError(f"The wavelength range must not be empty, got [{wavelength_low}, {wavelength_high}].")
             self.wavelengths = torch.linspace(wavelength_low, wavelength_high, shape[1], dtype=dtype, device=device)
+            self._ends = self._ends[0], (float(wavelength_low), float(wavelength_high))
         with torch.set_grad_enabled(graph and torch.is_grad_enabled()):
             self.table = torch.cat([self._exact(part) for part in self.c.split(128)], -2)
 
@@ -286,17 +288,15 @@ class Grid(ChristoffelRule):
             raise InputError("This table of Christoffel symbols belongs to another metric; build one for this metric.")
         table = self.table.to(c.dtype)
         if self.wavelengths is None:
-            wavelength, ends = torch.zeros((), dtype=c.dtype, device=c.device), (0.0, 1.0)
+            wavelength = torch.zeros((), dtype=c.dtype, device=c.device)
             table = table.expand(*table.shape[:-1], 2)
         elif wavelength is None:
             raise InputError("This table depends on the wavelength; pass wavelength=, normalised to order one.")
-        else:
-            ends = float(self.wavelengths[0]), float(self.wavelengths[-1])
         shape = torch.broadcast_shapes(c.shape, wavelength.shape)
         models = metric.models or 1
-        flat = [x.to(c.dtype).expand(shape).reshape(models, -1) for x in (c, wavelength)]
+        at, line = (x.to(c.dtype).expand(shape).reshape(models, -1) for x in (c, wavelength))
         table = table.expand(models, *table.shape[-2:])
-        return christoffel_grid(table, *flat, (float(self.c[0]), float(self.c[-1])), ends).reshape(shape)
+        return christoffel_grid(table, at, line, *self._ends).reshape(shape)
 
     def interpolation_error(self) -> InterpolationError:
         """Compare with the exact symbols at the centre of every cell, where bilinear interpolation errs most."""

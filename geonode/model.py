@@ -19,7 +19,8 @@ from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.errors import InputError
-from geonode.flow import CoupledSpectralODE
+from geonode.flow import CoupledSpectralODE, Flow, Solver
+from geonode.metric import LogMetric, Metric
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
@@ -207,6 +208,9 @@ def fit(
     dataset: SpectralDataset,
     config: GeodesicConfig | None = None,
     *,
+    metric: Metric | LogMetric | type | str | None = None,
+    flow: Flow | type | str | None = None,
+    solver: Solver | type | str | None = None,
     device: str = "auto",
     seed: int | None = None,
     progress: Progress | None = None,
@@ -224,6 +228,10 @@ def fit(
     Args:
         dataset: at least three levels of one analyte. Wavelengths with masked values are left out.
         config: None for the defaults.
+        metric, flow, solver: objects, classes or registered names, in place of those that ``config`` names. Of an
+            object its class and the arguments it was made with are taken, so that every member of the ensemble starts
+            from a seed of its own and a bundle can say what it holds; its class must be registered. A `Metric` is taken
+            as one of concentration, a `LogMetric` as the correction of the warp.
         device: ``auto``, ``cpu``, ``cuda`` or ``mps``, for the training; the fitted model lives on the CPU.
         seed: overrides ``config.seed``.
         progress: called as ``progress(what, done, total)``.
@@ -236,22 +244,22 @@ def fit(
         checkpoint: folder for checkpoints of the training; None writes none.
         resume: go on from the newest intact checkpoint there; from the start where there is none.
         strategy: one of `geonode.training.launch.STRATEGIES`; ``auto`` is DDP under torchrun or SLURM.
-        callbacks: further Lightning callbacks, for example `geonode.training.lightning.monitor.Monitor`.
-        training: further options of `geonode.training.train_module`: ``batch="auto"``, ``compiled``, ``recompute``,
-            ``profiler``.
+        callbacks: Lightning callbacks, for example `geonode.training.lightning.monitor.Monitor`; with any, or with a
+            ``strategy``, Lightning trains.
+        training: further options of `geonode.training.standards.train_standards`: ``batch="auto"``, ``compiled``,
+            ``recompute``, ``profile``, ``probe``, ``watcher``.
 
     Raises:
         InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels, preprocessing
-            that cannot be done.
+            that cannot be done, or a metric, flow or solver that is not registered.
         DeviceError: a device or precision that cannot be had.
         Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``.
         TrainingError: the loss did not stay finite, roll-backs with smaller steps included.
     """
     config = config or GeodesicConfig()
-    if seed is not None:
-        config = config.replace(seed=seed)
+    given = {"metric": metric, "flow": flow, "solver": solver, "seed": seed}
+    config = config.replace(**{name: value for name, value in given.items() if value is not None})
     from geonode.device import resolve_device
-    from geonode.training.lightning.trainer import train_module
 
     resolve_device(device)
     chain = Preprocessing.of(preprocessing)
@@ -264,30 +272,31 @@ def fit(
         model = GeodesicModel(dataset, config, gp, concentration_std=std, preprocessing=chain, standards=standards)
         model.made = made
         return model
-    from geonode.training.lightning.datamodule import SpectralDataModule
+    from geonode.training.standards import train_standards
 
     gp = fit_gp(dataset)
-    folds = Folds.of(dataset, gp, chain) if config.folds else None
-    data = SpectralDataModule(dataset, config, folds=folds)
+    folds = Folds.of(dataset, gp, chain) if config.training.folds else None
     report = None if progress is None else lambda done, total: progress("training the flow", done, total)
-    module = train_module(
-        data,
+    trained = train_standards(
+        dataset,
+        gp,
         config,
+        folds,
         device=device,
         progress=report,
         log_dir=log_dir,
         checkpoint=checkpoint,
         resume=resume,
         strategy=strategy,
-        callbacks=list(callbacks),
+        callbacks=callbacks,
         **training,
     )
-    problem, ode = data.problem.to("cpu", module.problem.target.dtype), module.ode
+    problem, ode = trained.problem, trained.ode
     if folds is not None:
         state, folds.state = split(ode, config)
-        problem = select_rows(problem, config.members)
+        problem = select_rows(problem, config.training.members)
         ode = restore(problem, config, state)
-    model = GeodesicModel(dataset, config, data.gp, problem, ode, module.history, std, chain, standards, folds)
+    model = GeodesicModel(dataset, config, gp, problem, ode, trained.outcome.history, std, chain, standards, folds)
     model.made = made
     return model
 

@@ -16,7 +16,6 @@ from torch import Tensor
 from geonode.errors import InputError
 from geonode.geodesic.chebyshev import (
     chebyshev_nodes,
-    clenshaw,
     integral_of_series,
     integration_matrix,
     series_from_values,
@@ -26,6 +25,7 @@ from geonode.geodesic.solution import GeodesicSolution, Status
 from geonode.metric.base import Chart, Metric
 from geonode.metric.on_kernels import on_kernels
 from geonode_kernels import metric_density
+from geonode_kernels.arc_length.reference import clenshaw, invert
 from geonode_kernels.paths import allowed_residual, status_of
 
 __all__ = ["arc_length_geodesic", "chebyshev_nodes", "integration_matrix"]
@@ -343,22 +343,11 @@ class _Table:
 
     @torch.no_grad()
     def _root(self, target: Tensor) -> Tensor:
-        places = self.spread(self.points)
-        lengths = self.spread(clenshaw(self.integral, (self.points - self.middle) / self.half))
-        low_u, high_u = (self.spread(self.middle + sign * self.half).expand(target.shape) for sign in (-1.0, 1.0))
-        low_s, high_s = self.arc_length(low_u), self.arc_length(high_u)
-        for place, length in zip(places, lengths, strict=True):
-            below = length <= target
-            low_u, low_s = torch.where(below, place, low_u), torch.where(below, length, low_s)
-        for place, length in zip(places.flip(0), lengths.flip(0), strict=True):
-            above = length > target
-            high_u, high_s = torch.where(above, place, high_u), torch.where(above, length, high_s)
-        share = (target - low_s) / torch.where(high_s > low_s, high_s - low_s, 1.0)
-        u = low_u + share.clamp(0.0, 1.0) * (high_u - low_u)
-        for _ in range(_NEWTON_STEPS):
-            u = u - (self.arc_length(u) - target) / self.density(u)
-            u = torch.minimum(torch.maximum(u, low_u), high_u)
-        return u
+        low, high = self.middle - self.half, self.middle + self.half
+        places = torch.cat([low[None], self.points, high[None]])
+        lengths = clenshaw(self.integral, (places - self.middle) / self.half)
+        table = self.spread(places)[:, None], self.spread(lengths)[:, None]
+        return invert(target, *table, self.arc_length, self.density, _NEWTON_STEPS)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from geonode.corpus.chemistry.solubility import rounded_minimum
+from geonode.corpus.chemistry.thermal import melted
 from geonode.corpus.kinds import CHEMISTRY, SPECIES, SPECTRA, Axis
 from geonode.corpus.numbers import Source
 from tests.tolerances import tolerance
@@ -64,8 +66,9 @@ def test_aggregating_particles_are_conserved():
     assert (found[..., 3] <= 1).all()
 
 
-def test_self_association_keeps_the_monomers():
-    c, found = amounts("dimerisation")
+@pytest.mark.parametrize("name", ["dimerisation", "solubility"])
+def test_what_is_weighed_in_is_there(name):
+    c, found = amounts(name)
     torch.testing.assert_close(found.sum(-1), c, rtol=1e-6, atol=1e-12)
 
 
@@ -82,6 +85,20 @@ def test_nothing_has_happened_at_zero(name):
     first = torch.zeros_like(at_zero)
     first[..., 0] = 1.0
     torch.testing.assert_close(at_zero, first, rtol=0.0, atol=1e-4)
+
+
+def test_half_is_melted_at_the_melting_point_and_cold_and_heat_end_it():
+    t = torch.tensor([[5.0, 50.0, 95.0]], dtype=torch.float64)
+    melting, enthalpy = torch.full((1, 1), 50.0, dtype=torch.float64), torch.full((1, 1), 400.0, dtype=torch.float64)
+    share = melted(t, melting, enthalpy)[0]
+    assert share[0] < 1e-6 and share[2] > 1 - 1e-6
+    torch.testing.assert_close(share[1], torch.tensor(0.5, dtype=torch.float64), **tolerance(torch.float64, "value"))
+
+
+def test_a_sharp_limit_of_solubility_is_the_minimum():
+    c = torch.linspace(0, 3, 31, dtype=torch.float64)
+    limit, power = torch.tensor(1.03, dtype=torch.float64), torch.tensor(1e5, dtype=torch.float64)
+    torch.testing.assert_close(rounded_minimum(c, limit, power), c.minimum(limit), rtol=1e-4, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["binding_1_1", "tight_binding", "hill", "adsorption"])

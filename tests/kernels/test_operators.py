@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import geonode_kernels as gk
+from geonode_kernels import _dispatch
 from tests.kernels.common import draws, metric_weights
 from tests.kernels.test_flow import flow_inputs
 from tests.kernels.test_velocity import loss_inputs, path_inputs
@@ -22,14 +23,9 @@ def calls(device):
     flow = flow_inputs(device, 2, 4, 3, 5, 4)
     loss = [draw(2, 4, 3), 0.5 + 0.5 * draw(2, 4)]
     grid = lambda c, w, t, **k: gk.christoffel_grid(t, c, w, (-1.0, 1.0), (-1.0, 1.0), **k)  # noqa: E731
-    (ends, half, *series), matrices = path_inputs(device, 2, 4, 3, 1, 3, 5)
-
-    def path(ends, half, first, slope, ascending, grid, low, high, **k):
-        kind = matrices._replace(nodes=grid, low=low, high=high)
-        return gk.path_points(ends, half, first, slope, ascending, kind, 3, **k)
-
+    (ends, half, *series), where = path_inputs(device, 2, 4, 3, 1, 3, 5)
     return {
-        "path_points": (path, [ends, half, series[0]], [*series[1:], matrices.nodes, matrices.low, matrices.high]),
+        "path_points": (partial(gk.path_points, nodes=3), [ends, half, series[0]], [*series[1:], *where.values()]),
         "velocity_loss": (gk.velocity_loss, *(lambda t: (t[:8], t[8:]))(loss_inputs(device, 2, 4, 3, 5, 4, 0))),
         "metric_christoffel": (gk.metric_christoffel, [*points[:2], *weights], []),
         "metric_value": (gk.metric_value, [*points[:2], *weights], []),
@@ -42,9 +38,8 @@ def calls(device):
             [],
         ),
         "flow_quadrature": (partial(gk.flow_quadrature, nodes=4), flow, []),
-        "flow_loss": (partial(gk.flow_loss, nodes=4), flow, loss),
+        "flow_loss": (partial(gk.flow_loss_of_ends, nodes=4), [torch.stack(flow[:2], 1), *flow[2:]], loss),
         "arc_length": (lambda d, p, **k: gk.arc_length(p, d, **k), [1.5 + draw(2, 4, 3)], [1.5 + draw(2, 6, 4)]),
-        "embedded_linear": (gk.embedded_linear, [draw(2, 6, 3), draw(2, 3, 5), draw(2, 5)], []),
         "christoffel_fd": (
             partial(gk.christoffel_fd, step=0.1),
             [*(1.5 + draw(6) for _ in range(3)), 0.1 * draw(6)],
@@ -168,8 +163,17 @@ def test_a_cuda_graph_replays_the_same_bits(name):
     assert all(torch.equal(a, b) for a, b in zip(gradients, replayed, strict=True))
 
 
-def test_auto_says_which_path_it_took(device):
+def test_auto_says_which_path_it_took(device, monkeypatch):
+    monkeypatch.setattr(_dispatch, "_taken", {})
     function, tensors, _ = calls(device)["metric_density"]
     function(*tensors)
     taken = gk.paths_taken()["metric_density"]
-    assert taken == "triton" if device == "cuda" else taken.startswith("torch: the arguments are on cpu")
+    assert taken.startswith("triton" if device == "cuda" else "torch: the arguments are on cpu")
+
+
+def test_a_later_path_does_not_hide_an_earlier_one(monkeypatch):
+    """A fit on a GPU ends with predictions on the CPU: both are shown, and of several reasons the last."""
+    monkeypatch.setattr(_dispatch, "_taken", {})
+    for reason in ("first", None, "last"):
+        _dispatch.record("an op", reason)
+    assert gk.paths_taken() == {"an op": "triton; torch: last"}
