@@ -67,7 +67,7 @@ class Smoothers:
 
 
 def scaled(levels: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    """Scaled concentrations u of ascending ``levels [B, n]`` and ``places [B, P]``: c₀ = 0 where all c ≥ 0, else c_min."""
+    """Scaled ascending ``levels [B, n]`` and ``places [B, P]``: c₀ = 0 where all c ≥ 0, else c_min."""
     low = levels[:, :1]
     origin = torch.where(low >= 0.0, torch.zeros_like(low), low)
     span = levels[:, -1:] - origin

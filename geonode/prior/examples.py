@@ -109,7 +109,7 @@ def take_out(assays: Assays, held: Tensor, anchors: int) -> Examples:
 
 
 def _pooled(assays: Assays, kept: Tensor) -> Tensor:
-    """Variance of a replicate about its level, pooled over the kept levels, ``[B, W]``; NaN where nothing was repeated."""
+    """Variance of a replicate about its level, pooled over the kept levels: ``[B, W]``; NaN without repeats."""
     freedom = (assays.count.gather(1, kept) - 1).to(assays.spectra.dtype)[..., None]
     index = kept[..., None].expand(-1, -1, assays.spectra.shape[-1])
     squares = (freedom * assays.replicate_variance.gather(1, index)).sum(1)

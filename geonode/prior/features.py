@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from geonode.prior.candidates import GROUPS, Smoothers, scaled, smoothers
+from geonode.prior.candidates import GROUPS, scaled, smoothers
 from geonode.prior.simple import SIMPLE, simple_smoothers
 
 PLACE_NUMBERS = 23
@@ -34,8 +34,8 @@ class Features:
     Attributes:
         level_numbers: ``[B, n, F]`` and place_numbers ``[B, P, F]``: where standards and places lie.
         level_values: ``[B, n, W, F]`` spectra and leave-one-out residuals. place_values: ``[B, P, W, F]`` what the
-            candidates say there, relative to the reference. wavelength_values: ``[B, W, F]`` how far candidates err at a
-            wavelength; assay_values: ``[B, F]`` the same over all wavelengths, and their evidence.
+            candidates say there, relative to the reference. wavelength_values: ``[B, W, F]`` how far candidates err at
+            a wavelength; assay_values: ``[B, F]`` the same over all wavelengths, and their evidence.
         reference: ``[B, P, W]`` float64, the evidence-averaged geodesic GP, signal units.
         differences: ``[B, G + S, P, W]`` candidates less the reference, in scales of the assay, bounded.
         nearby: ``[B, G + S, P]`` log leave-one-out error of the candidates at the standards near a place, less its mean
@@ -68,9 +68,7 @@ class Features:
         return [Features(*part) for part in zip(*parts, strict=True)]
 
 
-def features(
-    levels: Tensor, means: Tensor, places: Tensor, replicate_variance: Tensor | None = None
-) -> Features:
+def features(levels: Tensor, means: Tensor, places: Tensor, replicate_variance: Tensor | None = None) -> Features:
     """Features of a batch of assays of the same shape, at all their wavelengths; arguments as for :class:`Reading`."""
     return Reading(levels, means, places, replicate_variance).features()
 
@@ -89,7 +87,7 @@ def _pooled_residual(operators: Tensor, gram: Tensor, width: int, scale: Tensor)
 
 
 def _nearby(operators: Tensor, gram: Tensor, width: int, near: Tensor) -> Tensor:
-    """Log leave-one-out errors at the standards, weighed by ``near [B, P, n]``: ``[B, G + S, P]``, mean 0 over G + S."""
+    """Log leave-one-out errors at the standards, weighed by ``near [B, P, n]``: ``[B, G + S, P]``, of mean 0."""
     by_level = torch.einsum("bgij,bjk,bgik->bgi", operators, gram, operators).clamp_min(0.0) / width
     score = 0.5 * torch.log(torch.einsum("bpn,bgn->bgp", near, by_level.clamp_max(1e6)) + _FLOOR).float()
     return (score - score.mean(1, keepdim=True)).clamp(-6.0, 6.0)
@@ -114,9 +112,7 @@ class Reading:
         replicate_variance: ``[B, W]`` variance between replicates of a level, NaN where there are none; None: none.
     """
 
-    def __init__(
-        self, levels: Tensor, means: Tensor, places: Tensor, replicate_variance: Tensor | None = None
-    ) -> None:
+    def __init__(self, levels: Tensor, means: Tensor, places: Tensor, replicate_variance: Tensor | None = None) -> None:
         levels, means, places = levels.double(), means.double(), places.double()
         self.levels, self.places, self.count = levels, places, places.shape[1]
         self.mean = means.mean(1, keepdim=True)

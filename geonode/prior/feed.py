@@ -45,7 +45,7 @@ def make(shape: Shape, *, seed: int, step: int, device: torch.device | str, fami
 class Feed:
     """Batches by their numbers; ``settings.chunk`` batches of one shape are drawn together and kept for later.
 
-    Batch ``number`` is the k-th of its number of standards; it is part k modulo chunk of draw k div chunk. So it depends
+    Batch ``number`` is the k-th of its number of standards; it is part k modulo chunk of draw k div chunk. It depends
     on seed, rank and number alone, and a resumed run goes on with the same batches.
 
     Args:

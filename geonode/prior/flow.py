@@ -74,7 +74,7 @@ class AssayFlow:
     """The pre-trained flow of one assay. There is nothing to train: reading the standards is the fit.
 
     Args:
-        network: pre-trained weights (:func:`geonode.prior.weights.load_network`).
+        network: pre-trained weights (:func:`geonode.prior.stored.load_network`).
         levels: ``[n]`` distinct concentrations of the standards, any unit and order, n ≥ 2.
         means: ``[n, W]`` their spectra, means of replicates.
         replicate_variance: ``[W]`` variance between replicates of one level, None where nothing was repeated.
@@ -135,7 +135,9 @@ class AssayFlow:
 
     def _places(self, c: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
         """Mean, scale, arc length and distance ``[C, W]`` each, and degrees of freedom."""
-        reading = Reading(torch.from_numpy(self.levels)[None], torch.from_numpy(self.means)[None], c[None], self.variance)
+        reading = Reading(
+            torch.from_numpy(self.levels)[None], torch.from_numpy(self.means)[None], c[None], self.variance
+        )
         rows, width = len(self.levels) + len(c), len(self._order)
         columns = max(ANCHORS, _TOKENS // rows)
         order = self._order
@@ -153,7 +155,7 @@ class AssayFlow:
             found.append(self._numbers(f, self.network.heads(f, tokens, known)))
         back = torch.argsort(order).numpy()
         joined = [np.concatenate([part[i] for part in found], 1)[:, back] for i in range(4)]
-        return joined[0], joined[1], joined[2], joined[3], float(found[0][4])
+        return joined[0], joined[1], joined[2], joined[3], float(found[0][4].item())
 
     def _first(self, tokens: Tensor, levels: int, anchors: int) -> tuple[Tensor, Tensor, list[Tensor]]:
         """The columns with the anchors among them; and the anchors' keys and values in every block."""

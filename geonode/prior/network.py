@@ -1,8 +1,8 @@
 """Axial attention over an assay: along the standards at each wavelength, along the wavelengths at each concentration.
 
-Rows are the n standards, then the P places asked for; columns are wavelengths. Every row listens to the standards (never
-to other places), every column to the anchor wavelengths (never to other columns), so what is predicted at one place and
-wavelength does not depend on which others are asked for beside it, and work and memory grow linearly with both.
+Rows are the n standards, then the P places asked for; columns are wavelengths. Every row listens to the standards
+(never to other places), every column to the anchor wavelengths (never to other columns), so what is predicted at one
+place and wavelength does not depend on which others are asked for beside it, and work and memory grow linearly.
 
 The heads are zero-initialised. The prediction then is the reference, the evidence-averaged geodesic Gaussian process:
 
@@ -55,8 +55,8 @@ class Output:
 
     Attributes:
         change: ``[B, P, W]`` what is added to the reference, in scales of the assay.
-        metric: ln g at the standards and beyond the ends. sigma, tau: ``[B, 1, W]`` scale of the bridge along arc length
-            and of the scatter of a spectrum, both in scales of the assay. dof: ``[B, 1, 1]`` of the Student t.
+        metric: ln g at the standards and beyond the ends. sigma, tau: ``[B, 1, W]`` scale of the bridge along arc
+            length and of the scatter of a spectrum, both in scales of the assay. dof: ``[B, 1, 1]`` of the Student t.
         weights: ``[B, G, P, W]`` weights of the GP's groups (for reports).
     """
 
@@ -195,7 +195,9 @@ class Network(nn.Module):
         change = change + 2.0 * reach * torch.tanh(own[..., -1])
         return Output(change, *self._uncertainty(f, x[:, :n], known[:, :n]), weights)
 
-    def _uncertainty(self, f: Features, levels: Tensor, known: Tensor) -> tuple[PiecewiseMetric, Tensor, Tensor, Tensor]:
+    def _uncertainty(
+        self, f: Features, levels: Tensor, known: Tensor
+    ) -> tuple[PiecewiseMetric, Tensor, Tensor, Tensor]:
         normed = self.norm_level(levels)
         m = 3.0 * torch.tanh(self.metric(normed).float() / 3.0)  # [B, n, W, 3]
         log_metric = torch.cat([m[:, :1, :, 1], m[..., 0], m[:, -1:, :, 2]], 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from geonode.errors import InputError
@@ -75,6 +75,35 @@ class PretrainSettings:
             return 1.0 - (1.0 - max(left, 0) / self.decay) ** 0.5
         return 1.0
 
+    def with_changes(self, **changes: Any) -> PretrainSettings:
+        """A copy with other values; warm-up and decay shrink where fewer steps leave them no room."""
+        steps = changes.get("steps", self.steps)
+        room = {"warmup": min(self.warmup, steps // 10), "decay": min(self.decay, steps // 4)}
+        return replace(self, **{**room, **changes})
+
+    def resized(self, width: int | None, blocks: int | None) -> PretrainSettings:
+        """A copy with a network of another width and number of blocks; None keeps them."""
+        size = replace(self.size, width=width or self.size.width, blocks=blocks or self.size.blocks)
+        if size.width % size.heads:
+            raise InputError(f"The network's width must be a multiple of its {size.heads} heads, but is {size.width}.")
+        return replace(self, size=size)
+
     def as_dict(self) -> dict[str, Any]:
         """For a model card."""
         return asdict(self)
+
+
+def cpu_settings() -> PretrainSettings:
+    """A small network on small assays: two cores see it learn within a minute."""
+    return PretrainSettings(
+        warmup=50,
+        tokens=16 * 12 * 24,
+        wavelengths=24,
+        anchors=20,
+        levels={3: 1.0, 4: 1.0, 5: 1.0, 6: 1.0, 8: 1.0},
+        chunk=1,
+        ema=0.99,
+        validate_every=200,
+        validation_batches=5,
+        size=NetworkSize(width=48, blocks=2),
+    )

@@ -17,7 +17,7 @@ EXPONENTIAL_SCALES = (0.1, 0.3, 1.0)
 HILL_SCALES = (0.15, 0.4, 1.0)
 _WARPS = 13 + len(EXPONENTIAL_SCALES) + len(HILL_SCALES) + 1
 SIMPLE = 2 * _WARPS + 2
-"""How many simple methods there are: a line and a parabola in each warp, interpolation with and without extrapolation."""
+"""A line and a parabola in each warp, and interpolation that extrapolates or holds at the ends."""
 _LEAST = 1e-3  # smallest 1 − h: a parabola through three standards has no leave-one-out residual
 
 

@@ -115,6 +115,11 @@ class PretrainModule(lightning.LightningModule):
         if step % self.settings.validate_every == 0 or step == self.settings.steps:
             self._say({"step": step, "validation": self.validate()})
 
+    def on_train_end(self) -> None:
+        """What is left of the last window."""
+        if self._window:
+            self._log_window(self.trainer.global_step)
+
     def _log_window(self, step: int) -> None:
         means = torch.stack(self._window).mean(0).tolist()  # waits for the device
         now = time.perf_counter()
@@ -122,7 +127,13 @@ class PretrainModule(lightning.LightningModule):
         rate = self._assays * self.trainer.world_size / (now - self._since)
         self._window, self._assays, self._since = [], 0, now
         names = ("held out", "held out, start", "truth", "truth, start", "surprise")
-        line = {"step": step, "assays": self.seen, "assays/s": round(rate, 1), "lr": self._lr(), "lost": int(self._lost)}
+        line = {
+            "step": step,
+            "assays": self.seen,
+            "assays/s": round(rate, 1),
+            "lr": self._lr(),
+            "lost": int(self._lost),
+        }
         self._say({**line, **{name: round(value, 4) for name, value in zip(names, means, strict=True)}})
 
     def _lr(self) -> float:
@@ -233,3 +244,18 @@ def _accelerator(name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     return "cuda" if name == "gpu" else name
+
+
+def card_of(module: PretrainModule) -> dict[str, Any]:
+    """A model card of a pre-training: settings, what was seen, the loss curve and the validations."""
+    settings = module.settings
+    return {
+        "what": "geodesic flow pre-trained on simulated assays of geonode.corpus; no real spectra",
+        "families left out": list(settings.exclude),
+        "seed": settings.seed,
+        "steps": module.trainer.global_step,
+        "assays": module.seen,
+        "settings": settings.as_dict(),
+        "loss curve": [line for line in module.history if "validation" not in line][::10],
+        "validation (log error less the start)": [line for line in module.history if "validation" in line],
+    }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import geonode.validation.geodesic_methods  # noqa: F401 - registers "gp" and "node"
+import geonode.validation.geodesic_methods
 import geonode.validation.pretrained_method  # noqa: F401 - registers "pretrained" and "untrained"
 from geonode.calibration.assessment.coverage import responding_wavelengths
 from geonode.calibration.baselines.method import SpectralMethod, names_of, spectral_method

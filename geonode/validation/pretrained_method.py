@@ -30,7 +30,9 @@ class _Pretrained(SpectralMethod):
         total = len(comparison.splits.training)
         predicted = []
         for number in range(total):
-            found = self._flow(network, comparison, number).predict(comparison.levels[comparison.splits.targets[number]])
+            found = self._flow(network, comparison, number).predict(
+                comparison.levels[comparison.splits.targets[number]]
+            )
             predicted.append(found.mean)
             if number < comparison.splits.levels:
                 self._outer.append(found)
@@ -57,7 +59,7 @@ class PretrainedMethod(_Pretrained):
 
     def network(self) -> Network:
         """They are loaded once."""
-        from geonode.prior.weights import load_network
+        from geonode.prior.stored import load_network
 
         return load_network()
 
@@ -68,6 +70,6 @@ class UntrainedMethod(_Pretrained):
 
     def network(self) -> Network:
         """The start is the evidence-averaged geodesic process."""
-        from geonode.prior.weights import untrained_network
+        from geonode.prior.stored import untrained_network
 
         return untrained_network()

@@ -57,7 +57,9 @@ def load_network(path: str | Path | None = None) -> Network:
         network = Network(size)
         network.load_state_dict(state)
     except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{path} holds no weights of this network ({error}); make them with `geonode pretrain`.") from None
+        raise InputError(
+            f"{path} holds no weights of this network ({error}); make them with `geonode pretrain`."
+        ) from None
     return network.requires_grad_(False).eval()
 
 
