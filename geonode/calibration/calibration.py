@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from geonode.calibration.assessment.curve_check import CurveCheck
-from geonode.calibration.assessment.held_out import HeldOut, hold_out, textbook_limits
+from geonode.calibration.assessment.held_out import HeldOut, hold_out
+from geonode.calibration.assessment.match_limits import match_limits, textbook_limits
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
@@ -96,7 +97,7 @@ class Calibration:
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
         self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations)
-        self.q_limit, self.t2_limit = self._limits()
+        self.q_limit, self.t2_limit = match_limits(self.inverse, self.held_out, x)
         self.notes = (*notes, *self._remarks())
 
     @classmethod
@@ -187,12 +188,6 @@ class Calibration:
     def checked(self) -> bool:
         """Whether there are standards enough to check the curve with, so that intervals can be claimed at all."""
         return len(self.levels) >= FEWEST_CHECKED
-
-    def _limits(self) -> tuple[float, float]:
-        rows = self.held_out.rows
-        coordinates, q = self.inverse.projection.coordinates(self.spectra[rows])
-        own = self.inverse.distances(coordinates, np.maximum(q, 1.0)).minimum
-        return self.held_out.limits(q, own, self.inverse.rank, self.inverse.dof, self.spectra.shape[1])
 
     def _remarks(self) -> list[str]:
         remarks = []
