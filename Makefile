@@ -16,13 +16,16 @@ SOURCES := geonode runtime kernels tests $(wildcard benchmarks examples tools)
 
 RELEASE := .venv-release
 TESTS ?= -m smoke
+# What must hold of every module and setting, whatever it does.
+LAWS := tests/test_package.py tests/test_registry.py tests/test_config.py tests/docs/test_docstrings.py
 
-.PHONY: demo test docs lint format clean help dist test-wheel test-oldest test-newest licences
+.PHONY: demo check test docs lint format clean help dist test-wheel test-oldest test-newest licences
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    simulated assay: figures, table and spectra in demo/"
 	@echo "make test    ruff, ruff format, pyright, pytest"
+	@echo "make check   the fast lane, two minutes at most: ruff, ruff format, the laws of the house, a few tests of every part"
 	@echo "make lint    the first three alone"
 	@echo "make docs    the documentation in site/, strictly; no network needed"
 	@echo "make format  rewrite the sources as ruff wants them"
@@ -39,6 +42,13 @@ demo: $(VENV)/.core-installed
 
 test: lint
 	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m "not gpu"
+
+# While working; before a push, make test.
+check: $(VENV)/.test-installed
+	$(PY) -m ruff check $(SOURCES)
+	$(PY) -m ruff format --check $(SOURCES)
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(WORKERS) -m "not gpu and not slow" $(LAWS)
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(WORKERS) -m smoke tests
 
 # The tutorial runs while the site is built: about a minute.
 docs: $(VENV)/.test-installed

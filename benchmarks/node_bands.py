@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from inverse import ROOT, SERIES, data_folder
+from real_series import ROOT, SEVEN, data_folder
 
 from geonode.calibration import GeodesicGP
 from geonode.calibration.assessment.coverage import responding_wavelengths
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=GeodesicConfig().epochs)
     args = parser.parse_args()
     config, result = GeodesicConfig(epochs=args.epochs), {}
-    for name in SERIES:
+    for name in SEVEN:
         dataset = load_standards(data_folder(args.data) / "series" / f"{name}.csv").without_masked()
         result[name] = series(dataset, config)
         print(name, {key: pooled(result[name]["levels"], key) for key in KEYS}, result[name]["seconds"], flush=True)

@@ -19,7 +19,7 @@ import time
 from typing import Any
 
 import numpy as np
-from inverse import ROOT, data_folder
+from real_series import ROOT, data_folder
 
 from geonode.calibration import Calibration
 from geonode.config import GeodesicConfig

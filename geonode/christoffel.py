@@ -1,26 +1,51 @@
 """Christoffel symbols Γᵏᵢⱼ = ½ gᵏˡ(∂ᵢ gₗⱼ + ∂ⱼ gₗᵢ − ∂ₗ gᵢⱼ), three ways; for D = 1 that is Γ = ½ g⁻¹ ∂g/∂c.
 
-A rule is an object ``rule(metric, c, wavelength) → Γ``. To add one, subclass ``ChristoffelRule`` and put the class into
-``RULES``; ``christoffel`` and every solver then accept its name, or an instance of it.
+A rule is an object ``rule(metric, c, wavelength) → Γ``. To add one, subclass ``ChristoffelRule`` and register the class
+in ``RULES``; ``christoffel`` and every solver then accept its name, or an instance of it. In float32 on a CUDA device
+the rules of a network's metric of one analyte go through `geonode_kernels`, both ways.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from geonode.errors import InputError
 from geonode.metric.base import Metric, drop_unit_axis, small_inverse
+from geonode.metric.on_kernels import on_kernels
+from geonode.registry import Registry
+from geonode_kernels import christoffel_fd, christoffel_grid, metric_christoffel
+from geonode_kernels.elementwise.reference import parabola
+
+RULES: Registry[type[ChristoffelRule]] = Registry("Christoffel method")
 
 
 class ChristoffelRule:
-    """Base of the rules. Shapes: D = 1 ``c [...]`` → ``Γ [...]``; D ≥ 2 ``c [..., D]`` → ``Γ[..., k, i, j]``."""
+    """Base of the rules. Shapes: D = 1 ``c [...]`` → ``Γ [...]``; D ≥ 2 ``c [..., D]`` → ``Γ[..., k, i, j]``.
+
+    Attributes:
+        exact: whether Γ is that of the metric's own derivative, which the kernels that integrate a whole path hold.
+    """
+
+    exact: bool = False
 
     def __call__(self, metric: Metric, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """Γ at ``c``."""
         raise NotImplementedError
+
+    @classmethod
+    def named(cls, metric: Metric, options: dict[str, Any], *reached: Tensor) -> ChristoffelRule:
+        """The rule as its name asks for it.
+
+        Args:
+            metric: that the rule will be used for.
+            options: arguments of the class.
+            reached: points that the rule will be asked about; the default does not look at them.
+        """
+        return cls(**options)
 
     def acceleration(self, metric: Metric, c: Tensor, v: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """The geodesic equation's right-hand side, c̈ᵏ = −Γᵏᵢⱼ vⁱ vʲ, shaped like ``v``.
@@ -65,18 +90,24 @@ def symbols(g: Tensor, dg: Tensor, dim: int) -> Tensor:
     return (small_inverse(g)[..., :, :, None, None] * lowered[..., None, :, :, :]).sum(-3)
 
 
+@RULES.register("exact")
 class Exact(ChristoffelRule):
     """From ``metric.value_and_derivative``: analytic for networks, forward-mode for metrics that give only g."""
 
+    exact = True
+
     def __call__(self, metric: Metric, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """Γ at ``c``; differentiable to any order."""
+        fused = value_and_christoffel(metric, c, wavelength)
+        if fused is not None:
+            return fused[1]
         return symbols(*metric.value_and_derivative(c, wavelength), metric.dim)
 
     def acceleration(self, metric: Metric, c: Tensor, v: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """−Γ(v, v) without forming Γ: g c̈ = ½ ∂g(v, v) − (v·∂)g v."""
-        g, dg = metric.value_and_derivative(c, wavelength)
         if metric.dim == 1:
-            return -0.5 * (dg / g) * v * v
+            return -self(metric, c, wavelength) * v * v
+        g, dg = metric.value_and_derivative(c, wavelength)
         along = (dg * v[..., :, None, None] * v[..., None, None, :]).sum((-3, -1))
         across = (dg * v[..., None, :, None] * v[..., None, None, :]).sum((-2, -1))
         return (small_inverse(g) * (0.5 * across - along)[..., None, :]).sum(-1)
@@ -98,11 +129,27 @@ class Exact(ChristoffelRule):
         return acceleration, matmul(inverse, by_c.mT), matmul(inverse, by_v)
 
 
+def value_and_christoffel(metric: Metric, c: Tensor, wavelength: Tensor | None) -> tuple[Tensor, Tensor] | None:
+    """g and Γ [...] by the kernel that gives both (D = 1); None where plain torch has to do it.
+
+    Args:
+        metric: asked for what the kernels need.
+        c: [...], or any other shape that broadcasts against the wavelength.
+        wavelength: [...], or None.
+    """
+    network = on_kernels("metric_christoffel", metric, wavelength, c)
+    if network is None or wavelength is None:
+        return None
+    g, _, gamma = metric_christoffel(*network.flat(c, wavelength), *network.weights.tensors, **network.settings)  # type: ignore[arg-type]
+    return network.back(g), network.back(gamma)
+
+
 def matmul(left: Tensor, right: Tensor) -> Tensor:
     """Product of small matrices as a sum, which autocast leaves alone."""
     return (left.unsqueeze(-1) * right.unsqueeze(-3)).sum(-2)
 
 
+@RULES.register("finite_difference")
 class FiniteDifference(ChristoffelRule):
     """Central differences of g on the stencil [c − ε, c, c + ε], all points of all axes in one evaluation.
 
@@ -134,21 +181,18 @@ class FiniteDifference(ChristoffelRule):
         wl = None if wavelength is None else wavelength.unsqueeze(-1)
         if metric.dim == 1:
             offsets = torch.arange(-1, 2, dtype=c.dtype, device=c.device) * step
-            below, centre, above = metric(middle.unsqueeze(-1) + offsets, wl).unbind(-1)
-            return symbols(*self._parabola(below, centre, above, c - middle, step), 1)
+            points = middle.unsqueeze(-1) + offsets
+            fused = value_and_christoffel(metric, points, wl)
+            below, centre, above = (metric(points, wl) if fused is None else fused[0]).unbind(-1)
+            return christoffel_fd(below, centre, above, (c - middle).expand(centre.shape), step)
         # Per axis k: c itself moved to the middle of that axis' stencil, then ± a step along it.
         axes = torch.eye(metric.dim, dtype=c.dtype, device=c.device)
         centred = c.unsqueeze(-2) + (middle - c).unsqueeze(-1) * axes
         points = torch.cat([c.unsqueeze(-2), centred - step * axes, centred, centred + step * axes], dim=-2)
         value = metric(points, wl)
         below, centre, above = value[..., 1:, :, :].unflatten(-3, (3, metric.dim)).unbind(-4)
-        _, dg = self._parabola(below, centre, above, (c - middle)[..., None, None], step)
+        _, dg = parabola(below, centre, above, (c - middle)[..., None, None], step)
         return symbols(value[..., 0, :, :], dg, metric.dim)
-
-    @staticmethod
-    def _parabola(below: Tensor, centre: Tensor, above: Tensor, shift: Tensor, step: float) -> tuple[Tensor, Tensor]:
-        slope, curvature = (above - below) / (2.0 * step), (above - 2.0 * centre + below) / step**2
-        return centre + shift * (slope + 0.5 * shift * curvature), slope + shift * curvature
 
 
 @dataclass(frozen=True)
@@ -160,18 +204,25 @@ class InterpolationError:
     scale: float
 
 
+@RULES.register("grid")
 class Grid(ChristoffelRule):
     """A table of exact Γ over (c, λ), read by bilinear interpolation (D = 1).
 
-    Outside the table the result is NaN, which solvers report as a status: a table is never extrapolated. The table
-    holds no graph: it is for prediction with a fixed metric, not for training one.
+    Outside the table the result is NaN, which solvers report as a status: a table is never extrapolated. Named instead
+    of made, by a solver, it covers the concentrations and wavelengths that the solver is given, and half as much again
+    on either side.
 
     Args:
-        metric: the scalar metric to tabulate.
+        metric: the scalar metric to tabulate; of a stack of models each has its table.
         low, high: range of c.
         wavelength_low, wavelength_high: range of the (normalised) wavelength; None for metrics that use none.
         shape: points along c and along λ.
         dtype: of the table.
+        graph: keep the table's graph, so that Γ has gradients by the metric's parameters: for training a metric, not
+            for prediction with a fixed one.
+
+    Attributes:
+        table: [..., C, L], with the leading axis M of a stack.
 
     Raises:
         InputError: a metric with D ≥ 2, an empty range, or fewer than two points along an axis.
@@ -186,6 +237,7 @@ class Grid(ChristoffelRule):
         wavelength_high: float | None = 1.0,
         shape: tuple[int, int] = (2000, 601),
         dtype: torch.dtype = torch.float64,
+        graph: bool = False,
     ) -> None:
         if metric.dim != 1:
             raise InputError(f"A Christoffel table exists for one analyte only; this metric has {metric.dim}.")
@@ -193,33 +245,58 @@ class Grid(ChristoffelRule):
             raise InputError(f"A table needs low < high and at least 2 points an axis; got [{low}, {high}], {shape}.")
         device = next((p.device for p in metric.parameters()), None)
         self.metric = metric
+        self._ends = (float(low), float(high)), (0.0, 1.0)  # numbers: to read them off a device would be to wait for it
         self.c = torch.linspace(low, high, shape[0], dtype=dtype, device=device)
         self.wavelengths = None
         if wavelength_low is not None and wavelength_high is not None:
             if not wavelength_low < wavelength_high:
                 raise InputError(f"The wavelength range must not be empty, got [{wavelength_low}, {wavelength_high}].")
             self.wavelengths = torch.linspace(wavelength_low, wavelength_high, shape[1], dtype=dtype, device=device)
-        with torch.no_grad():
-            rows = [Exact()(metric, part[:, None], self.wavelengths) for part in self.c.split(128)]
-        self.table = torch.cat(rows)
+            self._ends = self._ends[0], (float(wavelength_low), float(wavelength_high))
+        with torch.set_grad_enabled(graph and torch.is_grad_enabled()):
+            self.table = torch.cat([self._exact(part) for part in self.c.split(128)], -2)
+
+    @classmethod
+    def named(cls, metric: Metric, options: dict[str, Any], *reached: Tensor) -> ChristoffelRule:
+        """See `ChristoffelRule.named`.
+
+        Args:
+            metric: to tabulate.
+            options: arguments of the class.
+            reached: concentrations, and last the wavelength (empty where none is used); none at all for the defaults.
+        """
+        if not reached:
+            return cls(metric, **options)
+        *points, wavelength = reached
+        if any(torch.is_grad_enabled() and p.requires_grad for p in metric.parameters()):
+            options = {"graph": True, **options}
+        low, high = _range(points)
+        options = {"low": low, "high": high, "dtype": points[0].dtype, "shape": (257, 129), **options}
+        ends = _range([wavelength]) if wavelength.numel() else (None, None)
+        return cls(metric, **{"wavelength_low": ends[0], "wavelength_high": ends[1], **options})
+
+    def _exact(self, c: Tensor) -> Tensor:
+        """Γ at the nodes of some rows [..., c, L]; a column of its own where no wavelength is used."""
+        models = () if self.metric.models is None else (self.metric.models,)
+        columns = 1 if self.wavelengths is None else len(self.wavelengths)
+        points = c[:, None].expand(*models, len(c), columns)
+        return Exact()(self.metric, points, None if self.wavelengths is None else self.wavelengths.expand(points.shape))
 
     def __call__(self, metric: Metric, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """Γ read from the table; ``metric`` must be the one tabulated."""
         if metric is not self.metric:
             raise InputError("This table of Christoffel symbols belongs to another metric; build one for this metric.")
-        row, x, inside = self._locate(c, self.c)
         table = self.table.to(c.dtype)
         if self.wavelengths is None:
-            gamma = torch.lerp(table[row, 0], table[row + 1, 0], x)
-            return torch.where(inside, gamma, torch.nan)
-        if wavelength is None:
+            wavelength = torch.zeros((), dtype=c.dtype, device=c.device)
+            table = table.expand(*table.shape[:-1], 2)
+        elif wavelength is None:
             raise InputError("This table depends on the wavelength; pass wavelength=, normalised to order one.")
-        column, y, covered = self._locate(wavelength, self.wavelengths)
         shape = torch.broadcast_shapes(c.shape, wavelength.shape)
-        row, x, column, y = row.expand(shape), x.expand(shape), column.expand(shape), y.to(c.dtype).expand(shape)
-        low = torch.lerp(table[row, column], table[row, column + 1], y)
-        high = torch.lerp(table[row + 1, column], table[row + 1, column + 1], y)
-        return torch.where(inside & covered, torch.lerp(low, high, x), torch.nan)
+        models = metric.models or 1
+        flat = [x.to(c.dtype).expand(shape).reshape(models, -1) for x in (c, wavelength)]
+        table = table.expand(models, *table.shape[-2:])
+        return christoffel_grid(table, *flat, *self._ends).reshape(shape)
 
     def interpolation_error(self) -> InterpolationError:
         """Compare with the exact symbols at the centre of every cell, where bilinear interpolation errs most."""
@@ -228,40 +305,51 @@ class Grid(ChristoffelRule):
         worst, squares, scale, count = 0.0, 0.0, 0.0, 0
         with torch.no_grad():
             for part in c.split(128):
-                exact = Exact()(self.metric, part[:, None], wl)
-                error = self(self.metric, part[:, None].expand_as(exact), wl) - exact
+                points = part[:, None].expand(*self.table.shape[:-2], len(part), 1 if wl is None else len(wl))
+                exact = Exact()(self.metric, points, None if wl is None else wl.expand(points.shape))
+                error = self(self.metric, points, wl) - exact
                 worst = max(worst, error.abs().max().item())
                 squares, scale = squares + error.square().sum().item(), scale + exact.square().sum().item()
                 count += error.numel()
         return InterpolationError(worst, (squares / count) ** 0.5, (scale / count) ** 0.5)
 
-    @staticmethod
-    def _locate(x: Tensor, grid: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Cell index, fraction within it, and whether ``x`` is on the grid at all."""
-        cells = len(grid) - 1
-        place = (x - grid[0].to(x.dtype)) * (cells / (grid[-1] - grid[0])).to(x.dtype)
-        inside = (place >= -1e-6) & (place <= cells + 1e-6)
-        place = torch.where(inside, place, torch.zeros_like(place))
-        cell = place.detach().floor().clamp(0, cells - 1)
-        return cell.long(), place - cell, inside
+
+def _range(points: list[Tensor]) -> tuple[float, float]:
+    """From the least to the largest value, and half as far again on either side.
+
+    Raises:
+        InputError: there is no finite value, or none can be looked at.
+    """
+    try:
+        values = torch.cat([p.detach().reshape(-1).double() for p in points])
+        values = values[torch.isfinite(values)]
+        low, high = values.min().item(), values.max().item()
+    except RuntimeError:
+        raise InputError(
+            "A table of Christoffel symbols is made for the values asked for, and here none can be looked at; make a "
+            "geonode.christoffel.Grid before and pass it as christoffel=."
+        ) from None
+    margin = 0.5 * (high - low) or 0.5 * (abs(high) or 1.0)
+    return low - margin, high + margin
 
 
-RULES: dict[str, type[ChristoffelRule]] = {"exact": Exact, "finite_difference": FiniteDifference, "grid": Grid}
-
-
-def make_rule(method: str | ChristoffelRule, metric: Metric, **options) -> ChristoffelRule:
+def make_rule(method: str | ChristoffelRule, metric: Metric, *reached: Tensor, **options: Any) -> ChristoffelRule:
     """The rule named ``method``, or ``method`` itself if it is one already.
+
+    Args:
+        method: a name in RULES, or a rule.
+        metric: that it will be used for.
+        reached: points that it will be asked about, and last the wavelength (empty for none); see `Grid`.
+        options: arguments of the rule.
 
     Raises:
         InputError: an unknown name, or options that the rule does not have.
     """
-    if isinstance(method, ChristoffelRule):
+    if not isinstance(method, str):
         return method
-    if method not in RULES:
-        raise InputError(f"Unknown Christoffel method {method!r}; choose one of {', '.join(RULES)}.")
     rule = RULES[method]
     try:
-        return rule(metric, **options) if issubclass(rule, Grid) else rule(**options)
+        return rule.named(metric, options, *reached)
     except TypeError as error:
         raise InputError(f"Christoffel method {method!r}: {error}.") from None
 

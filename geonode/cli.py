@@ -52,6 +52,7 @@ def _options(
 
 def _register() -> None:
     from geonode.commands import (
+        corpus,
         demo,
         doctor,
         evaluate,
@@ -76,6 +77,7 @@ def _register() -> None:
         evaluate,
         inspect,
         simulate,
+        corpus,
         demo,
         doctor,
         sweep,

@@ -12,11 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torch import nn
+
 from geonode.errors import InputError
-from geonode.flow import SOLVERS
-from geonode.flow.config import FlowConfig
+from geonode.flow import FLOWS, SOLVERS, Flow, Solver
+from geonode.flow.config import FlowConfig, flow_settings
 from geonode.geodesic.config import PathConfig
-from geonode.metric.config import MetricConfig
+from geonode.metric import LogMetric, Metric
+from geonode.metric.config import MetricConfig, metric_settings
 from geonode.settings import check_choice, check_kind
 from geonode.training.config import TrainingConfig
 from geonode.training.terms import LossConfig
@@ -57,14 +60,15 @@ class GeodesicConfig:
     """All settings of a geonode model. The defaults are the measured best; `blueprint()` is the original recipe.
 
     Args:
-        metric: a `MetricConfig`, some of its settings as a mapping, or a metric's name.
+        metric: a `MetricConfig`, some of its settings as a mapping, a metric's name, or a metric or its class: then
+            the class and the arguments it was made with are taken down, not its parameters.
         path: a `PathConfig`, some of its settings, or a path's name.
-        flow: a `FlowConfig`, some of its settings, or a flow's name.
+        flow: a `FlowConfig`, some of its settings, a flow's name, or a flow or its class, likewise.
         loss: a `LossConfig`, or weights by term.
         training: a `TrainingConfig`, or some of its settings.
         predictor: which mean `predict_spectra` gives, ``node`` or ``gp``.
         flat: settings of the components by their flat names, ``epochs=5`` for ``training={"epochs": 5}``; `ALIASES`
-            lists them.
+            lists them. ``solver`` may be a `geonode.flow.Solver` or its class, too.
 
     Raises:
         InputError: a value that is out of range or combinations that cannot work, with the argument named.
@@ -80,9 +84,9 @@ class GeodesicConfig:
 
     def __init__(
         self,
-        metric: MetricConfig | Mapping[str, Any] | str | None = None,
+        metric: MetricConfig | Mapping[str, Any] | str | Metric | LogMetric | type | None = None,
         path: PathConfig | Mapping[str, Any] | str | None = None,
-        flow: FlowConfig | Mapping[str, Any] | str | None = None,
+        flow: FlowConfig | Mapping[str, Any] | str | Flow | type | None = None,
         loss: LossConfig | Mapping[str, Any] | None = None,
         training: TrainingConfig | Mapping[str, Any] | None = None,
         predictor: str = "node",
@@ -99,10 +103,15 @@ class GeodesicConfig:
         """Refuse what single components cannot know: names of solvers, and settings that do not go together."""
         check_choice("predictor", self.predictor, PREDICTORS)
         SOLVERS.check(self.path.solver, "solver")
-        if self.path.solver == "quadrature" and self.path.name == "shooting":
-            raise InputError("solver='quadrature' needs path='arc_length'; with path='shooting' choose rk4 or dopri5.")
-        if self.flow.name == "free" and self.path.solver == "quadrature" and not self.metric.warp:
-            raise InputError("flow='free' without a warp has no quadrature; choose solver rk4, dopri5 or adjoint.")
+        name, solver, flow = self.path.solver, SOLVERS[self.path.solver], FLOWS[self.flow.name]
+        if solver.closed_form and self.path.name == "shooting":
+            raise InputError(f"solver={name!r} needs path='arc_length'; with path='shooting' choose rk4 or dopri5.")
+        if solver.needs_potential and not flow.several_analytes:
+            raise InputError(f"solver={name!r} is for several analytes; along one axis choose quadrature.")
+        if solver.closed_form and not flow.uses_arc_length and not flow.several_analytes and not self.metric.warp:
+            raise InputError(
+                f"flow={self.flow.name!r} without a warp has no quadrature; choose solver rk4, dopri5 or adjoint."
+            )
         if self.training.folds and self.predictor != "node":
             raise InputError("folds=True is for the neural flow; use predictor='node', or leave folds out.")
 
@@ -123,13 +132,12 @@ class GeodesicConfig:
     @property
     def closed_form(self) -> bool:
         """True where paths and spectra come from closed forms: no step is decided by looking at values."""
-        return self.path.solver == "quadrature" and self.path.name == "arc_length"
+        return SOLVERS[self.path.solver].closed_form and self.path.name == "arc_length"
 
     @property
     def all_pairs(self) -> bool:
         """True where every pair is the difference of one potential, so that each interval is integrated once."""
-        independent = self.flow.name == "path_independent"
-        return independent and self.path.solver == "quadrature" and self.training.batch_size is None
+        return FLOWS[self.flow.name].path_independent and self.closed_form and self.training.batch_size is None
 
     @classmethod
     def blueprint(cls, **changes: Any) -> GeodesicConfig:
@@ -207,6 +215,8 @@ def _assembled(present: Mapping[str, Any], components: Mapping[str, Any], flat: 
         if name == "metric_network":
             check_kind(name, value, "bool")
             by_component["metric"]["metric_network"] = value
+        elif name == "solver" and not isinstance(value, str):
+            by_component["path"].update(Solver.settings(value))
         elif name in ALIASES:
             component, setting = ALIASES[name]
             by_component[component][setting] = value
@@ -216,7 +226,9 @@ def _assembled(present: Mapping[str, Any], components: Mapping[str, Any], flat: 
     for name, kind in _COMPONENTS.items():
         given, changes = components[name], by_component[name]
         base = given if isinstance(given, kind) else present[name]
-        if isinstance(given, Mapping):
+        if name in ("metric", "flow") and isinstance(given, (type, nn.Module)):
+            changes = {**(metric_settings(given) if name == "metric" else flow_settings(given)), **changes}
+        elif isinstance(given, Mapping):
             changes = {**_nested(name, given), **changes}
         elif isinstance(given, str) and name != "loss" and name != "training":
             changes = {"name": given, **changes}

@@ -236,9 +236,10 @@ def fit(
         checkpoint: folder for checkpoints of the training; None writes none.
         resume: go on from the newest intact checkpoint there; from the start where there is none.
         strategy: one of `geonode.training.launch.STRATEGIES`; ``auto`` is DDP under torchrun or SLURM.
-        callbacks: further Lightning callbacks, for example `geonode.training.lightning.monitor.Monitor`.
-        training: further options of `geonode.training.train_module`: ``batch="auto"``, ``compiled``, ``recompute``,
-            ``profiler``.
+        callbacks: Lightning callbacks, for example `geonode.training.lightning.monitor.Monitor`; with any, or with a
+            ``strategy``, Lightning trains.
+        training: further options of `geonode.training.standards.train_standards`: ``batch="auto"``, ``compiled``,
+            ``recompute``, ``profile``, ``probe``, ``watcher``.
 
     Raises:
         InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels, preprocessing
@@ -251,7 +252,6 @@ def fit(
     if seed is not None:
         config = config.replace(seed=seed)
     from geonode.device import resolve_device
-    from geonode.training.lightning.trainer import train_module
 
     resolve_device(device)
     chain = Preprocessing.of(preprocessing)
@@ -264,30 +264,31 @@ def fit(
         model = GeodesicModel(dataset, config, gp, concentration_std=std, preprocessing=chain, standards=standards)
         model.made = made
         return model
-    from geonode.training.lightning.datamodule import SpectralDataModule
+    from geonode.training.standards import train_standards
 
     gp = fit_gp(dataset)
-    folds = Folds.of(dataset, gp, chain) if config.folds else None
-    data = SpectralDataModule(dataset, config, folds=folds)
+    folds = Folds.of(dataset, gp, chain) if config.training.folds else None
     report = None if progress is None else lambda done, total: progress("training the flow", done, total)
-    module = train_module(
-        data,
+    trained = train_standards(
+        dataset,
+        gp,
         config,
+        folds,
         device=device,
         progress=report,
         log_dir=log_dir,
         checkpoint=checkpoint,
         resume=resume,
         strategy=strategy,
-        callbacks=list(callbacks),
+        callbacks=callbacks,
         **training,
     )
-    problem, ode = data.problem.to("cpu", module.problem.target.dtype), module.ode
+    problem, ode = trained.problem, trained.ode
     if folds is not None:
         state, folds.state = split(ode, config)
-        problem = select_rows(problem, config.members)
+        problem = select_rows(problem, config.training.members)
         ode = restore(problem, config, state)
-    model = GeodesicModel(dataset, config, data.gp, problem, ode, module.history, std, chain, standards, folds)
+    model = GeodesicModel(dataset, config, gp, problem, ode, trained.outcome.history, std, chain, standards, folds)
     model.made = made
     return model
 

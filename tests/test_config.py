@@ -55,7 +55,7 @@ def test_regularisers_ramp_up_while_the_data_speak_first():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"flow": "river"}, "flow='river' is not known; choose one of path_independent"),
+        ({"flow": "river"}, "flow='river' is not known; choose one of free, gradient, path_independent, velocity"),
         ({"precision": "8-bit"}, "precision='8-bit'"),
         ({"epochs": 0}, "epochs=0 is too small"),
         ({"margin": -0.1}, "margin=-0.1 is too small"),

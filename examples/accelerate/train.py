@@ -15,7 +15,7 @@ from geonode import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.flow import CoupledSpectralODE
 from geonode.training import BatchSource, PairsBatch, PointsBatch, SpectralDataModule, losses
-from geonode.training.loss import clip_gradients, learning_rate, parameter_groups
+from geonode.training.loss import build_optimizer, learning_rate
 
 
 class LossOf(torch.nn.Module):
@@ -37,20 +37,18 @@ def main(epochs: int = 20) -> list[float]:
     problem = data.problem.to(accelerator.device, torch.float32)
     ode = problem.build_model(config, seed=0)
     ode.warp.requires_grad_(False)
-    optimizer = torch.optim.AdamW(parameter_groups(ode))
+    optimizer = build_optimizer(ode, config.training)  # before the model is wrapped: parameters move into its buffer
+    rates = optimizer.rates.clone()
     source = BatchSource(problem, ode.table, config, 0, accelerator.process_index, accelerator.num_processes)
-    model, optimizer = accelerator.prepare(LossOf(ode, config), optimizer)
+    model = accelerator.prepare(LossOf(ode, config))
     history = []
     for epoch in range(epochs):
-        for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"] * learning_rate(epoch / epochs)
+        optimizer.rates.copy_(rates * learning_rate(epoch / epochs))
         for step in range(source.steps_per_epoch):
             loss = source.share * model(source.batch(epoch, step), epoch / epochs)
             accelerator.backward(loss)
-            for group in optimizer.param_groups:
-                clip_gradients(group["params"], 1.0)
-            optimizer.step()
-            optimizer.zero_grad()
+            optimizer.step([torch.zeros_like(p) if p.grad is None else p.grad for p in optimizer.parameters])
+            model.zero_grad()
         history.append(float(accelerator.reduce(loss.detach(), reduction="mean")))
     accelerator.print(f"loss {history[0]:.3e} at first, {history[-1]:.3e} after {epochs} epochs")
     accelerator.end_training()

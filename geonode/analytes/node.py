@@ -18,12 +18,10 @@ from torch import Tensor
 from geonode.analytes.surface_gp import SurfaceGP
 from geonode.config import GeodesicConfig
 from geonode.errors import InputError
-from geonode.flow import MultiAnalyteODE
-from geonode.flow.network import GradientFlow
+from geonode.flow import GradientFlow, MultiAnalyteODE
 from geonode.geodesic import GeodesicSolution
 
 _HIDDEN = 256
-_RIDGE = 1e-6
 _NEAR = 1e-2  # squared embedding distance below which sources count alike
 
 
@@ -89,8 +87,7 @@ def fit_surface_nodes(
     flow = GradientFlow(
         len(wavelengths), gps[0].dim, config.flow_hidden, config.embedding, models=len(gps), seed=config.seed
     )
-    flow.set_embedding(target)
-    _least_squares(flow, x, target, weight)
+    flow.start_from(x, target, weight)
     grid = torch.as_tensor(np.array(wavelengths, dtype=np.float64))
     return [SurfaceNode(gp, _ode(gp, flow, m, grid, config), scales[m]) for m, gp in enumerate(gps)]
 
@@ -107,24 +104,6 @@ def _lesson(gp: SurfaceGP, reach: np.ndarray | None, collocation: int) -> tuple[
     spectra = torch.from_numpy(gp.column_mean) + rows.mean(0) @ torch.from_numpy(gp.residual)
     floor = float(np.mean(gp.eta)) + 1e-4
     return x, spectra, 1.0 / (variance.mean(0) + floor)
-
-
-@torch.no_grad()
-def _least_squares(flow: GradientFlow, x: Tensor, target: Tensor, weight: Tensor) -> None:
-    """a and a₀ at their weighted optimum for fixed ω and β common to all wavelengths, model by model."""
-    flow.beta_weight.zero_()
-    for m in range(flow.models):
-        omega, bias = flow.omega[m].double(), flow.beta_bias[m].double()
-        features = torch.cat([torch.tanh(x[m] @ omega.mT + bias), x[m]], 1)
-        share = weight[m][:, None]
-        features = features - (share * features).sum(0)
-        basis = flow.embedding[m].double()
-        projected = torch.linalg.lstsq(basis, target[m].mT).solution.mT
-        normal = features.mT @ (share * features)
-        normal += _RIDGE * normal.diagonal().mean() * torch.eye(len(normal), dtype=normal.dtype)
-        solved = torch.linalg.solve(normal, features.mT @ (share * projected))  # [H + D, E]
-        flow.a_weight[m].copy_(solved[: flow.hidden].mT)
-        flow.a0_weight[m].copy_(solved[flow.hidden :].mT)
 
 
 def _ode(gp: SurfaceGP, flow: GradientFlow, m: int, wavelengths: Tensor, config: GeodesicConfig) -> MultiAnalyteODE:

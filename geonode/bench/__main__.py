@@ -34,7 +34,14 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--html", metavar="FILE", help="write a self-contained page with plots")
     p.add_argument("--baseline", metavar="FILE", help="compare with a recorded result")
     p.add_argument(
-        "--profile", metavar="DIR", help="write a torch.profiler trace of the first chosen case, and measure nothing"
+        "--profile",
+        metavar="DIR",
+        help="write a torch.profiler trace of a few steps of the first chosen case, and measure nothing else",
+    )
+    p.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="say what a step of a trace spends (of --profile, or of geonode fit), and end",
     )
     p.add_argument("--list", action="store_true", help="name the cases and end")
     p.add_argument(
@@ -66,6 +73,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     options = parser().parse_args(argv)
+    os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # torch's profiler is chatty
     try:
         _check(options)
         return _run(options)
@@ -114,9 +122,13 @@ def _device(name: str) -> str:
 def _run(options: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from geonode.bench import case, compare, suite, terminal
+    from geonode.bench import case, compare, step_trace, suite, terminal
 
     console = Console(stderr=False, width=None if sys.stdout.isatty() else 200)
+    if options.trace:
+        for line in step_trace.sentences(step_trace.breakdown(step_trace.read(options.trace))):
+            console.print(line, markup=False, highlight=False)
+        return 0
     sys.path.insert(0, "")  # a module named with --import may lie in the current folder
     setting = case.Setting(_device(options.device), options.suite, options.seed)
     restarts = options.restarts or (2 if setting.device == "cpu" and setting.suite == "quick" else 3)
@@ -131,11 +143,7 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     baseline = compare.read(options.baseline) if options.baseline else None
     if options.profile:
-        from geonode.bench import profiler
-
-        for path in profiler.record(cases[0], setting, options.profile):
-            console.print(str(path), markup=False)
-        return 0
+        return _profile(cases[0], setting, options.profile, console)
     plan = suite.Options(
         setting,
         options.imports,
@@ -165,6 +173,19 @@ def _run(options: argparse.Namespace) -> int:
     if wrong:
         console.print(f"not green: {', '.join(wrong)}", style="bold red", markup=False, highlight=False)
     return 1 if wrong else 0
+
+
+def _profile(case: Any, setting: Any, folder: str, console: Any) -> int:
+    from geonode.bench import profiler, step_trace
+
+    paths, found = profiler.record(case, setting, folder)
+    for path in paths:
+        console.print(str(path), markup=False)
+    for line in step_trace.sentences(found):
+        console.print(line, markup=False, highlight=False)
+    if found["cut"]:
+        console.print(f"the trace was cut to open in a viewer: {found['cut']} events are left out", markup=False)
+    return 0
 
 
 def _write(options: argparse.Namespace, result: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from geonode.errors import InputError
+from geonode.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -100,22 +101,22 @@ class Case:
     window: Callable[[Size], float] = lambda size: 2.2
 
 
-CASES: dict[str, Case] = {}
+CASES: Registry[Case] = Registry("case", package="geonode.bench.cases")
+"""In the order in which they are measured."""
 
 
 def register(case: Case) -> Case:
     """Add a case, or replace the one of that name."""
-    CASES[case.name] = case
-    return case
+    return CASES.register(case.name)(case)
 
 
-def load(modules: Sequence[str] = ()) -> dict[str, Case]:
+def load(modules: Sequence[str] = ()) -> Mapping[str, Case]:
     """The built-in cases and those that ``modules`` register.
 
     Raises:
         InputError: a module that cannot be imported, or raises while it is.
     """
-    importlib.import_module("geonode.bench.cases")
+    CASES.names()  # the built-in ones come first
     for name in modules:
         try:
             importlib.import_module(name)
@@ -126,7 +127,7 @@ def load(modules: Sequence[str] = ()) -> dict[str, Case]:
     return CASES
 
 
-def select(cases: dict[str, Case], only: Sequence[str]) -> list[Case]:
+def select(cases: Mapping[str, Case], only: Sequence[str]) -> list[Case]:
     """The cases whose name is, or starts with, one of ``only`` (all where it is empty).
 
     Raises:

@@ -108,16 +108,10 @@ def two_points(setting: Setting, budget: float) -> Iterator[Extra]:
 
             yield point("closed form", f"{nodes} nodes", closed)
         ends = [t.expand(shape).contiguous() for t in (a, b, wavelength)]
-        flat = [t.reshape(1, -1) for t in ends]
-        weights = network_weights(setting.device)
         for steps in (5, 20) if setting.suite == "full" else (5, 10):
             yield point(
-                "shooting, torch", f"{steps} steps",
+                "shooting", f"{steps} steps",
                 lambda steps=steps: shoot(metric, *ends, ode_steps=steps).initial_velocity,  # type: ignore[arg-type]
-            )  # fmt: skip
-            yield point(
-                "shooting, fused" if setting.device == "cuda" else "shooting, kernels' torch path", f"{steps} steps",
-                lambda steps=steps: kernels.geodesic_shoot(*flat, *weights, steps=steps).velocity.reshape(shape),  # type: ignore[arg-type]
             )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ def finish(rows: list[dict[str, Any]], extras: dict[str, Any], idle: dict[str, A
     green = [r for r in rows if r["status"] == "green"]
     for row in rows:
         if row["status"] != "green":
-            for name in ("samples_ms", "eager_samples_ms", "restarts_ms", "activity", "window"):
+            for name in ("samples_ms", "eager_samples_ms", "restarts_ms", "activity", "window", "step"):
                 row.pop(name, None)
     processes = [[r["samples_ms"], *r.get("restarts_ms", [])] for r in green]
     found = [[quantiles(samples) for samples in each] for each in processes]

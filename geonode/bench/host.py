@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,16 @@ def environment(device: str) -> dict[str, str]:
     Spinning threads and any other load on the same cores hold each other up at every parallel loop: with a load of 6
     on 2 cores the geodesic initial-value case took 3 to 13 s instead of 0.6. OMP_WAIT_POLICY, where set, is kept.
     """
+    quiet = {"KINETO_LOG_LEVEL": "5"}  # torch's profiler is chatty
     if device != "cpu":
-        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **os.environ}
+        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **quiet, **os.environ}
     # and JAX would take a GPU on import
-    return {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "JAX_PLATFORMS": "cpu"}
+    return {"OMP_WAIT_POLICY": "PASSIVE", **quiet, **os.environ, "JAX_PLATFORMS": "cpu"}
+
+
+def of_process(device: str) -> dict[str, str]:
+    """`environment` of a process started from here, which finds its modules where this one does."""
+    return {**environment(device), "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 def version(package: str) -> str | None:

@@ -6,7 +6,17 @@ from html import escape
 from typing import Any
 
 from geonode.bench import plots
-from geonode.bench.terminal import PEERS_CLOCK, error, number, over_ours, percent, rate
+from geonode.bench.terminal import (
+    PEERS_CLOCK,
+    STEP_CLOCK,
+    STEP_HEAD,
+    error,
+    number,
+    over_ours,
+    percent,
+    rate,
+    step_rows,
+)
 from geonode.report.shell import document, table
 
 _STYLE = """
@@ -35,8 +45,8 @@ def html(result: dict[str, Any]) -> str:
         f"<h1>geonode.bench: {escape(where)}</h1>"
         + table(("", ""), [tuple(escape(str(x)) for x in fact) for fact in facts])
         + _problems(result)
-        + f"<h2>Targets</h2>{_targets(result)}<h2>Cases</h2>{_times(result)}{_device(result)}{_peers(result)}"
-        + f"<h2>Recommendations</h2><ul>{advice}</ul>{_ceilings(result)}{figures}"
+        + f"<h2>Targets</h2>{_targets(result)}<h2>Cases</h2>{_times(result)}{_device(result)}{_steps(result)}"
+        + f"{_peers(result)}<h2>Recommendations</h2><ul>{advice}</ul>{_ceilings(result)}{figures}"
     )
     return document("geonode.bench", body, style=_STYLE)
 
@@ -106,6 +116,17 @@ def _device(result: dict[str, Any]) -> str:
         "clock", "throttled by",
     )  # fmt: skip
     return f"<h2>The device meanwhile</h2>{table(head, rows)}" if rows else ""
+
+
+def _steps(result: dict[str, Any]) -> str:
+    """What training steps spend beside their work; nothing where none was profiled."""
+    rows = [tuple(map(escape, row)) for row in step_rows(result)]
+    text = f"<p>Under torch.profiler; {STEP_CLOCK}.</p>"
+    return (
+        f"<h2>Copies, synchronisations and dead time of training steps</h2>{text}{table(STEP_HEAD, rows)}"
+        if rows
+        else ""
+    )
 
 
 _UNITS = {"samples": "spectrum", "odes": "ODE", "points": "point"}

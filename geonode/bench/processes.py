@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -13,14 +12,11 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from geonode.bench import host
 from geonode.bench.case import Setting
 from geonode.bench.worker import MARK
-
-_ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @dataclass
@@ -88,17 +84,11 @@ def events(todo: list[dict[str, Any]], options: Options, first: bool) -> Generat
         names = [name for name in names if name != current[0]]
 
 
-def environment(device: str) -> dict[str, str]:
-    """A worker's: the host's, and this checkout first on the path of modules."""
-    paths = [str(_ROOT), str(_ROOT / "kernels"), *sys.path]
-    return {**host.environment(device), "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
-
-
 def _worker(plan: dict[str, Any], options: Options) -> Generator[dict[str, Any], None, None]:
     """Lines of one worker as dictionaries; ``died`` with the end of its stderr where it did not finish."""
     with tempfile.TemporaryFile("w+") as errors:
         command = [sys.executable, "-m", "geonode.bench.worker", json.dumps(plan)]
-        inherited = environment(options.setting.device)
+        inherited = host.of_process(options.setting.device)
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=inherited)
         assert process.stdout is not None
         watch = _Watchdog(process, options)

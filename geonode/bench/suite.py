@@ -12,7 +12,7 @@ from typing import Any
 from geonode.bench import SCHEMA_VERSION, activity, activity_ncu, advice, host, peers, targets
 from geonode.bench.case import Case, Setting
 from geonode.bench.finish import energy_check, finish, finite, timeline
-from geonode.bench.processes import Options, environment, events
+from geonode.bench.processes import Options, events
 from geonode.bench.worker import LONG_CALLS
 
 Say = Callable[[str], None]
@@ -170,7 +170,7 @@ def _ask_ncu(rows: Sequence[Row], options: Options, say: Say) -> None:
         }  # fmt: skip
         try:
             row.setdefault("activity", {}).update(
-                activity_ncu.measure(json.dumps(plan), row["ms"], environment("cuda"))
+                activity_ncu.measure(json.dumps(plan), row["ms"], host.of_process("cuda"))
             )
         except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
             row.setdefault("activity", {})["ncu_failed"] = str(error)[:300]

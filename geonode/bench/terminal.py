@@ -20,6 +20,7 @@ def show(result: dict[str, Any], console: Console) -> None:
     for problem in (*result.get("broken", []), *result.get("problems", [])):
         console.print(problem, style="yellow", highlight=False, markup=False)
     _cases(result, console)
+    _steps(result, console)
     _peers(result, console)
     _targets(result, console)
     if result["energy_check"]:
@@ -67,6 +68,43 @@ def _cases(result: dict[str, Any], console: Console) -> None:
             ]
         table.add_row(*cells)
     console.print(table)
+
+
+def _steps(result: dict[str, Any], console: Console) -> None:
+    """What training steps spend beside their work."""
+    rows = step_rows(result)
+    if not rows:
+        return
+    table = Table(title=f"Training steps under the profiler: {STEP_CLOCK}", title_justify="left")
+    for name in STEP_HEAD:
+        table.add_column(name, justify="left" if name in ("case", "size", "longest gap") else "right")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table)
+
+
+STEP_CLOCK = "the host is slower there, so dead time is an upper bound"
+STEP_HEAD = ("case", "size", "ms", "busy ms", "dead", "launches", "copies", "synchronisations", "longest gap")
+
+
+def step_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+    """`STEP_HEAD` of every case whose step was profiled."""
+    rows = []
+    for r in result["rows"]:
+        if (s := r.get("step")) is None:
+            continue
+        copies = [
+            f"{one['count']:.3g} {kind}" + ("" if one["bytes"] is None else f" ({one['bytes'] / 1e3:.3g} kB)")
+            for kind, one in s["copies"].items()
+        ]
+        waits = s["synchronisations"]
+        gap = f"{s['gaps'][0]['us'] / 1e3:.3g} ms: {s['gaps'][0]['during']}" if s["gaps"] else "–"
+        rows.append((
+            r["case"], r["label"], number(s["step_us"] / 1e3), number(s["busy_us"] / 1e3), percent(s["idle_share"]),
+            f"{s['launches']:.0f}", ", ".join(copies) or "none", f"{waits['count']:.3g} ({waits['us'] / 1e3:.3g} ms)",
+            gap,
+        ))  # fmt: skip
+    return rows
 
 
 def _peers(result: dict[str, Any], console: Console) -> None:

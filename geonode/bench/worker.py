@@ -66,7 +66,18 @@ def measure(case: Any, setting: Any, size: Any, plan: dict[str, Any]) -> dict[st
             return {**row, "status": "red", "reason": reason}
     row.update(status="green", operations=work.operations, bytes=work.bytes)
     seconds = min(case.window(size), plan["longest_window"]) if plan.get("windows") else 0.0
-    return {**row, **_measured(work, setting, plan, seconds)}
+    row.update(_measured(work, setting, plan, seconds))
+    if plan.get("first") and "gradient_steps" in work.counts:
+        row["step"] = _step(work, setting)
+    return row
+
+
+def _step(work: Any, setting: Any) -> dict[str, Any]:
+    """Copies, synchronisations and dead time of a training step, by torch.profiler, after everything was timed."""
+    from geonode.bench import profiler, step_trace
+
+    _, events = profiler.traced(work, setting, steps=1 if setting.device == "cpu" else profiler.STEPS)
+    return step_trace.breakdown(events)
 
 
 def _measured(work: Any, setting: Any, plan: dict[str, Any], seconds: float) -> dict[str, Any]:

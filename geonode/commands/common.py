@@ -52,10 +52,17 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None
         yield None
         return
     from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(*progress_columns(), console=Console(stderr=True), transient=True) as bar:
+        yield reporter(bar)
+
+
+def progress_columns() -> tuple[Any, ...]:
+    """Columns of a progress bar: what, the bar, done of all, rate, time gone and time left."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
-        Progress,
         ProgressColumn,
         TextColumn,
         TimeElapsedColumn,
@@ -67,18 +74,20 @@ def progress_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None
         def render(self, task: Any) -> Text:
             return Text("" if not task.speed else f"{task.speed:.3g}/s")
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate())
-    with Progress(
-        *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True
-    ) as bar:
-        tasks: dict[str, int] = {}
+    first = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate())
+    return *first, TimeElapsedColumn(), TimeRemainingColumn()
 
-        def report(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done, total=total)  # type: ignore[arg-type]
 
-        yield report
+def reporter(bar: Any) -> Callable[[str, int, int], None]:
+    """``report(what, done, total)`` for a rich ``Progress``: a line for each step of the work."""
+    tasks: dict[str, int] = {}
+
+    def report(what: str, done: int, total: int) -> None:
+        if what not in tasks:
+            tasks[what] = bar.add_task(what, total=total)
+        bar.update(tasks[what], completed=done, total=total)
+
+    return report
 
 
 def say(text: str, quiet: bool) -> None:

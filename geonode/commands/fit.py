@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -20,9 +20,9 @@ from geonode.commands.common import (
     Unit,
     check_output,
     nvml_probe,
-    progress_bar,
     say,
 )
+from geonode.commands.live import live_view
 from geonode.commands.plan import read_config
 from geonode.errors import InputError, Interrupted
 
@@ -95,7 +95,8 @@ def register(app: typer.Typer) -> None:
             int, typer.Option(min=0, help="Parts of the wavelengths whose activations are computed again: less memory.")
         ] = 0,
         profile: Annotated[
-            bool, typer.Option("--profile", help="torch.profiler's table and trace in --log-dir.")
+            bool,
+            typer.Option("--profile", help="torch.profiler's table and trace of a few epochs in --log-dir."),
         ] = False,
         seed: SeedOrSettings = None,
         device: Device = "auto",
@@ -123,7 +124,6 @@ def register(app: typer.Typer) -> None:
         from geonode.data import Preprocessing, load_standards
         from geonode.model import fit as fit_model
         from geonode.training.launch import is_main_process
-        from geonode.training.lightning.monitor import Monitor
 
         quiet = quiet or not is_main_process()
         check_output(out)
@@ -143,7 +143,7 @@ def register(app: typer.Typer) -> None:
             list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
         )
         std = None if uncertainty is None else standard_uncertainty(uncertainty, dataset.levels)
-        with progress_bar(quiet) as progress:
+        with live_view(quiet) as (progress, watcher):
             try:
                 model = fit_model(
                     dataset,
@@ -157,11 +157,12 @@ def register(app: typer.Typer) -> None:
                     checkpoint=checkpoint,
                     resume=resume,
                     strategy=strategy,
-                    callbacks=[] if log is None else [Monitor(nvml_probe())],
                     batch=batch,
                     compiled=compiled,
                     recompute=recompute,
-                    profiler=profiler(log) if profile else None,
+                    profile=log if profile else None,
+                    probe=nvml_probe(),
+                    watcher=watcher,
                 )
             except Interrupted as stop:
                 typer.echo(f"geonode: {stop}", err=True)
@@ -179,13 +180,6 @@ def register(app: typer.Typer) -> None:
         for note in model.dataset.notes:
             say(f"note: {note}", quiet)
         say(f"calibrated range {low:g} … {high:g}{concentration_unit}; bundle written to {out}", quiet)
-
-
-def profiler(folder: Path | None) -> Any:
-    """torch.profiler under Lightning: a table and a Chrome trace in ``folder``."""
-    from lightning.pytorch.profilers import PyTorchProfiler
-
-    return PyTorchProfiler(dirpath=folder, filename="profile", export_to_chrome=True)
 
 
 def standard_uncertainty(text: str, levels: np.ndarray) -> np.ndarray:

@@ -28,10 +28,10 @@ class Assays:
         detection: index into `DETECTIONS` [B].
         spectrum: index into `SPECTRUM_KINDS` [B].
         design: index into `DESIGN_NAMES` [B].
-        noise: standard error of one measured spectrum about the truth at its true concentration (root mean square over
-            standards and wavelengths), over the response [B].
-        preparation: standard error of preparation (root mean square over standards), relative to the highest level, or
-            to the width of an axis that is no amount [B].
+        noise: error of one measured spectrum about the truth at its nominal concentration, preparation included (root
+            mean square over standards and wavelengths), over the response [B].
+        preparation: the part of it that lies in the concentration (root mean square over standards), relative to the
+            highest level, or to the width of an axis that is no amount [B].
         response: root mean square, over levels and wavelengths, of the truth about its mean over levels, in the unit
             of the spectra [B].
         unknown_concentration: true concentrations [B, U]; NaN where there is none (foreign, nothing).

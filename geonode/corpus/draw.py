@@ -11,10 +11,25 @@ from geonode.corpus import measure, stages
 from geonode.corpus.assays import Assays
 from geonode.corpus.kinds import CHEMISTRY
 from geonode.corpus.lab import Counts
-from geonode.corpus.numbers import Source
+from geonode.corpus.numbers import Source, key
 from geonode.corpus.stages import FAMILIES
 from geonode.errors import InputError
 
+# levels of a calibration, and how common they are
+LEVELS = {
+    3: 0.05,
+    4: 0.12,
+    5: 0.18,
+    6: 0.19,
+    7: 0.09,
+    8: 0.12,
+    9: 0.06,
+    10: 0.06,
+    12: 0.05,
+    16: 0.04,
+    20: 0.02,
+    24: 0.02,
+}
 REPLICATES = {1: 0.50, 2: 0.14, 3: 0.22, 4: 0.05, 5: 0.04, 6: 0.02, 8: 0.03}  # most of a draw, and its share
 
 
@@ -26,7 +41,7 @@ def draw(
     unknowns: int = 0,
     *,
     seed: int,
-    step: int = 0,
+    step: int | torch.Tensor = 0,
     device: torch.device | str = "cpu",
     families: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
@@ -44,7 +59,8 @@ def draw(
         wavelengths: W, at least 8.
         queries: held-out concentrations Q of each, 0 or more.
         unknowns: unknowns U of each, 0 or more.
-        seed, step: integers that the draw is a function of; a training counts the steps.
+        seed, step: integers that the draw is a function of; a training counts the steps. A step that is an int64 tensor
+            [] on the device gives a draw that can be captured (`CapturedDraw`).
         device: where all of it is made.
         families: chemistry to draw from; None: all of `FAMILIES`.
         exclude: families left out, to validate on.
@@ -65,18 +81,18 @@ def draw(
     ):
         if not low <= value <= high:
             raise InputError(f"{name}={value} cannot be drawn; choose from {low} to {high}.")
-    source = Source(seed, step, torch.device(device))
+    source = Source(seed, step, batch, torch.device(device))
     counts = Counts(batch, levels, _repeats(source, replicates), queries, unknowns, wavelengths)
     lab, blocks = stages.plan(source, counts, chosen)
     prepared = stages.prepare(lab)
     c = torch.cat([lab.levels, lab.queries, prepared], 1)
     amounts = stages.react(lab, blocks, chosen, c)
-    density, spectrum, rows, emitting = stages.absorb(lab, blocks, chosen, amounts)
+    density, spectrum, rows, ends = stages.absorb(lab, blocks, chosen, amounts)
     lab, prepared, c = lab.reorder(rows), prepared[rows], c[rows]
     density = stages.add_matrix(lab, density)
     density[:, levels + queries :] *= stages.path(lab)
     relative = torch.where(lab.amount, c, (c - lab.low) / (lab.high - lab.low)).float()
-    signal, detection, unit, rows = stages.detect(lab, density, relative, emitting)
+    signal, detection, unit, rows = stages.detect(lab, density, relative, ends)
     shuffle = source.permutation(batch)
     rows = rows[shuffle]
     return measure.assays(
@@ -109,5 +125,14 @@ def _repeats(source: Source, replicates: bool | int) -> int:
         if replicates < 1:
             raise InputError(f"replicates={replicates} cannot be drawn; choose 1 or more, True or False.")
         return replicates
-    edges = itertools.accumulate(REPLICATES.values())
-    return next(number for number, edge in zip(REPLICATES, edges, strict=True) if offset < edge or edge > 1 - 1e-9)
+    return _pick(REPLICATES, offset)
+
+
+def _pick(shares: dict[int, float], fraction: float) -> int:
+    edges = list(itertools.accumulate(shares.values()))
+    return next(number for number, edge in zip(shares, edges, strict=True) if fraction * edges[-1] < edge)
+
+
+def common_levels(seed: int, step: int) -> int:
+    """A number of levels as calibrations have them, 3 to 24, a function of (seed, step)."""
+    return _pick(LEVELS, Source(key(seed, len(LEVELS)), step, 0, torch.device("cpu")).host())

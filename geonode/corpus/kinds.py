@@ -6,8 +6,10 @@ A new kind is one new file in the folder of its sort: a class with a ``share``, 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 from torch import Tensor
 
 from geonode.corpus.numbers import Numbers
@@ -24,10 +26,21 @@ class Axis(NamedTuple):
 
     Args:
         low, high: lowest and highest nominal level [b, 1].
+        first: lowest level that is not zero [b, 1].
     """
 
     low: Tensor
     high: Tensor
+    first: Tensor
+
+    def constant(self, numbers: Numbers, highest: float) -> Tensor:
+        """A constant with the dimension of a concentration [b, 1], such as a dissociation constant.
+
+        Analysts choose levels so that something happens among them: log-uniform from a third of the first level that
+        is not zero up to ``highest`` (relative to the top), leaning to the upper half.
+        """
+        low = torch.log(0.3 * self.first)
+        return torch.exp(low + (math.log(highest) - low) * numbers.uniform(0.0, 1.0) ** 0.7)
 
 
 class Chemistry:
@@ -36,15 +49,18 @@ class Chemistry:
     Attributes:
         share: of all assays, relative to the other kinds.
         window: None where the axis is an amount, relative to the highest level; else the widest range of the axis
-            (lowest, highest) and the narrowest and widest span of a calibration in it, in the axis's unit.
+            (lowest, highest), the narrowest and widest span of a calibration in it, and the largest mean step between
+            levels, in the axis's unit.
         error: where there is a window, the smallest and largest error of setting the axis, in its unit.
         spectra: the only kind of spectrum that suits, or None.
+        fixed: its bands do not move.
     """
 
     share: float = 0.0
-    window: tuple[float, float, float, float] | None = None
+    window: tuple[float, float, float, float, float] | None = None
     error: tuple[float, float] = (0.0, 0.0)
     spectra: str | None = None
+    fixed: bool = False
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:
         """Amounts [b, S, K ≤ `SPECIES`], float64, ≥ 0.
@@ -65,11 +81,13 @@ class Spectra:
         share: of the assays whose chemistry leaves the choice, relative to the other kinds.
         emits: may be the spectrum of a fluorophore.
         signed: may be negative (a derivative, a difference, a circular dichroism).
+        moves: bands move with the amounts; else the spectrum is a sum of molar ones.
     """
 
     share: float = 0.0
     emits: bool = False
     signed: bool = False
+    moves: bool = False
 
     def molar(self, numbers: Numbers, x: Tensor) -> Tensor:
         """Molar spectra [b, `SPECIES`, W], ≥ 0 unless `signed`, of order one; x [W]: positions in [0, 1]."""
@@ -86,11 +104,13 @@ class Detection:
     Attributes:
         share: of the assays that may have it, relative to the other kinds.
         emission: for fluorophores alone.
+        signed: shows negative densities as they are; else it is for spectra that have none.
         unit: smallest and largest size of the signal's arbitrary unit; absorbance has none.
     """
 
     share: float = 0.0
     emission: bool = False
+    signed: bool = False
     unit: tuple[float, float] = (1.0, 1.0)
 
     def detect(self, numbers: Numbers, density: Tensor, c: Tensor, x: Tensor) -> Tensor:
@@ -156,6 +176,10 @@ class Error:
 
     def additive(self, lab: Lab) -> tuple[Tensor, Tensor] | None:
         """Amounts [B, M, J] of additive shapes [B, J, W], relative to the response."""
+        return None
+
+    def recorded(self, lab: Lab, signal: Tensor, response: Tensor) -> Tensor | None:
+        """The signal [B, M, W] as it is written down; response [B, 1, 1] in its unit."""
         return None
 
     def variance(self, lab: Lab, signal: Tensor) -> Tensor | None:

@@ -49,9 +49,10 @@ class Lab:
         serial: levels are made from each other [B, 1].
         levels, queries, unknowns: nominal concentrations [B, n], [B, Q], [B, U], float64.
         unknown_kind: [B, U].
+        unknown_count: replicates of each unknown, of which the mean is given [B, U].
         shared: replicates are readings of one solution [B, 1].
         care: factor on all sizes of an assay's errors [B, 1]: good and bad laboratories.
-        rough: further factor of each sample [B, M]: unknowns may be measured with less care.
+        rough: further factor of each sample [B, M]: unknowns may be measured with less care, or several times.
         order: when each sample was measured [B, M], 0 to 1 over the standards.
     """
 
@@ -69,6 +70,7 @@ class Lab:
     queries: Tensor
     unknowns: Tensor
     unknown_kind: Tensor
+    unknown_count: Tensor
     shared: Tensor
     care: Tensor
     rough: Tensor
@@ -77,7 +79,8 @@ class Lab:
     @property
     def axis(self) -> Axis:
         """The calibrated range."""
-        return Axis(self.low, self.high)
+        first = torch.where(self.levels[:, :1] > 0, self.levels[:, :1], self.levels[:, 1:2])
+        return Axis(self.low, self.high, first)
 
     def nominal(self) -> Tensor:
         """Nominal concentrations of all measured samples [B, M], float64."""
@@ -89,16 +92,16 @@ class Lab:
 
     def numbers(self, columns: int) -> Numbers:
         """Further random numbers of every assay."""
-        return self.source.table(self.counts.assays, columns)
+        return self.source.table(columns)
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal [B, M, *shape], times `rough`."""
-        number = self.source.normal(*self.rough.shape, *shape)
+        number = self.source.normal(self.counts.samples, *shape)
         return number * self.rough.view(*self.rough.shape, *(1 for _ in shape))
 
     def of_solutions(self) -> Tensor:
         """Standard normal [B, M], one number for all readings of one solution, times `rough`."""
-        number, standards = self.source.normal(*self.rough.shape), self.counts.standards
+        number, standards = self.source.normal(self.counts.samples), self.counts.standards
         each = number[:, :standards].view(-1, self.counts.levels, self.counts.replicates)
         same = torch.where(self.shared[..., None], each[..., :1], each)
         return torch.cat([same.flatten(1), number[:, standards:]], 1) * self.rough

@@ -27,8 +27,12 @@ def disturbed(lab: Lab, signal: Tensor, response: Tensor) -> Tensor:
     amounts = torch.cat([amount for amount, _ in additive], -1)
     shapes = torch.cat([shape for _, shape in additive], -2)
     variance = sum(part for part in (error.variance(lab, clean / response) for error in errors) if part is not None)
-    noise = lab.source.normal(*signal.shape)
-    return signal + response * (amounts @ shapes + variance.sqrt() * noise)
+    noise = lab.source.normal(*signal.shape[1:])
+    signal = signal + response * (amounts @ shapes + variance.sqrt() * noise)
+    for error in errors:
+        written = error.recorded(lab, signal, response)
+        signal = signal if written is None else written
+    return signal
 
 
 def replicate_counts(lab: Lab) -> Tensor:
@@ -59,7 +63,8 @@ def assays(
     # a response too small to see still has noise of the size of the signal
     response = response.maximum(1e-3 * largest).clamp_min(1e-9)
     measured = disturbed(lab, clean, response)
-    noise = (measured - clean)[:, : counts.standards].square().mean((1, 2)).sqrt() / response[:, 0, 0]
+    error = measured[:, : counts.standards].unflatten(1, (n, counts.replicates)) - truth[:, :, None]
+    noise = error.square().mean((1, 2, 3)).sqrt() / response[:, 0, 0]
     standards, query, unknown = measured.split([counts.standards, counts.queries, counts.unknowns], 1)
     replicates = standards.unflatten(1, (n, counts.replicates))
     number = replicate_counts(lab)
@@ -70,7 +75,6 @@ def assays(
     known = lab.nominal()[:, : counts.standards]
     width = torch.where(lab.amount, lab.high, lab.high - lab.low)
     preparation = ((prepared[:, : counts.standards] - known) / width).square().mean(1).sqrt()
-    unknown_count = torch.ones_like(lab.unknown_kind)
     true = prepared[:, counts.standards + counts.queries :]
     if counts.unknowns:
         unknown = disturb(unknown, lab.unknown_kind, lab, response, largest)
@@ -97,6 +101,6 @@ def assays(
         response=(response[:, 0, 0] * unit).to(dtype),
         unknown_concentration=torch.where(without_concentration(lab.unknown_kind), torch.nan, true * scale).to(dtype),
         unknown_spectra=(unknown * size).to(dtype),
-        unknown_count=unknown_count,
+        unknown_count=lab.unknown_count,
         unknown_kind=lab.unknown_kind,
     )

@@ -3,6 +3,8 @@
 Number i of stream s in step t of seed r is a hash of (r, t, s, i): the finaliser of SplitMix64 (Steele, Lea and Flood,
 OOPSLA 2014) on a 64-bit counter, in torch's integer operations, which wrap alike on CPU and GPU. The integers are equal
 to the bit; what is computed from them (logarithm, cosine) to rounding. Any draw can be made again without those before.
+
+The step may be a tensor on the device, so that one CUDA graph serves all steps (`graph`).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from torch import Tensor
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _WORD = (1 << 64) - 1
+_STOCK = 1024  # uniform numbers an assay that are made at once: about what a draw takes
 
 
 def _signed(word: int) -> int:
@@ -26,21 +29,24 @@ def _signed(word: int) -> int:
     return word - (1 << 64) if word >> 63 else word
 
 
+def _finalised(word: int) -> int:
+    """The finaliser of SplitMix64, on the host."""
+    word &= _WORD
+    word = ((word ^ (word >> 30)) * _FIRST) & _WORD
+    word = ((word ^ (word >> 27)) * _SECOND) & _WORD
+    return word ^ (word >> 31)
+
+
 def key(*parts: int) -> int:
     """One 64-bit key of several integers: a chain of SplitMix64 steps, on the host."""
     word = 0
     for part in parts:
-        word = (word + _GOLDEN + part) & _WORD
-        word = ((word ^ (word >> 30)) * _FIRST) & _WORD
-        word = ((word ^ (word >> 27)) * _SECOND) & _WORD
-        word ^= word >> 31
+        word = _finalised(word + _GOLDEN + part)
     return word
 
 
-def _words(count: int, start: int, device: torch.device) -> Tensor:
-    """int64 [count]: hashed counters, all 64 bits random."""
-    word = torch.arange(count, dtype=torch.int64, device=device)
-    word.mul_(_signed(_GOLDEN)).add_(_signed(start))
+def _finalise(word: Tensor) -> Tensor:
+    """The finaliser of SplitMix64, in place on int64."""
     for shift, factor in ((30, _FIRST), (27, _SECOND), (31, None)):
         # torch's shift is arithmetic: the mask makes it logical
         word.bitwise_xor_((word >> shift).bitwise_and_((1 << (64 - shift)) - 1))
@@ -49,64 +55,89 @@ def _words(count: int, start: int, device: torch.device) -> Tensor:
     return word
 
 
-@functools.lru_cache(maxsize=256)
-def _edges(weights: tuple[float, ...], device: torch.device) -> Tensor:
-    """Cumulative shares but the last, kept on the device: making them anew would wait for it."""
-    total = sum(weights)
-    return torch.tensor(
-        [edge / total for edge in itertools.accumulate(weights)][:-1], dtype=torch.float32, device=device
-    )
+@functools.lru_cache(maxsize=4096)
+def _constant(value: float | tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Constants kept on the device: making them anew would wait for it."""
+    return torch.tensor(value, dtype=dtype, device=device)
 
 
 class Source:
-    """All random numbers of one draw: `Source(seed, step, device)`.
+    """All random numbers of one draw of B assays.
 
     Args:
-        seed, step: any integers; a draw is a function of both.
+        seed: any integer.
+        step: any integer, or an int64 tensor [] on the device; then what the host must know (`host`) depends on the
+            seed alone.
+        assays: B.
         device: where the numbers are made.
     """
 
-    def __init__(self, seed: int, step: int, device: torch.device) -> None:
-        self._key = key(seed, step)
-        self.device = device
+    def __init__(self, seed: int, step: int | Tensor, assays: int, device: torch.device) -> None:
+        self.device, self.assays = device, assays
+        self._seed, self._step = key(seed), step
         self._streams = 0
+        self._uniform, self._normal = (torch.zeros(assays, 0, dtype=torch.float32, device=device) for _ in range(2))
 
     def _stream(self) -> int:
         self._streams += 1
-        return key(self._key, self._streams)
+        return key(self._seed, self._streams)
+
+    def _words(self, count: int) -> Tensor:
+        """int64 [count]: hashed counters of a stream of their own, all 64 bits random."""
+        stream, word = self._stream(), torch.arange(count, dtype=torch.int64, device=self.device)
+        word.mul_(_signed(_GOLDEN))
+        if isinstance(self._step, Tensor):
+            start = _finalise(self._step * _signed(_FIRST) + _signed(stream))
+            return _finalise(word.add_(start))
+        return _finalise(word.add_(_signed(_finalised(self._step * _FIRST + stream))))
 
     def host(self) -> float:
         """One uniform number as a Python float: for sizes, which the host must know."""
-        return (self._stream() >> 11) * 2.0**-53
-
-    def uniform(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Uniform on the open interval (0, 1), of any shape."""
-        # so many that half a step more is still exact: the ends are never reached
-        bits = 23 if dtype == torch.float32 else 52
-        word = _words(math.prod(shape), self._stream(), self.device)
-        word = (word >> (64 - bits)).bitwise_and_((1 << bits) - 1)
-        return word.to(dtype).add_(0.5).mul_(2.0**-bits).view(shape)
+        step = 0 if isinstance(self._step, Tensor) else self._step
+        return (_finalised(step * _FIRST + self._stream()) >> 11) * 2.0**-53
 
     def normal(self, *shape: int) -> Tensor:
-        """Standard normal float32 of any shape: both numbers of Box and Muller's pair from one 64-bit word."""
+        """Standard normal float32 [B, *shape]."""
         count = math.prod(shape)
-        word = _words((count + 1) // 2, self._stream(), self.device)
-        low = word.bitwise_and(0xFFFFFFFF).to(torch.float32).mul_(2.0**-32 * 2.0 * math.pi)
-        high = (word >> 32).bitwise_and_(0xFFFFFFFF).to(torch.float32).add_(0.5).mul_(2.0**-32)
-        radius = high.clamp_(max=1.0 - 2.0**-24).log_().mul_(-2.0).sqrt_()
-        return torch.cat([radius * torch.cos(low), radius * torch.sin(low)])[:count].view(shape)
+        if count > self._normal.shape[1]:
+            # a stock for many small requests, made at once
+            self._normal = self._normals(self.assays * max(count, 4096)).view(self.assays, -1)
+        taken, self._normal = self._normal[:, :count], self._normal[:, count:]
+        return taken.view(self.assays, *shape)
+
+    def _normals(self, count: int) -> Tensor:
+        """Box and Muller's pair from the two halves of one 64-bit word."""
+        word = self._words((count + 1) // 2)
+        angle = word.bitwise_and(0xFFFFFFFF).to(torch.float32).mul_(2.0**-32 * 2.0 * math.pi)
+        radius = (word >> 32).bitwise_and_(0xFFFFFFFF).to(torch.float32).add_(0.5).mul_(2.0**-32)
+        radius = radius.clamp_(max=1.0 - 2.0**-24).log_().mul_(-2.0).sqrt_()
+        return torch.cat([radius * torch.cos(angle), radius * torch.sin(angle)])[:count]
+
+    def _columns(self, count: int) -> Tensor:
+        """Uniform on the open interval (0, 1), float32 [B, count], from a stock that is made at once."""
+        if count > self._uniform.shape[1]:
+            word = self._words(self.assays * max(count, _STOCK))
+            # 23 bits, so that half a step more is still exact: the ends are never reached
+            number = (word >> 41).bitwise_and_((1 << 23) - 1).to(torch.float32).add_(0.5).mul_(2.0**-23)
+            self._uniform = number.view(self.assays, -1)
+        taken, self._uniform = self._uniform[:, :count], self._uniform[:, count:]
+        return taken
+
+    def uniform(self, *shape: int) -> Tensor:
+        """Uniform on the open interval (0, 1), float32 [B, *shape]."""
+        return self._columns(math.prod(shape)).reshape(self.assays, *shape)
 
     def permutation(self, count: int) -> Tensor:
-        """int64 [count]: a random order."""
-        return torch.argsort(_words(count, self._stream(), self.device))
+        """int64 [count ≤ B]: a random order."""
+        return torch.argsort(self._columns(1)[:count, 0], stable=True)
 
-    def table(self, rows: int, columns: int, dtype: torch.dtype = torch.float32) -> Numbers:
-        """Numbers for ``rows`` assays, ``columns`` for each."""
-        return Numbers(self.uniform(rows, columns, dtype=dtype))
+    def table(self, columns: int, dtype: torch.dtype = torch.float32) -> Numbers:
+        """Numbers for all assays, ``columns`` for each."""
+        return Numbers(self._columns(columns).to(dtype))
 
 
 class Numbers:
-    """The random numbers of some assays, taken column by column: one hash for all parameters of a stage.
+    """The random numbers of some assays, taken column by column: one hash for all parameters of a draw.
 
     Every method gives [rows, *shape], or [rows, 1] without a shape, so that a parameter broadcasts over samples.
 
@@ -128,11 +159,15 @@ class Numbers:
         start, self._taken = self._taken, self._taken + math.prod(shape)
         if self._taken > self._table.shape[1]:
             raise IndexError(f"{self._taken} random numbers an assay, of {self._table.shape[1]}: ask for a wider table")
-        return self._table[:, start : self._taken].reshape(self.rows, *shape)
+        return self._table[:, start : self._taken].view(self.rows, *shape)
 
     def uniform(self, low: float, high: float, *shape: int) -> Tensor:
         """Uniform between two numbers."""
-        return self._take(shape) * (high - low) + low
+        number = self._take(shape)
+        if (low, high) == (0.0, 1.0):
+            return number
+        low_, high_ = (_constant(value, self.dtype, self.device) for value in (low, high))
+        return torch.lerp(low_, high_, number)
 
     def log_uniform(self, low: float, high: float, *shape: int) -> Tensor:
         """Uniform in the logarithm, between two positive numbers."""
@@ -140,11 +175,12 @@ class Numbers:
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal."""
-        return torch.erfinv(self._take(shape) * 2.0 - 1.0) * math.sqrt(2.0)
+        return torch.erfinv(self.uniform(-1.0, 1.0, *shape)) * math.sqrt(2.0)
 
     def log_normal(self, median: float, sigma: float, *shape: int) -> Tensor:
         """A median times exp(σ z)."""
-        return torch.exp(self.normal(*shape) * sigma + math.log(median))
+        z = torch.erfinv(self.uniform(-1.0, 1.0, *shape))
+        return torch.exp(z * (sigma * math.sqrt(2.0))) * median
 
     def chance(self, probability: float, *shape: int) -> Tensor:
         """True with a probability."""
@@ -152,9 +188,10 @@ class Numbers:
 
     def sign(self, *shape: int) -> Tensor:
         """+1 or −1."""
-        return torch.where(self._take(shape) < 0.5, -1.0, 1.0)
+        return torch.sign(self._take(shape) - 0.5)
 
     def choice(self, weights: Sequence[float], *shape: int) -> Tensor:
         """int64: a number from 0 on, in proportion to the weights."""
-        number = self._take(shape)
-        return torch.bucketize(number.float().contiguous(), _edges(tuple(weights), number.device))
+        total, number = sum(weights), self._take(shape).float()
+        edges = tuple(edge / total for edge in itertools.accumulate(weights))[:-1]
+        return torch.bucketize(number.contiguous(), _constant(edges, torch.float32, number.device))

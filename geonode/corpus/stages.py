@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from geonode.corpus.blocks import by_block, consecutive, in_blocks, inverse, labels, sizes
-from geonode.corpus.kinds import CHEMISTRY, DESIGNS, DETECTION, ERRORS, SPECIES, SPECTRA, Design
+from geonode.corpus.kinds import CHEMISTRY, DESIGNS, DETECTION, ERRORS, SPECIES, SPECTRA, Axis, Design
 from geonode.corpus.lab import Counts, Lab
-from geonode.corpus.numbers import Source
+from geonode.corpus.numbers import Numbers, Source
 from geonode.corpus.spectra.bands import profile
 from geonode.corpus.unknowns import draw_kinds, is_rough
 
@@ -26,6 +26,7 @@ DETECTIONS = tuple(sorted(DETECTION.names()))
 DESIGN_NAMES = tuple(sorted(DESIGNS.names()))
 ERROR_NAMES = tuple(sorted(ERRORS.names()))
 
+_EMISSION = 0.45  # of the assays whose spectrum may be a fluorophore's
 _COLUMNS = 256  # random numbers of an assay in each stage; a kind that takes more gets an error
 
 
@@ -33,7 +34,7 @@ def plan(source: Source, counts: Counts, families: Sequence[str]) -> tuple[Lab, 
     """Samples and nominal concentrations; rows are in blocks, one for each of ``families``."""
     kinds = [CHEMISTRY[name] for name in families]
     blocks = consecutive(sizes(counts.assays, [kind.share for kind in kinds], source.host()))
-    numbers = source.table(counts.assays, 64, torch.float64)
+    numbers = source.table(64, torch.float64)
     place, design, serial = _places(source, counts, kinds, blocks)
 
     def axis(i: int, rows: slice) -> Tensor:
@@ -41,23 +42,27 @@ def plan(source: Source, counts: Counts, families: Sequence[str]) -> tuple[Lab, 
         if window is None:
             low = place[rows, :1]
             return torch.cat([low, torch.ones_like(low), torch.ones_like(low), torch.zeros_like(low)], 1)
-        lowest, highest, narrow, wide = window
-        span = mine.log_uniform(narrow, min(wide, highest - lowest))
+        lowest, highest, narrow, wide, step = window
+        wide = min(wide, highest - lowest, step * (counts.levels - 1))
+        span = mine.log_uniform(min(narrow, 0.7 * wide), wide)
         low = lowest + (highest - lowest - span) * mine.uniform(0.0, 1.0)
         return torch.cat([low, low + span, torch.zeros_like(low), mine.log_uniform(*kinds[i].error)], 1)
 
     low, high, amount, setting = by_block(blocks, axis).split(1, 1)
     amount = amount > 0.5
     levels = torch.where(amount, place, low + (high - low) * place)
-    wavelength = (torch.arange(counts.wavelengths, device=source.device) + 0.5) / counts.wavelengths
-    numbers = source.table(counts.assays, 16 + 8 * (counts.queries + counts.unknowns), torch.float64)
+    wavelength = torch.arange(counts.wavelengths, dtype=torch.float32, device=source.device)
+    wavelength = (wavelength + 0.5) / counts.wavelengths
+    numbers = source.table(16 + 8 * (counts.queries + counts.unknowns), torch.float64)
     queries = _elsewhere(numbers, levels, low, high, amount, counts.queries, beyond=0.15)
     unknowns = _elsewhere(numbers, levels, low, high, amount, counts.unknowns, beyond=0.25)
     kind = draw_kinds(numbers, counts.unknowns)
     family = labels(blocks, [FAMILIES.index(name) for name in families], source.device)
-    rough = torch.ones(counts.assays, counts.standards + counts.queries, device=source.device)
-    rough = torch.cat([rough, torch.where(is_rough(kind), numbers.log_uniform(3, 10, counts.unknowns), 1).float()], 1)
-    numbers = source.table(counts.assays, 16)
+    rough = torch.ones(counts.assays, counts.standards + counts.queries, dtype=torch.float32, device=source.device)
+    repeats = numbers.choice((0.6, 0.1, 0.25, 0.0, 0.05), counts.unknowns) + 1
+    more = torch.where(is_rough(kind), numbers.log_uniform(3, 10, counts.unknowns), 1.0) / repeats.sqrt()
+    rough = torch.cat([rough, more.float()], 1)
+    numbers = source.table(16)
     lab = Lab(
         source,
         counts,
@@ -73,8 +78,9 @@ def plan(source: Source, counts: Counts, families: Sequence[str]) -> tuple[Lab, 
         queries,
         unknowns,
         kind,
+        repeats,
         shared=numbers.chance(0.5),
-        care=numbers.log_normal(1.0, 0.8),
+        care=numbers.log_normal(0.7, 0.9),
         rough=rough,
         order=rough,
     )
@@ -98,7 +104,7 @@ def _places(source: Source, counts: Counts, kinds: Sequence, blocks: Sequence[sl
             continue
         shares = [design.share * (design.spans or not spanning) for design in designs]
         shared, order = in_blocks(source, len(rows), shares)
-        numbers = source.table(len(rows), counts.levels + 8, torch.float64)
+        numbers = source.table(counts.levels + 8, torch.float64)
         place = by_block(shared, lambda i, block, numbers=numbers: designs[i]().levels(numbers[block], counts.levels))
         name = labels(shared, list(range(len(designs))), source.device)
         parts.append((rows[order], place, name))
@@ -141,10 +147,10 @@ def _ordered(lab: Lab) -> Lab:
     step = torch.arange(counts.levels, device=lab.low.device, dtype=torch.float32) / max(1, counts.levels - 1)
     standards = lab.of_levels(step.expand(counts.assays, -1))
     queries = (lab.queries[..., None] > lab.levels[:, None]).sum(-1).float() / counts.levels
-    unknowns = 1.0 + 0.3 * lab.source.uniform(counts.assays, counts.unknowns)
+    unknowns = 1.0 + 0.3 * lab.source.uniform(counts.unknowns)
     known = torch.cat([standards, queries], 1)
     kind = numbers.choice((0.65, 0.1, 0.25))
-    random = lab.source.uniform(*known.shape)
+    random = lab.source.uniform(*known.shape[1:])
     known = torch.where(kind == 0, known, torch.where(kind == 1, 1.0 - known, random))
     return replace(lab, order=torch.cat([known, unknowns], 1))
 
@@ -160,46 +166,56 @@ def prepare(lab: Lab) -> Tensor:
 
 def react(lab: Lab, blocks: Sequence[slice], families: Sequence[str], c: Tensor) -> Tensor:
     """Amounts of species [B, S, `SPECIES`], float32, of samples with true concentrations c [B, S]."""
-    numbers = lab.source.table(lab.counts.assays, 64, torch.float64)
+    numbers, extra, whole = lab.source.table(64, torch.float64), lab.source.table(2, torch.float64), lab.axis
 
     def amounts(i: int, rows: slice) -> Tensor:
-        axis = type(lab.axis)(lab.low[rows], lab.high[rows])
-        found = CHEMISTRY[families[i]]().amounts(numbers[rows], c[rows], axis)
+        axis, kind = Axis(*(part[rows] for part in whole)), CHEMISTRY[families[i]]()
+        found = kind.amounts(numbers[rows], c[rows], axis)
+        if kind.window is None and found.shape[-1] < SPECIES:
+            found = torch.cat([found, reagent(extra[rows], c[rows])], -1)
         return torch.nn.functional.pad(found, (0, SPECIES - found.shape[-1])).float()
 
     return by_block(blocks, amounts)
 
 
+def reagent(numbers: Numbers, c: Tensor) -> Tensor:
+    """A species [b, S, 1] that what is added brings along, in proportion: salt, buffer, excess dye, in one of six."""
+    return (numbers.uniform(0.0, 1.0) * numbers.chance(1 / 6) * c)[..., None]
+
+
 def absorb(
     lab: Lab, blocks: Sequence[slice], families: Sequence[str], amounts: Tensor
-) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Optical density [B, S, W], its kind [B] and the row of the batch it belongs to [B]; emitters first.
+) -> tuple[Tensor, Tensor, Tensor, tuple[int, int]]:
+    """Optical density [B, S, W], its kind [B] and the row of the batch it belongs to [B]; emitters first, signed last.
 
-    Returns also how many rows, the first ones, may be a fluorophore's.
+    Returns also how many rows may be a fluorophore's, and how many are not signed.
     """
     source, device = lab.source, lab.source.device
     kinds = [SPECTRA[name] for name in SPECTRUM_KINDS]
     rows: dict[str, list[Tensor]] = {name: [] for name in SPECTRUM_KINDS}
-    free = []
+    free: dict[bool, list[Tensor]] = {False: [], True: []}
     for family, block in zip(families, blocks, strict=True):
-        own = torch.arange(block.start, block.stop, device=device)
-        forced = CHEMISTRY[family].spectra
-        (free if forced is None else rows[forced]).append(own)
-    if free:
-        together = torch.cat(free)
-        shared, order = in_blocks(source, len(together), [kind.share for kind in kinds])
+        own, chemistry = torch.arange(block.start, block.stop, device=device), CHEMISTRY[family]
+        (free[chemistry.fixed] if chemistry.spectra is None else rows[chemistry.spectra]).append(own)
+    for fixed, own in free.items():
+        if not own:
+            continue
+        together = torch.cat(own)
+        shared, order = in_blocks(source, len(together), [kind.share * (not (fixed and kind.moves)) for kind in kinds])
         for name, block in zip(SPECTRUM_KINDS, shared, strict=True):
             rows[name].append(together[order[block]])
-    order = sorted(range(len(kinds)), key=lambda i: not kinds[i].emits)
-    parts = [torch.cat(rows[SPECTRUM_KINDS[i]]) if rows[SPECTRUM_KINDS[i]] else together[:0] for i in order]
+    order = sorted(range(len(kinds)), key=lambda i: kinds[i].signed - kinds[i].emits)
+    none = torch.zeros(0, dtype=torch.int64, device=device)
+    parts = [torch.cat(rows[SPECTRUM_KINDS[i]] or [none]) for i in order]
     taken = consecutive([len(part) for part in parts])
     where = torch.cat(parts)
-    numbers, amounts = source.table(lab.counts.assays, _COLUMNS), amounts[where]
+    numbers, amounts = source.table(_COLUMNS), amounts[where]
     density = by_block(
         taken, lambda i, block: kinds[order[i]]().density(numbers[block], lab.wavelength, amounts[block])
     )
     emitting = sum(len(part) for i, part in zip(order, parts, strict=True) if kinds[i].emits)
-    return density, labels(taken, order, device), where, emitting
+    unsigned = sum(len(part) for i, part in zip(order, parts, strict=True) if not kinds[i].signed)
+    return density, labels(taken, order, device), where, (emitting, unsigned)
 
 
 def add_matrix(lab: Lab, density: Tensor) -> Tensor:
@@ -210,7 +226,8 @@ def add_matrix(lab: Lab, density: Tensor) -> Tensor:
     n, numbers = lab.counts.levels, lab.numbers(24)
     largest = density[:, :n].abs().amax((1, 2), keepdim=True).clamp_min(1e-12)
     x = lab.wavelength
-    tail = ((numbers.uniform(-0.1, 0.5, 1, 1) - x) / numbers.log_uniform(0.02, 0.3, 1, 1)).exp().clamp_max(3.0)
+    tail = ((numbers.uniform(-0.1, 0.5, 1, 1) - x) / numbers.log_uniform(0.02, 0.3, 1, 1)).exp().clamp_max(50.0)
+    tail = 3.0 * (1.0 - torch.exp(-tail / 3.0))  # levels off, as no detector shows more
     nothing = torch.zeros_like(tail[..., :1])
     hump = profile(x, numbers.uniform(0.0, 1.0, 1, 1), numbers.log_uniform(0.05, 0.6, 1, 1), nothing, nothing)
     matrix = numbers.uniform(0.0, 1.0, 1, 1) * tail / 3.0 + numbers.uniform(0.0, 1.0, 1, 1) * hump
@@ -220,27 +237,37 @@ def add_matrix(lab: Lab, density: Tensor) -> Tensor:
     return density / density[:, :n].abs().amax((1, 2), keepdim=True).clamp_min(1e-12)
 
 
-def detect(lab: Lab, density: Tensor, relative: Tensor, emitting: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Signal [B, S, W], its kind [B], its arbitrary unit [B] and the row it belongs to [B]."""
+def detect(lab: Lab, density: Tensor, relative: Tensor, ends: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Signal [B, S, W], its kind [B], its arbitrary unit [B] and the row it belongs to [B].
+
+    Args:
+        lab: rows in the order of density.
+        density: [B, S, W], largest 1 over the standards.
+        relative: concentration over the calibrated range [B, S].
+        ends: rows before the first may be a fluorophore's, rows from the second on are signed.
+    """
     source, kinds = lab.source, [DETECTION[name] for name in DETECTIONS]
-    emission = sum(kind.share for kind in kinds if kind.emission)
+    emission, absorption = (sum(kind.share for kind in kinds if kind.emission == emits) for emits in (True, False))
+    groups = (
+        (0, ends[0], [k.share * (_EMISSION / emission if k.emission else (1 - _EMISSION) / absorption) for k in kinds]),
+        (ends[0], ends[1], [k.share * (not k.emission) for k in kinds]),
+        (ends[1], lab.counts.assays, [k.share * k.signed for k in kinds]),
+    )
     parts: list[list[Tensor]] = [[] for _ in kinds]
-    for start, count, share in ((0, emitting, 0.45), (emitting, lab.counts.assays - emitting, 0.0)):
-        if not count:
+    for start, stop, shares in groups:
+        if start == stop:
             continue
-        absorption = sum(kind.share for kind in kinds if not kind.emission)
-        shares = [k.share * (share / emission if k.emission else (1.0 - share) / absorption) for k in kinds]
-        shared, order = in_blocks(source, count, shares)
+        shared, order = in_blocks(source, stop - start, shares)
         for part, block in zip(parts, shared, strict=True):
             part.append(order[block] + start)
     where = torch.cat([rows for part in parts for rows in part])
     taken = consecutive([sum(len(rows) for rows in part) for part in parts])
-    numbers, density, relative = source.table(lab.counts.assays, 64), density[where], relative[where]
+    numbers, density, relative = source.table(64), density[where], relative[where]
     signal = by_block(
         taken,
         lambda i, block: kinds[i]().detect(numbers[block], density[block], relative[block], lab.wavelength),
     )
-    numbers = source.table(lab.counts.assays, 2)
+    numbers = source.table(2)
     unit = by_block(taken, lambda i, block: numbers[block].log_uniform(*kinds[i].unit)[:, 0])
     return signal, labels(taken, list(range(len(kinds))), source.device), unit, where
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from geonode.corpus.lab import Lab
 from geonode.corpus.numbers import Numbers
+from geonode.corpus.spectra.bands import Shape
 
 # what it is, and its share
 KINDS = {
@@ -44,16 +45,19 @@ def disturb(spectra: Tensor, kind: Tensor, lab: Lab, response: Tensor, largest: 
         response, largest: root mean square and largest size of the standards' signal [B, 1, 1].
     """
     count = kind.shape[1]
-    numbers = lab.numbers(5 * count + 3)
+    numbers = lab.numbers(6 * count)
     band = torch.exp(
         -0.5
         * ((lab.wavelength - numbers.uniform(0.0, 1.0, count, 1)) / numbers.log_uniform(0.02, 0.5, count, 1)).square()
     )
     other = spectra + numbers.log_uniform(0.02, 1.0, count, 1) * 2.0 * response * band
-    # the next assay's unknowns, as large as this assay's signal
-    scale = largest / largest.roll(1, 0).clamp_min(1e-12)
-    foreign = spectra.roll(1, 0) * scale * numbers.log_uniform(0.3, 1.5, count, 1)
-    noise = lab.source.normal(*spectra.shape)
+    # the next assay's unknowns, or bands that no assay has, as large as this assay's signal
+    strange = Shape(lab.numbers(128), 0.02, 0.2).molar(lab.wavelength)[:, :1]
+    strange = largest * strange / strange.amax(-1, keepdim=True).clamp_min(1e-12)
+    neighbour = spectra.roll(1, 0) * (largest / largest.roll(1, 0).clamp_min(1e-12))
+    other_assay = numbers.chance(0.6 if len(spectra) > 1 else 0.0, count, 1)
+    foreign = torch.where(other_assay, neighbour, strange) * numbers.log_uniform(0.3, 1.5, count, 1)
+    noise = lab.source.normal(*spectra.shape[1:])
     flat = response * (0.1 * numbers.log_uniform(1e-3, 10.0, count, 1) * noise)
     which = kind[..., None]
     spectra = torch.where(which == UNKNOWNS.index("interferent"), other, spectra)

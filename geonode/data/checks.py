@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 LEVEL_ROUNDING = 1e-9
 # Fewer wavelengths than this can agree by chance where an instrument rounds; more of them cannot.
 IDENTICAL_AT_LEAST = 8
+# Units of wavelengths that are lengths, so that 0 is none.
+LENGTHS = ("nm", "µm", "Å")
 # Beyond these, squares and quotients leave the range of floating point.
 LARGEST, SMALLEST = 1e30, 1e-30
 
@@ -42,18 +44,18 @@ def format_level(level: ArrayLike) -> str:
     return text[0] if len(text) == 1 else f"({', '.join(text)})"
 
 
-def check_wavelengths(wavelengths: Floats, where: str) -> None:
-    """Finite, positive, distinct."""
+def check_wavelengths(wavelengths: Floats, where: str, unit: str = "nm") -> None:
+    """Finite, distinct, and positive if they are lengths: a Raman shift may be 0 or negative."""
     bad = np.flatnonzero(~np.isfinite(wavelengths))
     if bad.size:
         raise InputError(
             f"{where}: wavelength number {bad[0] + 1} is {wavelengths[bad[0]]}; remove or repair that row."
         )
     bad = np.flatnonzero(wavelengths <= 0)
-    if bad.size:
+    if bad.size and unit in LENGTHS:
         raise InputError(
             f"{where}: wavelength number {bad[0] + 1} is {wavelengths[bad[0]]:g}, which is not positive; "
-            "wavelengths are in nm, so repair or remove that row."
+            f"wavelengths are in {unit}, so repair or remove that row."
         )
     ordered = np.sort(wavelengths)
     twice = ordered[1:][np.diff(ordered) == 0]
@@ -111,14 +113,22 @@ def check_levels(concentrations: Floats, names: Sequence[str], where: str) -> No
 
 
 def check_replicates(spectra: Floats, level_index: NDArray[np.intp], names: Sequence[str], where: str) -> None:
-    """No spectrum is a byte-identical copy of another of its level: a copy is not a replicate."""
+    """No spectrum is a byte-identical copy of another: neither a replicate nor another level is measured so."""
     if spectra.shape[1] < IDENTICAL_AT_LEAST:
         return
     seen: dict[tuple[int, bytes], int] = {}
+    anywhere: dict[bytes, int] = {}
     for sample, (level, spectrum) in enumerate(zip(level_index, spectra, strict=True)):
         if np.isfinite(spectrum).sum() < IDENTICAL_AT_LEAST:  # masked nearly throughout
             continue
         first = seen.setdefault((int(level), spectrum.tobytes()), sample)
+        other = anywhere.setdefault(spectrum.tobytes(), sample)
+        flat = np.nanmin(spectrum) == np.nanmax(spectrum)  # such as the zeros of a blank: they say nothing
+        if level != level_index[other] and not flat:
+            raise InputError(
+                f"{where}: '{names[sample]}' is identical to '{names[other]}' at every wavelength, and each is given a "
+                "concentration of its own; leave the one out that is not what it is called."
+            )
         if first != sample:
             raise InputError(
                 f"{where}: '{names[sample]}' is identical to '{names[first]}' at every wavelength, so it is a copy "

@@ -69,7 +69,7 @@ class SpectralDataset:
         arguments.check_shapes(y, c, x, where)
         labels = arguments.label_samples(names, c, where)
         bad = arguments.as_mask(mask, y.shape, where)
-        checks.check_wavelengths(x, where)
+        checks.check_wavelengths(x, where, wavelength_unit)
         checks.check_levels(c, labels, where)
         checks.check_spectra(y, bad, labels, x, where)
 
@@ -365,7 +365,7 @@ class SpectralDataset:
     def __repr__(self) -> str:
         n, (samples, wavelengths) = len(self._levels), self.shape
         unit = f" {self.concentration_unit}" if self.concentration_unit else ""
-        span = f"{self._wavelengths[0]:g}–{self._wavelengths[-1]:g} {self.wavelength_unit}"
+        span = f"{self._wavelengths[0]:g}–{self._wavelengths[-1]:g} {self.wavelength_unit or 'of no stated unit'}"
         low, high = (format_level(level) for level in self._levels[[0, -1]])
         parts = [
             f"{samples} spectra × {wavelengths} wavelengths ({span})",

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from geonode.errors import InputError
 from geonode.export.closed_form import GPSpectra, Warps, float64
-from geonode.flow import SpectralFlow
 from geonode.model import GeodesicModel
 
 SMALL_OMEGA = 1e-3
@@ -54,7 +53,7 @@ class NodeSpectra(nn.Module):
         ode, problem = model.ode, model.problem
         if ode is None or problem is None:
             raise InputError("This model was fitted with predictor='gp' and has no neural flow; export it as 'gp'.")
-        if not isinstance(ode.flow, SpectralFlow) or ode.flow.nu is not None:
+        if ode.flow.tanh_units() is None:
             raise InputError(
                 f"A flow of kind '{model.config.flow.name}' depends on its path and has no closed form to export; "
                 "export the Gaussian process instead (predictor gp), or fit with flow='path_independent'."
@@ -104,10 +103,9 @@ class NodeSpectra(nn.Module):
         return torch.matmul(self._basis(u)[None], self.mean_series)[..., 0]
 
     def _flow(self, ode, model: GeodesicModel, prune: bool) -> None:
-        flow = ode.flow
-        beta, a = (part.double() for part in flow._at_wavelengths(None))  # [M, W, H]
-        omega = flow.omega.double()[:, None]  # [M, 1, H]
-        linear = (flow.embedding @ flow.a0_weight[..., None])[..., 0].double()  # a₀ [M, W]
+        units = ode.flow.tanh_units()
+        beta, a, linear = units.beta.double(), units.a.double(), units.a0.double()  # [M, W, H] and a₀ [M, W]
+        omega = units.omega.double()[:, None]  # [M, 1, H]
         quadratic = torch.zeros_like(linear)
         small = omega.abs() < SMALL_OMEGA
         slope = torch.tanh(beta)

@@ -19,7 +19,7 @@ from geonode.geodesic.chebyshev import (
 )
 from geonode_kernels import arc_length, verify
 from geonode_kernels._runtime import unrounded
-from geonode_kernels.velocity_flow import TableMatrices
+from geonode_kernels.arc_length.reference import clenshaw
 
 
 class ArcLengthTable(nn.Module):
@@ -111,24 +111,15 @@ class ArcLengthTable(nn.Module):
             offset = chebyshev_polynomials(start, self.size + 1).to(density) @ series  # S is measured from u = −1
         return torch.cat([series[:, :1] - offset, series[:, 1:]], 1)
 
-    def matrices(self) -> TableMatrices:
-        """The constant matrices from ρ at the nodes to its series, to that of S and to S at the nodes: for kernels."""
-        eye = torch.eye(self.size, dtype=self.low.dtype, device=self.low.device).expand(len(self.low), -1, -1)
-        series, slope = self.coefficients(eye), self.density_coefficients(eye)
-        return TableMatrices(series, slope, self.phi_nodes, self.nodes, self.low, self.high)
-
     def density_coefficients(self, density: Tensor) -> Tensor:
         """Chebyshev coefficients [M, T, W] of ρ itself, for `evaluate`."""
         with unrounded(density):
             return _for_each(self.density_series, density) @ density
 
     def evaluate(self, coefficients: Tensor, u: Tensor) -> Tensor:
-        """The series at u [M, B, W] by Clenshaw's recurrence (differentiable in both arguments)."""
+        """The series at u [M, B, W] (differentiable in both arguments)."""
         x = self._x(u, self.low.to(u)[:, None, None], self.high.to(u)[:, None, None])
-        later, latest = torch.zeros_like(x), torch.zeros_like(x)
-        for k in range(coefficients.shape[1] - 1, 0, -1):
-            later, latest = latest, 2.0 * x * latest - later + coefficients[:, k : k + 1]
-        return x * latest - later + coefficients[:, :1]
+        return clenshaw(coefficients.movedim(1, 0)[:, :, None], x)
 
 
 def _for_each(matrix: Tensor, like: Tensor) -> Tensor:

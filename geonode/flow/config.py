@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from geonode.construction import describe
 from geonode.flow.base import FLOWS
 from geonode.settings import Settings, options_field, setting
 
@@ -34,3 +35,13 @@ class FlowConfig(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         FLOWS.check(self.name, "flow")
+
+
+def flow_settings(flow: Any) -> dict[str, Any]:
+    """Settings that would make a flow like ``flow`` (an object or its class) again, but for grid, models and seed.
+
+    Raises:
+        InputError: its class is not registered, or an argument cannot be written down as JSON.
+    """
+    general = {"hidden": "hidden", "embedding": "embedding"}
+    return describe(FLOWS, flow, general, ("wavelengths", "grid", "models", "seed", "dim"))

@@ -14,18 +14,14 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from geonode.christoffel import Exact
+from geonode.christoffel import make_rule
 from geonode.errors import InputError
-from geonode.flow.network import GradientFlow
-from geonode.flow.ode import (
-    OdeConfig,
-    OdeDefaults,
-    equal_where,
-    linear_warp,
-    scaled_wavelengths,
-    seed_of,
-    solver_of,
-)
+from geonode.flow.base import Flow, FlowPoint
+from geonode.flow.config import FlowConfig
+from geonode.flow.coordinates import equal_where, linear_warp, scaled_wavelengths
+from geonode.flow.parts import OdeConfig, OdeDefaults, build_flow, seed_of
+from geonode.flow.path import FlowPath
+from geonode.flow.solvers import Solver
 from geonode.geodesic import GeodesicSolution, shoot
 from geonode.metric import Metric, MetricNetwork, WarpMetric
 
@@ -40,9 +36,12 @@ class MultiAnalyteODE(nn.Module):
         warps: one `WarpMetric` per analyte; None: linear on [0, 1].
         metric: a `Metric` of dimension D in the warp coordinates; None: a Cholesky-parametrised `MetricNetwork`.
         seed: of the initial weights; None takes ``config.seed``.
+        flow: a flow for several analytes; None: the one that ``config`` names, or a `GradientFlow` where it names the
+            default for one analyte.
 
     Raises:
-        InputError: fewer than two analytes or wavelengths, or not one warp per analyte.
+        InputError: fewer than two analytes or wavelengths, not one warp per analyte, or a flow or metric for another
+            number of analytes.
     """
 
     wavelength: Tensor
@@ -55,6 +54,7 @@ class MultiAnalyteODE(nn.Module):
         warps: Sequence[WarpMetric] | None = None,
         metric: Metric | None = None,
         seed: int | None = None,
+        flow: Flow | None = None,
     ) -> None:
         super().__init__()
         config = config or OdeDefaults()
@@ -68,7 +68,12 @@ class MultiAnalyteODE(nn.Module):
         self.register_buffer("wavelength", scaled)
         self.warps = nn.ModuleList(warps if warps is not None else [linear_warp(0.0, 1.0) for _ in range(dim)])
         self.metric = metric or MetricNetwork(dim=dim, hidden=config.metric.hidden, seed=seed)
-        self.flow = GradientFlow(len(scaled), dim, config.flow.hidden, config.flow.embedding, seed=seed)
+        if self.metric.dim != dim:
+            raise InputError(f"{type(self.metric).__name__} is a metric of {self.metric.dim} analytes, not of {dim}.")
+        if flow is None:
+            named = config.flow if config.flow.name != FlowConfig.name else config.flow.replace(name="gradient")
+            flow = build_flow(named, self.wavelength, 1, seed, dim)
+        self.flow = flow
 
     def to_x(self, concentration: Tensor) -> Tensor:
         """Warp coordinates [B, D] (float64) of ``concentration`` [B, D] in user units.
@@ -85,32 +90,29 @@ class MultiAnalyteODE(nn.Module):
     def geodesics(self, start: Tensor, end: Tensor) -> GeodesicSolution:
         """Geodesics between ``start`` and ``end`` [B, D] (user units) at every wavelength, in warp coordinates
         [B, W, D]."""
-        return self._shoot(self.to_x(start), self.to_x(end))
+        return self.shoot(self.to_x(start), self.to_x(end))
 
-    def forward(self, source: Tensor, start: Tensor, end: Tensor, solver: str = "potential") -> Tensor:
+    def forward(self, source: Tensor, start: Tensor, end: Tensor, solver: Solver | str | None = None) -> Tensor:
         """Spectra [B, W] at ``end`` from ``source`` [B, W] at ``start`` (both [B, D], user units).
 
-        ``solver="potential"`` takes H(b) − H(a); ``rk4``, ``dopri5`` and ``adjoint`` integrate the whole state along
-        the geodesics found by shooting and must agree with it.
-        """
-        x, y = self.to_x(start).to(source.dtype), self.to_x(end).to(source.dtype)
-        if solver == "potential":
-            both = self.flow.potential(torch.cat([x, y])[None])[0]
-            before, after = both[: len(x)], both[len(x) :]
-            # the rows of a matrix product may round differently: a path of no length must change nothing
-            after = equal_where((x == y).all(-1, keepdim=True), before, after)
-            return source + (after - before)
-        solution = self._shoot(x, y)
-        # A failure is a value: its path stays where it is and its spectrum is NaN.
-        arrived = solution.converged[..., None]
-        position = torch.where(arrived, solution.start, self.metric.reference(solution.start))
-        state = torch.cat([position, torch.where(arrived, solution.initial_velocity, 0.0), source[..., None]], -1)
-        rhs = _RightHandSide(self, self.wavelength.to(x).expand(source.shape))
-        result = solver_of(self.path, solver).integrate(rhs, state.flatten(0, 1))[:, -1].reshape(source.shape)
-        return torch.where(solution.converged, result, torch.nan)
+        Args:
+            source: [B, W] spectra at the start.
+            start, end: [B, D] concentrations in user units.
+            solver: a `Solver` or its name. ``potential`` takes H(b) − H(a); ``rk4``, ``dopri5`` and ``adjoint``
+                integrate the whole state along the geodesics found by shooting and must agree with it. None takes the
+                potential where the flow has one, else ``rk4``.
 
-    def _shoot(self, x: Tensor, y: Tensor) -> GeodesicSolution:
-        """Every pair [B, D] at every wavelength: [B, W, D]."""
+        Raises:
+            InputError: a solver that needs arc length or a potential where there is none, or another shape.
+        """
+        chosen = Solver.of(self.path, solver or ("potential" if self.flow.path_independent else "rk4"))
+        if chosen.closed_form and not chosen.needs_potential:
+            raise InputError("several analytes have no closed-form path; choose solver potential, rk4 or dopri5.")
+        x, y = self.to_x(start).to(source.dtype), self.to_x(end).to(source.dtype)
+        return chosen.transport(_Transport(self, source, x, y))
+
+    def shoot(self, x: Tensor, y: Tensor) -> GeodesicSolution:
+        """Geodesics between warp coordinates ``x`` and ``y`` [B, D] at every wavelength: [B, W, D]."""
         shape = (len(x), len(self.wavelength), self.dim)
         return shoot(
             self.metric,
@@ -119,7 +121,44 @@ class MultiAnalyteODE(nn.Module):
             self.wavelength.to(x).expand(shape[:2]),
             newton_steps=self.path.newton_steps,
             ode_steps=self.path.ode_steps,
+            christoffel=self.path.christoffel,
         )
+
+
+class _Transport:
+    """`geonode.flow.solvers.Transport` of several analytes: source [B, W], warp coordinates x, y [B, D]."""
+
+    def __init__(self, ode: MultiAnalyteODE, source: Tensor, x: Tensor, y: Tensor) -> None:
+        self.ode, self.source, self.flow, self.x, self.y = ode, source, ode.flow, x, y
+        self.arrived: Tensor | None = None
+
+    def path(self) -> FlowPath:
+        raise InputError("several analytes have no closed-form path; choose solver potential, rk4 or dopri5.")
+
+    def potential_change(self) -> Tensor:
+        both = self.flow.potential(torch.cat([self.x, self.y])[None])
+        if both is None:
+            raise InputError(f"{type(self.flow).__name__} has no potential; choose solver rk4 or dopri5.")
+        before, after = both[0, : len(self.x)], both[0, len(self.x) :]
+        # the rows of a matrix product may round differently: a path of no length must change nothing
+        return equal_where((self.x == self.y).all(-1, keepdim=True), before, after) - before
+
+    def initial_state(self) -> Tensor:
+        """[B·W, 2D + 1]: position, velocity and absorbance."""
+        solution = self.ode.shoot(self.x, self.y)
+        # A failure is a value: its path stays where it is and its spectrum is NaN.
+        self.arrived = solution.converged
+        arrived = self.arrived[..., None]
+        position = torch.where(arrived, solution.start, self.ode.metric.reference(solution.start))
+        velocity = torch.where(arrived, solution.initial_velocity, 0.0)
+        return torch.cat([position, velocity, self.source[..., None]], -1).flatten(0, 1)
+
+    def right_hand_side(self, by_parameters: bool) -> nn.Module:
+        return _RightHandSide(self.ode, self.ode.wavelength.to(self.x).expand(self.source.shape))
+
+    def spectra(self, state: Tensor) -> Tensor:
+        result = state[:, -1].reshape(self.source.shape)
+        return result if self.arrived is None else torch.where(self.arrived, result, torch.nan)
 
 
 class _RightHandSide(nn.Module):
@@ -128,11 +167,12 @@ class _RightHandSide(nn.Module):
     def __init__(self, ode: MultiAnalyteODE, wavelength: Tensor) -> None:
         super().__init__()
         self.ode, self.wavelength = ode, wavelength
+        self.rule = make_rule(ode.path.christoffel, ode.metric)
 
     def forward(self, t: Tensor, state: Tensor) -> Tensor:
         dim = self.ode.dim
         y = state.reshape(*self.wavelength.shape, 2 * dim + 1)
         x, v = y[..., :dim], y[..., dim : 2 * dim]
-        acceleration = Exact().acceleration(self.ode.metric, x, v, self.wavelength)
-        rate = self.ode.flow(x[None], v[None])[0]
+        acceleration = self.rule.acceleration(self.ode.metric, x, v, self.wavelength)
+        rate = self.ode.flow(FlowPoint(x[None], None, v[None], None))[0]
         return torch.cat([v, acceleration, rate[..., None]], -1).reshape(state.shape)

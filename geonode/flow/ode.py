@@ -2,72 +2,29 @@
 
     du/dt = p,   dp/dt = −Γ̃(u, λ) p²,   dA/dt = F            Γ̃ = ½ ∂ ln g̃/∂u
 
-u is the warp coordinate (the closed-form warp's own arc length, scaled to [−1, 1] on the calibrated range), and
-g̃ = exp m_θ(u, λ) the rest of the metric, so √g(c) = √g_warp(c)·exp(½ m_θ). Without a warp u is the linearly scaled
-concentration and g̃ = softplus(network) + 0.1, the original recipe. docs/design.md §4 gives the reasons.
+u is the warp coordinate (the closed-form warp's own arc length, scaled to [−1, 1] on the calibrated range), and g̃ the
+rest of the metric, so √g(c) = √g_warp(c)·√g̃. Here are the paths and their table; what moves along them is the flow's
+(`geonode.flow.base`), and how it is integrated the solver's (`geonode.flow.solvers`). docs/design.md §4 gives the
+reasons.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
-
 import torch
 from torch import Tensor, nn
 
-from geonode.construction import build
+from geonode.christoffel import ChristoffelRule, make_rule, value_and_christoffel
 from geonode.errors import InputError
-from geonode.flow import fused
 from geonode.flow.arctable import ArcLengthTable
-from geonode.flow.base import FLOWS
-from geonode.flow.config import FlowConfig
-from geonode.flow.network import SpectralFlow
-from geonode.flow.solvers import SOLVERS, Solver
-from geonode.geodesic import shoot
-from geonode.geodesic.config import PathConfig
-from geonode.metric import WARPS, LogMetricNetwork, Metric, MetricNetwork, WarpMetric
-from geonode.metric.config import MetricConfig
-from geonode_kernels import MetricWeights
-from geonode_kernels._gauss import gauss_legendre
-from geonode_kernels.velocity_flow import TableMatrices, path_points
-
-
-class MetricOnTable(NamedTuple):
-    """The metric of one step at every table node: ρ [M, T, W], and ln g̃ [M, T, W] for the losses."""
-
-    density: Tensor
-    log_metric: Tensor
-
-
-class OdeConfig(Protocol):
-    """What the coupled ODE takes of a configuration: `geonode.GeodesicConfig` is one."""
-
-    @property
-    def metric(self) -> MetricConfig: ...
-    @property
-    def path(self) -> PathConfig: ...
-    @property
-    def flow(self) -> FlowConfig: ...
-
-
-@dataclass(frozen=True)
-class OdeDefaults:
-    """The default settings of the three."""
-
-    metric: MetricConfig = field(default_factory=MetricConfig)
-    path: PathConfig = field(default_factory=PathConfig)
-    flow: FlowConfig = field(default_factory=FlowConfig)
-
-
-def seed_of(config: OdeConfig) -> int:
-    """The seed of a configuration that has one, else 0."""
-    return getattr(getattr(config, "training", None), "seed", 0)
-
-
-def solver_of(path: PathConfig, name: str) -> Solver:
-    """The solver called ``name``, with the settings of the path."""
-    settings = {key: getattr(path, key) for key in ("nodes", "interval_nodes", "ode_steps", "rtol", "atol")}
-    return build(SOLVERS.find(name, "solver"), f"solver {name!r}", settings, {}, {}, path.options)
+from geonode.flow.base import Flow
+from geonode.flow.coordinates import equal_where, linear_warp, scaled_wavelengths
+from geonode.flow.parts import OdeConfig, OdeDefaults, build_flow, build_metric, seed_of
+from geonode.flow.path import FlowPath, MetricOnTable
+from geonode.flow.solvers import Solver
+from geonode.flow.transport import PathTransport
+from geonode.metric import LogMetric, Metric, WarpMetric, as_log_metric, fused
+from geonode.metric.coordinate import WarpCoordinateMetric, require_finite
+from geonode_kernels import arc_length
 
 
 class CoupledSpectralODE(nn.Module):
@@ -80,9 +37,13 @@ class CoupledSpectralODE(nn.Module):
         models: M.
         low, high: [M] or a number: range of the arc-length table in the warp coordinate, ⊇ [−1, 1].
         seed: of the initial weights; None takes ``config.seed``.
+        metric: the metric itself, in place of the one that ``config`` names: a `LogMetric` in the warp coordinate, or a
+            `Metric` of one analyte, which is converted.
+        flow: the flow itself, in place of the one that ``config`` names.
 
     Raises:
-        InputError: fewer than two wavelengths, or a table range that leaves out the calibrated range.
+        InputError: fewer than two wavelengths, a table range that leaves out the calibrated range, a metric that is
+            not positive there, or a flow or metric for several analytes.
     """
 
     wavelength: Tensor
@@ -96,18 +57,40 @@ class CoupledSpectralODE(nn.Module):
         low: Tensor | float = -1.0,
         high: Tensor | float = 1.0,
         seed: int | None = None,
+        *,
+        metric: Metric | LogMetric | None = None,
+        flow: Flow | None = None,
     ) -> None:
         super().__init__()
         config = config or OdeDefaults()
-        if seed is None:
-            seed = seed_of(config)
+        seed = seed_of(config) if seed is None else seed
         self.config, self.path, self.models = config, config.path, models
         self.register_buffer("wavelength", scaled_wavelengths(wavelengths))
         self.warp = warp if warp is not None else linear_warp(0.0, 1.0)
         edges = [torch.as_tensor(v, dtype=torch.float64).expand(models).clone() for v in (low, high)]
         self.table = ArcLengthTable(*edges, nodes=config.metric.table_nodes)
-        self.metric = _metric(config.metric, models, seed)
-        self.flow = _flow(config.flow, self.wavelength, models, seed)
+        self.metric = self._own(build_metric(config.metric, models, seed) if metric is None else metric)
+        self.flow = build_flow(config.flow, self.wavelength, models, seed) if flow is None else flow
+        if self.flow.several_analytes:
+            raise InputError(f"{type(self.flow).__name__} is for several analytes; use MultiAnalyteODE.")
+
+    def _own(self, metric: Metric | LogMetric) -> Metric | LogMetric:
+        """The metric as it is asked here, in the warp coordinate."""
+        if isinstance(metric, Metric) and metric.dim == 1 and metric.in_warp_coordinate:
+            return metric
+        metric = as_log_metric(metric, self.warp)
+        require_finite(metric, self.table.nodes, self.wavelength)
+        return metric
+
+    def place(self, device: torch.device | str, dtype: torch.dtype) -> CoupledSpectralODE:
+        """Move to a device: parameters in ``dtype``, tables in float64 (float32 on MPS, which has no float64)."""
+        if torch.device(device).type == "mps":
+            return self.float().to(device)
+        for parameter in self.parameters():
+            parameter.data = parameter.data.to(dtype)
+        self.wavelength = self.wavelength.to(dtype)
+        self.flow.place(device, dtype)
+        return self.to(device)
 
     # ------------------------------------------------------------------ metric
 
@@ -116,15 +99,19 @@ class CoupledSpectralODE(nn.Module):
 
         ``index`` [K] picks wavelengths; None takes all of them.
         """
-        u, wavelength = self._grid(u, index)
+        u, wavelength = self.grid(u, index)
         if fused.metric_fits(self.metric, u):
             return fused.log_metric(self.metric, u, wavelength)
-        return _log_metric(self.metric, self.models, u, wavelength)
+        return self.metric.logarithm(*self._rows(u, wavelength)).reshape(u.shape)
 
     def log_metric_and_slope(self, u: Tensor, index: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """ln g̃ and ∂ ln g̃/∂u = 2 Γ̃, [M, P, W] each; arguments as for `log_metric`: ``u`` and ``index``."""
-        u, wavelength = self._grid(u, index)
-        return _log_metric_and_slope(self.metric, self.models, u, wavelength)
+        u, wavelength = self.grid(u, index)
+        found = value_and_christoffel(self.metric_in_u(), u, wavelength)
+        if found is not None:
+            return found[0].log(), 2.0 * found[1]
+        value, slope = self.metric.logarithm_and_slope(*self._rows(u, wavelength))
+        return value.reshape(u.shape), slope.reshape(u.shape)
 
     def on_table(self, index: Tensor | None = None) -> MetricOnTable:
         """The metric at the table's nodes, once per step for every pair. ``index`` [K] picks wavelengths, None all."""
@@ -133,23 +120,32 @@ class CoupledSpectralODE(nn.Module):
 
     def metric_in_u(self) -> Metric:
         """g̃(u, λ) as a `Metric` in the warp coordinate, for shooting and Christoffel symbols."""
-        return WarpCoordinateMetric(self)
+        return WarpCoordinateMetric(self.metric, self.models)
 
-    def _grid(self, u: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
+    def christoffel_rule(self, metric: Metric) -> ChristoffelRule:
+        """What shooting and the integrators take Γ from: the rule of the settings, for ``metric`` = `metric_in_u`."""
+        return make_rule(self.path.christoffel, metric, self.table.low, self.table.high, self.wavelength)
+
+    def grid(self, u: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
+        """u [M, P, W] from [M, P, W] or [M, P], and the scaled wavelengths there, of the same shape."""
         wavelength = self.wavelength if index is None else self.wavelength[index]
         if u.ndim == 2:
             u = u[:, :, None].expand(*u.shape, len(wavelength))
         return u, wavelength.to(u.dtype).expand(u.shape)
 
+    def _rows(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """[M, …] → [M, points]."""
+        return tuple(tensor.reshape(self.models, -1) for tensor in tensors)
+
     # ------------------------------------------------------------------ transport
 
-    def forward(self, source: Tensor, start: Tensor, end: Tensor, solver: str | None = None) -> Tensor:
+    def forward(self, source: Tensor, start: Tensor, end: Tensor, solver: Solver | str | None = None) -> Tensor:
         """Spectra at ``end`` from spectra at ``start``.
 
         Args:
             source: [B, W] or [M, B, W] spectra at the start, in the units the flow was trained in.
             start, end: [B] or [M, B] concentrations in user units.
-            solver: ``quadrature``, ``rk4``, ``dopri5`` or ``adjoint``; None takes the configured one.
+            solver: a `Solver`, or the name of one; None takes the configured one.
 
         Raises:
             InputError: a concentration outside the table, or shapes that do not fit together.
@@ -172,13 +168,25 @@ class CoupledSpectralODE(nn.Module):
         """Warp coordinate [M, B] (float64) of ``concentration`` [M, B] in user units."""
         return self.warp.scaled(concentration.double())
 
+    @property
+    def closed_form(self) -> bool:
+        """True where paths and spectra come from closed forms under the configured solver."""
+        return self.solver().closed_form and self.path.name == "arc_length"
+
+    def solver(self, which: Solver | str | None = None) -> Solver:
+        """A solver with the settings of the path: ``which`` itself or by name; None for the configured one."""
+        solver = Solver.of(self.path, which)
+        if solver.needs_potential:
+            raise InputError("solver='potential' is for several analytes; along one axis choose quadrature.")
+        return solver
+
     def transport(
         self,
         source: Tensor,
         start: Tensor,
         end: Tensor,
         index: Tensor | None = None,
-        solver: str | None = None,
+        solver: Solver | str | None = None,
         table: MetricOnTable | None = None,
     ) -> Tensor:
         """`forward` in the warp coordinate: start, end [M, B] (float64), source and result [M, B, W].
@@ -191,219 +199,80 @@ class CoupledSpectralODE(nn.Module):
             solver: as for `forward`.
             table: what `on_table` gave for ``index``; None computes it.
         """
-        solver = self.solver(solver)
+        return self.solver(solver).transport(
+            PathTransport(self, source, start, end, table or self.on_table(index), index)
+        )
+
+    def misfit(
+        self,
+        start: Tensor,
+        end: Tensor,
+        change: Tensor,
+        weight: Tensor,
+        index: Tensor | None = None,
+        table: MetricOnTable | None = None,
+        phi: Tensor | None = None,
+        backend: str = "auto",
+    ) -> Tensor | None:
+        """Mean over wavelengths of Σ_b w_b (A(end) − A(start) − change)², w_b = ``weight`` scaled to a sum of one; [M].
+
+        In fused form, with its gradients; None where this flow, solver or device has none: then take `transport` and
+        the mean square.
+
+        Args:
+            start, end: [M, B] warp coordinates, float64.
+            change: [M, B, W] measured change of absorbance; it gets no gradient.
+            weight: [M, B]; it gets no gradient.
+            index: which wavelengths those of ``change`` are; None for all.
+            table: what `on_table` gave for ``index``; None computes it.
+            phi: [M, 2B, T] integration matrix (`ArcLengthTable.phi`) of the starts, then of the ends; None computes it.
+            backend: ``auto``, ``torch`` (the kernels' references) or ``triton``.
+        """
+        if not self.closed_form:
+            return None
         table = table or self.on_table(index)
-        if not solver.closed_form:
-            return self._integrate(source, start, end, table, index, solver)
-        s_start, s_end = self._ends(table, start, end, source)
-        if isinstance(self.flow, SpectralFlow) and self.flow.nu is None:
-            return source + self.flow.integral(s_start, s_end, index, nodes=solver.nodes)
-        return source + self._quadrature_in_time(s_start, s_end, table, index)
 
-    @property
-    def closed_form(self) -> bool:
-        """True where paths and spectra come from closed forms under the configured solver."""
-        return self.solver().closed_form and self.path.name == "arc_length"
+        def ends() -> Tensor:
+            both = self.table.phi(torch.cat([start, end], 1), check=False) if phi is None else phi
+            rows = torch.cat([both.to(table.density), self.table.phi_one.to(table.density)], 1)
+            s_hat = arc_length(rows, table.density, backend=backend)
+            return s_hat.view(len(change), 2, -1, change.shape[2])
 
-    def solver(self, name: str | None = None) -> Solver:
-        """The solver called ``name``, with the settings of the path; None for the configured one."""
-        return solver_of(self.path, name or self.path.solver)
+        share = weight / (weight.sum(1, keepdim=True) * change.shape[2])
+        return self.flow.misfit(FlowPath(self, ends, table, index, backend), change, share, self.path.nodes)
 
-    def _ends(self, table: MetricOnTable, start: Tensor, end: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+    def ends(self, table: MetricOnTable, start: Tensor, end: Tensor, like: Tensor) -> Tensor:
+        """ŝ [M, 2, B, W] at the starts and the ends, in the dtype of ``like``.
+
+        Args:
+            table: the metric at the table's nodes.
+            start, end: [M, B] warp coordinates, float64.
+            like: whose dtype is taken.
+        """
         both = self.table.phi(torch.cat([start, end], 1), check=False).to(table.density)
         s_hat = self.table.scaled(both, table.density).to(like.dtype)
         s_start, s_end = s_hat[:, : start.shape[1]], s_hat[:, start.shape[1] :]
         # two rows of one matrix product may round differently: a path of no length must have length zero exactly
-        return s_start, equal_where((end == start)[..., None], s_start, s_end)
+        return torch.stack([s_start, equal_where((end == start)[..., None], s_start, s_end)], 1)
 
-    def _quadrature_in_time(self, s_start: Tensor, s_end: Tensor, table: MetricOnTable, index: Tensor | None) -> Tensor:
-        """∫ F dt with Gauss nodes in t, which is proportional to arc length: nothing divides by zero at a = b."""
-        half_range = 0.5 * self.table.length(table.density)
-        points = self.path_points(s_start, s_end, table, half_range)
-        total = torch.zeros_like(s_start)
-        for q, (x, weight) in enumerate(zip(*gauss_legendre(self.path.nodes), strict=True)):
-            s_hat = s_start + 0.5 * (1.0 + x) * (s_end - s_start)
-            density = torch.exp(0.5 * self.log_metric(points[:, q], index))
-            velocity = half_range * (s_end - s_start) / density
-            if isinstance(self.flow, SpectralFlow):
-                rate = (s_end - s_start) * self.flow(s_hat, index, velocity)
-            else:
-                rate = self.flow(points[:, q], velocity, index)
-            total = total + 0.5 * weight * rate
-        return total
-
-    def path_points(
-        self, s_start: Tensor, s_end: Tensor, table: MetricOnTable, half_range: Tensor, backend: str = "auto"
-    ) -> Tensor:
-        """u [M, Q, B, W] at the Gauss nodes, with its derivative by the ends and the metric: one launch on a GPU.
+    def potential(self, phi: Tensor, table: MetricOnTable, index: Tensor | None, nodes: int) -> Tensor:
+        """What a path-independent flow carries from the first of P ascending points to each of them [M, P, W].
 
         Args:
-            s_start, s_end: ŝ [M, B, W]. table: as `on_table` gives it. half_range: S(1)/2 [M, 1, W].
-            backend: ``auto``, ``triton`` or ``torch``.
+            phi: [M, P, T] integration matrix of the points.
+            table: the metric at the table's nodes.
+            index: which wavelengths; None for all.
+            nodes: of the quadrature, for each interval between neighbours.
+
+        Raises:
+            InputError: a flow whose change depends on the path.
         """
-        fixed = table.density.detach()
-        # points need the grid and the range alone; the matrices before them are for the fused loss
-        matrices = TableMatrices(fixed, fixed, fixed, self.table.nodes, self.table.low, self.table.high)
-        return path_points(
-            torch.stack([s_start, s_end], 1),
-            half_range[:, 0],
-            self.table.coefficients(table.density),
-            self.table.density_coefficients(fixed),
-            self.table.at_nodes(fixed),
-            matrices,
-            self.path.nodes,
-            backend=backend,
-        )
-
-    def _integrate(
-        self, source: Tensor, start: Tensor, end: Tensor, table: MetricOnTable, index: Tensor | None, solver: Solver
-    ) -> Tensor:
-        """The general path: the full state [M·B·W, 3] through torchdiffeq (rk4, dopri5, adjoint)."""
-        metric = self.metric_in_u()
-        shape = source.shape
-        u0 = start.to(source.dtype)[..., None].expand(shape).contiguous()
-        u1 = end.to(source.dtype)[..., None].expand(shape).contiguous()
-        _, wavelength = self._grid(u0, index)
-        arrived = None
-        if self.path.name == "shooting":
-            solution = shoot(
-                metric, u0, u1, wavelength, newton_steps=self.path.newton_steps, ode_steps=self.path.ode_steps
+        if not self.flow.path_independent:
+            raise InputError(
+                f"{type(self.flow).__name__} depends on the path, so pairs are no differences of one potential; "
+                "integrate it along explicit pairs."
             )
-            # A failure is a value: its path stays where it is and its spectrum is NaN.
-            arrived = solution.converged
-            velocity = torch.where(arrived, solution.initial_velocity, 0.0)
-        else:
-            s_start, s_end = self._ends(table, start, end, source)
-            length = 0.5 * self.table.length(table.density) * (s_end - s_start)
-            velocity = length / torch.exp(0.5 * self.log_metric(u0, index))
-        rhs = _RightHandSide(self, None if solver.by_parameters else table, index, shape)
-        state = torch.stack([u0, velocity, source], -1).reshape(-1, 3)
-        final = solver.integrate(rhs, state)
-        result = final[:, 2].reshape(shape)
-        return result if arrived is None else torch.where(arrived, result, torch.nan)
-
-
-class _RightHandSide(nn.Module):
-    """dy/dt for y [M·B·W, 3]; an nn.Module so that the adjoint finds the networks' parameters."""
-
-    def __init__(
-        self, ode: CoupledSpectralODE, table: MetricOnTable | None, index: Tensor | None, shape: torch.Size
-    ) -> None:
-        super().__init__()
-        self.ode, self.index, self.shape = ode, index, shape
-        self.series = None if table is None else self._series(table)
-
-    def _series(self, table: MetricOnTable) -> tuple[Tensor, Tensor]:
-        return self.ode.table.coefficients(table.density), self.ode.table.length(table.density)
-
-    def forward(self, t: Tensor, state: Tensor) -> Tensor:
-        u, velocity, _ = state.reshape(*self.shape, 3).unbind(-1)
-        log_metric, slope = self.ode.log_metric_and_slope(u, self.index)
-        acceleration = -0.5 * slope * velocity.square()
-        if isinstance(self.ode.flow, SpectralFlow):
-            # The adjoint differentiates with respect to parameters only, so there the table is formed anew from them.
-            coefficients, length = self.series or self._series(self.ode.on_table(self.index))
-            s_hat = 2.0 * self.ode.table.evaluate(coefficients, u) / length - 1.0
-            speed = 2.0 * torch.exp(0.5 * log_metric) * velocity / length
-            rate = speed * self.ode.flow(s_hat, self.index, velocity)
-        else:
-            rate = self.ode.flow(u, velocity, self.index)
-        return torch.stack([velocity, acceleration, rate], -1).reshape(-1, 3)
-
-
-class WarpCoordinateMetric(Metric):
-    """g̃(u, λ) of a `CoupledSpectralODE` as a `Metric` (D = 1): what shooting sees. Shares the networks' parameters.
-
-    Positions and scaled wavelengths [M, ...].
-    """
-
-    def __init__(self, ode: CoupledSpectralODE) -> None:
-        super().__init__(dim=1)
-        self.network, self.stack = ode.metric, ode.models
-        self.models = self.stack
-
-    def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
-        """g̃ [M, ...]."""
-        return _log_metric(self.network, self.stack, c, wavelength).exp()
-
-    def value_and_derivative(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """g̃ and ∂g̃/∂u [M, ...]."""
-        log_metric, slope = _log_metric_and_slope(self.network, self.stack, c, wavelength)
-        value = log_metric.exp()
-        return value, value * slope
-
-    def kernel_weights(self) -> MetricWeights | str:
-        """See `Metric.kernel_weights`: those of the network."""
-        return "the metric is flat: there is no network" if self.network is None else self.network.kernel_weights()
-
-
-def _log_metric(
-    network: LogMetricNetwork | MetricNetwork | None, models: int, u: Tensor, wavelength: Tensor | None
-) -> Tensor:
-    """ln g̃ for u [M, ...] and scaled wavelengths that broadcast against it."""
-    u, wavelength = _broadcast(u, wavelength)
-    if network is None:
-        return torch.zeros_like(u)
-    value = network(u.reshape(models, -1), wavelength.reshape(models, -1)).reshape(u.shape)
-    return value.log() if isinstance(network, MetricNetwork) else value
-
-
-def _log_metric_and_slope(
-    network: LogMetricNetwork | MetricNetwork | None, models: int, u: Tensor, wavelength: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """ln g̃ and its slope in u, for u [M, ...] and scaled wavelengths that broadcast against it."""
-    u, wavelength = _broadcast(u, wavelength)
-    if network is None:
-        return torch.zeros_like(u), torch.zeros_like(u)
-    value, slope = network.value_and_derivative(u.reshape(models, -1), wavelength.reshape(models, -1))
-    value, slope = value.reshape(u.shape), slope.reshape(u.shape)
-    return (value.log(), slope / value) if isinstance(network, MetricNetwork) else (value, slope)
-
-
-def _broadcast(u: Tensor, wavelength: Tensor | None) -> tuple[Tensor, Tensor]:
-    if wavelength is None:
-        raise InputError("This metric depends on the wavelength; pass wavelength=, scaled to [−1, 1].")
-    shape = torch.broadcast_shapes(u.shape, wavelength.shape)
-    return u.expand(shape), wavelength.expand(shape)
-
-
-def equal_where(condition: Tensor, first: Tensor, second: Tensor) -> Tensor:
-    """``second``, with the value of ``first`` (and still its own derivative) where the condition holds."""
-    return torch.where(condition, first.detach() + (second - second.detach()), second)
-
-
-def scaled_wavelengths(wavelengths: Tensor) -> Tensor:
-    """A grid [W] of any unit scaled to [−1, 1], in the default dtype: what networks see.
-
-    Raises:
-        InputError: not one list of at least two.
-    """
-    wavelengths = torch.as_tensor(wavelengths, dtype=torch.float64)
-    if wavelengths.ndim != 1 or len(wavelengths) < 2:
-        raise InputError(f"wavelengths must be a list of at least two, got shape {tuple(wavelengths.shape)}.")
-    low, high = wavelengths.min(), wavelengths.max()
-    return (2.0 * (wavelengths - low) / (high - low) - 1.0).to(torch.get_default_dtype())
-
-
-def linear_warp(c_min: float, c_max: float) -> WarpMetric:
-    """A warp that only scales [c_min, c_max] linearly to [−1, 1]: the original recipe's coordinate."""
-    weights = torch.zeros(len(WARPS), dtype=torch.float64)
-    weights[0] = 1.0
-    return WarpMetric.from_weights(weights, c0=c_min, c_min=c_min, c_max=c_max, trainable=False)
-
-
-def _metric(config: MetricConfig, models: int, seed: int) -> LogMetricNetwork | MetricNetwork | None:
-    if config.name == "flat":
-        return None
-    kind = LogMetricNetwork if config.name == "log_network" else MetricNetwork
-    return kind(hidden=config.hidden, models=models, seed=seed)
-
-
-def _flow(config: FlowConfig, wavelength: Tensor, models: int, seed: int) -> nn.Module:
-    """A registered flow; it is given what it takes of the settings."""
-    width = min(config.embedding, len(wavelength))  # more directions than wavelengths would say nothing
-    wavelengths = wavelength if config.name == "free" else len(wavelength)
-    context = {"wavelengths": wavelengths, "models": models, "seed": seed}
-    settings = {"hidden": config.hidden, "embedding": config.embedding if config.name == "free" else width}
-    defaults = {"hidden": FlowConfig.hidden, "embedding": FlowConfig.embedding}
-    return build(FLOWS[config.name], f"flow {config.name!r}", context, settings, defaults, config.options)
+        s_hat = self.table.scaled(phi.to(table.density), table.density)
+        path = FlowPath(self, lambda: torch.stack([s_hat[:, :-1], s_hat[:, 1:]], 1), table, index)
+        steps = self.flow.integral(path, nodes)
+        return torch.cat([torch.zeros_like(steps[:, :1]), steps.cumsum(1)], 1)

@@ -16,14 +16,17 @@ from torch import Tensor
 from geonode.errors import InputError
 from geonode.geodesic.chebyshev import (
     chebyshev_nodes,
-    clenshaw,
     integral_of_series,
     integration_matrix,
     series_from_values,
 )
-from geonode.geodesic.ivp import allowed_residual, check_problem, default_tolerance, inside_transform, status_of
+from geonode.geodesic.ivp import check_problem, default_tolerance, inside_transform
 from geonode.geodesic.solution import GeodesicSolution, Status
 from geonode.metric.base import Chart, Metric
+from geonode.metric.on_kernels import on_kernels
+from geonode_kernels import metric_density
+from geonode_kernels.arc_length.reference import clenshaw, invert
+from geonode_kernels.paths import allowed_residual, status_of
 
 __all__ = ["arc_length_geodesic", "chebyshev_nodes", "integration_matrix"]
 
@@ -231,7 +234,7 @@ class _Problems:
     """The problems in the coordinate of integration, with a place for those whose input cannot be used."""
 
     def __init__(self, metric: Metric, start: Tensor, end: Tensor, wavelength: Tensor | None, shared: bool) -> None:
-        self.metric = metric
+        self.metric, self.dtype = metric, start.dtype
         self.chart: Chart | None = metric.chart
         shapes = [start.shape, end.shape, *([] if wavelength is None else [wavelength.shape])]
         batch = torch.broadcast_shapes(*shapes)
@@ -256,9 +259,15 @@ class _Problems:
         self.low, self.high = torch.where(empty, elsewhere, low), torch.where(empty, elsewhere, high)
 
     def density(self, u: Tensor, wavelength: Tensor | None) -> Tensor:
-        """√g̃ at ``u`` [*batch] in the coordinate of integration."""
+        """√g̃ at ``u`` [*batch] in the coordinate of integration; by a kernel where the problems came in float32."""
         metric = self.metric if self.chart is None else self.chart.metric
-        return metric(u, wavelength).double().sqrt()
+        asked = u.to(self.dtype)
+        known = None if wavelength is None else wavelength.to(self.dtype)
+        network = on_kernels("metric_density", metric, known, asked)
+        if network is None or known is None:
+            return metric(u, wavelength).double().sqrt()
+        density = metric_density(*network.flat(asked, known), *network.weights.tensors, **network.settings)  # type: ignore[arg-type]
+        return network.back(density).double()
 
     def slope(self, good: Tensor) -> Tensor | float:
         """du/dc at the start [*batch]."""
@@ -334,22 +343,11 @@ class _Table:
 
     @torch.no_grad()
     def _root(self, target: Tensor) -> Tensor:
-        places = self.spread(self.points)
-        lengths = self.spread(clenshaw(self.integral, (self.points - self.middle) / self.half))
-        low_u, high_u = (self.spread(self.middle + sign * self.half).expand(target.shape) for sign in (-1.0, 1.0))
-        low_s, high_s = self.arc_length(low_u), self.arc_length(high_u)
-        for place, length in zip(places, lengths, strict=True):
-            below = length <= target
-            low_u, low_s = torch.where(below, place, low_u), torch.where(below, length, low_s)
-        for place, length in zip(places.flip(0), lengths.flip(0), strict=True):
-            above = length > target
-            high_u, high_s = torch.where(above, place, high_u), torch.where(above, length, high_s)
-        share = (target - low_s) / torch.where(high_s > low_s, high_s - low_s, 1.0)
-        u = low_u + share.clamp(0.0, 1.0) * (high_u - low_u)
-        for _ in range(_NEWTON_STEPS):
-            u = u - (self.arc_length(u) - target) / self.density(u)
-            u = torch.minimum(torch.maximum(u, low_u), high_u)
-        return u
+        low, high = self.middle - self.half, self.middle + self.half
+        places = torch.cat([low[None], self.points, high[None]])
+        lengths = clenshaw(self.integral, (places - self.middle) / self.half)
+        table = self.spread(places)[:, None], self.spread(lengths)[:, None]
+        return invert(target, *table, self.arc_length, self.density, _NEWTON_STEPS)
 
 
 @dataclass(frozen=True)
@@ -386,7 +384,7 @@ def _probe(problems: _Problems, nodes: int, tolerance: float, dtype: torch.dtype
 
     sound = layout.spread((torch.isfinite(table.values) & (table.values > 0)).all(0))
     solved = sound & torch.isfinite(residual + drift + velocity)
-    allowed = allowed_residual(problems.metric, problems.start, problems.end, tolerance, dtype)
+    allowed = allowed_residual(1, problems.start, problems.end, tolerance, dtype)
     status = status_of(
         problems.finite, problems.inside, solved | ~usable, (residual <= allowed) & (drift <= 100.0 * tolerance)
     )

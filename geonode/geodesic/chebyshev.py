@@ -68,15 +68,6 @@ def chebyshev_polynomials(x: Tensor, count: int) -> Tensor:
     return terms[..., :count]
 
 
-def clenshaw(coefficients: Tensor, x: Tensor) -> Tensor:
-    """Σ_k coefficients[k]·T_k(x) by Clenshaw's recurrence: ``coefficients`` [K, ...], each broadcast against ``x``."""
-    later, latest = torch.zeros_like(x), torch.zeros_like(x)
-    first, *rest = coefficients.unbind(0)
-    for coefficient in reversed(rest):
-        later, latest = latest, 2.0 * x * latest - later + coefficient
-    return x * latest - later + first
-
-
 def series_from_values(nodes: int, device: torch.device | None = None) -> Tensor:
     """[T, T] float64: values at the (ascending) Chebyshev points → coefficients of T_0 … T_{T−1} (discrete cosines)."""
     order = torch.arange(nodes, dtype=torch.float64, device=device)

@@ -1,12 +1,11 @@
 """The exponential map: follow the geodesic that leaves a point with a given velocity.
 
 c̈ᵏ = −Γᵏᵢⱼ ċⁱ ċʲ as a first-order system in (c, ċ) over t ∈ [0, 1], by fixed-step explicit Runge–Kutta methods written
-as plain loops: they run under vmap, jvp, export and double backward. torchdiffeq's adaptive methods serve as a check.
+as plain loops, or by the kernel that holds RK4 for a network's metric. torchdiffeq's adaptive methods serve as a check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,44 +17,14 @@ from torch.utils.checkpoint import checkpoint
 from geonode.christoffel import ChristoffelRule, make_rule, matmul
 from geonode.errors import InputError, SolverError
 from geonode.geodesic.solution import GeodesicSolution, HermitePath, Status
-from geonode.metric.base import Metric, drop_unit_axis
+from geonode.metric.base import Metric, drop_unit_axis, small_inverse
+from geonode.metric.on_kernels import KernelMetric, on_kernels
+from geonode_kernels import geodesic_rk4, geodesic_states, metric_density
+from geonode_kernels.paths import choose, halving_change, relative_drift, sound, status_of
+from geonode_kernels.runge_kutta import STEPPERS, Field, RungeKutta, State
 
-State = tuple[Tensor, ...]
-Field = Callable[[State], State]
+__all__ = ["ADAPTIVE", "STEPPERS", "Flow", "RungeKutta", "exponential_map", "fewest_rebuilt"]
 
-
-@dataclass(frozen=True)
-class RungeKutta:
-    """An explicit Runge–Kutta method: strictly lower triangular ``a`` (a row per stage), weights ``b``, ``order``."""
-
-    a: tuple[tuple[float, ...], ...]
-    b: tuple[float, ...]
-    order: int
-
-    def step(self, field: Field, state: State, h: float) -> State:
-        """The state at t + h for d(state)/dt = field(state)."""
-        slopes = [field(state)]
-        for row in self.a[1:]:
-            slopes.append(field(_advance(state, row, slopes, h)))
-        return _advance(state, self.b, slopes, h)
-
-
-def _advance(state: State, weights: tuple[float, ...], slopes: list[State], h: float) -> State:
-    """state + h Σ weights·slopes, skipping zero weights."""
-    for weight, slope in zip(weights, slopes, strict=True):
-        if weight:
-            state = tuple(torch.add(x, dx, alpha=h * weight) for x, dx in zip(state, slope, strict=True))
-    return state
-
-
-# Anything with ``order`` and ``step`` may be added here; its name is then a ``method`` of every solver.
-STEPPERS: dict[str, RungeKutta] = {
-    "euler": RungeKutta(((),), (1.0,), 1),
-    "midpoint": RungeKutta(((), (0.5,)), (0.0, 1.0), 2),
-    "heun": RungeKutta(((), (1.0,)), (0.5, 0.5), 2),
-    "kutta3": RungeKutta(((), (0.5,), (-1.0, 2.0)), (1 / 6, 2 / 3, 1 / 6), 3),
-    "rk4": RungeKutta(((), (0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)), (1 / 6, 1 / 3, 1 / 3, 1 / 6), 4),
-}
 ADAPTIVE = ("dopri5", "dopri8", "bosh3", "tsit5")
 
 # Above this many evaluations of the metric the graph of a loop is rebuilt in the backward pass instead of stored:
@@ -77,17 +46,52 @@ def stepper(method: str) -> RungeKutta:
 
 @dataclass(frozen=True)
 class Flow:
-    """The geodesic flow of one metric at fixed step count: (c, v) at t = 0 → (c, v) at t = 1."""
+    """The geodesic flow of one metric at fixed step count, (c, v) at t = 0 → (c, v) at t = 1: a `Paths` of the kernels.
+
+    On a CUDA device, classical Runge–Kutta with the exact symbols of a network takes one launch.
+    """
 
     metric: Metric
     rule: ChristoffelRule
     method: RungeKutta
     steps: int
 
+    @property
+    def dim(self) -> int:
+        """D."""
+        return self.metric.dim
+
+    def with_steps(self, steps: int) -> Flow:
+        """The same flow in another number of steps."""
+        return replace(self, steps=steps)
+
+    def in_domain(self, c: Tensor) -> Tensor:
+        """See `Metric.in_domain`."""
+        return self.metric.in_domain(c)
+
+    def reference(self, like: Tensor) -> Tensor:
+        """See `Metric.reference`."""
+        return self.metric.reference(like)
+
+    def energy(self, c: Tensor, v: Tensor, wavelength: Tensor | None) -> Tensor:
+        """g(v, v) [...]; see `Metric.energy`."""
+        network = on_kernels("metric_density", self.metric, wavelength, c)
+        if network is None or wavelength is None:
+            return self.metric.energy(c, v, wavelength)
+        density = metric_density(*network.flat(c, wavelength), *network.weights.tensors, **network.settings)  # type: ignore[arg-type]
+        return (network.back(density) * v).square()
+
+    def solve(self, jacobian: Tensor, vector: Tensor) -> Tensor:
+        """J⁻¹ applied to a vector."""
+        return vector / jacobian if self.dim == 1 else (small_inverse(jacobian) * vector.unsqueeze(-2)).sum(-1)
+
     def __call__(
         self, c: Tensor, v: Tensor, wavelength: Tensor | None, path: list[tuple[Tensor, Tensor]] | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """End point, end velocity, and whether every step stayed in the domain; ``path`` collects the states."""
+        network = self.on_kernels("geodesic_rk4", c, v, wavelength)
+        if network is not None and wavelength is not None:
+            return self._fused(network, c, v, wavelength, path)
 
         def field(state: State) -> State:
             c, v = state
@@ -95,6 +99,29 @@ class Flow:
 
         (c, v), inside = self._run(field, (c, v), path)
         return c, v, inside
+
+    def on_kernels(self, op: str, c: Tensor, v: Tensor, wavelength: Tensor | None) -> KernelMetric | None:
+        """The problems as kernels that hold this method and rule take them, or None."""
+        refusal = None if self.rule.exact else "the kernels hold the exact symbols, and another rule was asked for"
+        if self.method != STEPPERS["rk4"]:
+            refusal = refusal or f"the kernels hold classical Runge–Kutta, not a method of order {self.method.order}"
+        return on_kernels(op, self.metric, wavelength, c, v, refusal=refusal)
+
+    def _fused(
+        self,
+        network: KernelMetric,
+        c: Tensor,
+        v: Tensor,
+        wavelength: Tensor,
+        path: list[tuple[Tensor, Tensor]] | None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        arguments = (*network.flat(c, v, wavelength), *network.weights.tensors)
+        if path is None:
+            end, end_velocity = map(network.back, geodesic_rk4(*arguments, steps=self.steps, **network.settings))  # type: ignore[arg-type]
+            return end, end_velocity, torch.isfinite(end)  # a position that is not finite stays so
+        states = network.back(geodesic_states(*arguments, steps=self.steps, **network.settings))  # type: ignore[arg-type]
+        path += [(position, velocity) for position, velocity in states]
+        return *path[-1], torch.isfinite(states[-1, 0])
 
     def with_jacobian(self, c: Tensor, v: Tensor, wavelength: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """End point, end velocity, in-domain flag and ∂c(1)/∂v(0) [..., D, D] ([...] for D = 1).
@@ -106,7 +133,9 @@ class Flow:
         metric = self.metric
         if metric.dim == 1:
             end, end_velocity, inside = self(c, v, wavelength)
-            return end, end_velocity, inside, (metric(c, wavelength) / metric(end, wavelength)).sqrt()
+            one = torch.ones((), dtype=c.dtype, device=c.device)
+            ratio = self.energy(c, one, wavelength) / self.energy(end, one, wavelength)
+            return end, end_velocity, inside, ratio.sqrt()
 
         def field(state: State) -> State:
             c, v, x, dx = state
@@ -179,6 +208,11 @@ def _kind(value: object) -> str:
     return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
 
 
+def reached(wavelength: Tensor | None, *points: Tensor) -> tuple[Tensor, ...]:
+    """Where a rule will be asked for Γ, as `make_rule` takes it: a straight line's ends, and the wavelength."""
+    return *points, torch.empty(0) if wavelength is None else wavelength
+
+
 def inside_transform(x: Tensor) -> bool:
     """True under vmap, jvp or grad of torch.func, or where ``x`` carries a forward-mode tangent."""
     from torch._C import _functorch  # pyright: ignore[reportAttributeAccessIssue]
@@ -200,63 +234,6 @@ def default_tolerance(metric: Metric, dtype: torch.dtype, device: str) -> float:
         return 5e-2
     dtypes = [dtype, *(p.dtype for p in metric.parameters() if p.dtype.is_floating_point)]
     return max(_TOLERANCE.get(d, 1e-2) for d in dtypes)
-
-
-@torch.no_grad()
-def allowed_residual(
-    metric: Metric, start: Tensor, end: Tensor, tolerance: float, dtype: torch.dtype | None = None
-) -> Tensor:
-    """``tolerance`` of the distance asked for, and a few rounding errors of the ends in ``dtype`` [...]."""
-    rounding = 64 * torch.finfo(dtype or start.dtype).eps * (norm(metric, start) + norm(metric, end))
-    return tolerance * norm(metric, end - start) + rounding
-
-
-def norm(metric: Metric, x: Tensor) -> Tensor:
-    """Length of each problem's vector in ℝᴰ [...]."""
-    return x.abs() if metric.dim == 1 else torch.linalg.vector_norm(x, dim=-1)
-
-
-def sound(metric: Metric, wavelength: Tensor | None, *points: Tensor) -> tuple[Tensor, Tensor]:
-    """Per problem: are all inputs finite, and are the points of the manifold."""
-    finite = torch.ones((), dtype=torch.bool, device=points[0].device)
-    for point in points:
-        finite = finite & (torch.isfinite(point) if metric.dim == 1 else torch.isfinite(point).all(-1))
-    if wavelength is not None:
-        finite = finite & torch.isfinite(wavelength)
-    return finite, metric.in_domain(points[0])
-
-
-def choose(metric: Metric, condition: Tensor, yes: Tensor, no: Tensor) -> Tensor:
-    """``where`` per problem, for points that may carry the axis D."""
-    return torch.where(condition if metric.dim == 1 else condition.unsqueeze(-1), yes, no)
-
-
-@torch.no_grad()
-def relative_drift(metric: Metric, wavelength: Tensor | None, start: tuple, states: list[tuple]) -> Tensor:
-    """Largest relative change of the energy from its value at the start [...]; zero for a path that does not move."""
-    before = metric.energy(start[0], start[1], wavelength)
-    moving = before > 0
-    drift = torch.zeros_like(before)
-    for c, v in states:
-        change = (metric.energy(c, v, wavelength) - before).abs() / torch.where(moving, before, torch.ones_like(before))
-        drift = torch.maximum(drift, change)
-    return drift
-
-
-@torch.no_grad()
-def halving_change(flow: Flow, start: Tensor, velocity: Tensor, wavelength: Tensor | None, end: Tensor) -> Tensor:
-    """How far the end point moves when the steps are halved (doubled from one), relative to |end − start| [...].
-
-    Energy alone does not show every error: along the half-plane's vertical geodesics, c̈ = ċ²/c with ċ/c constant, any
-    Runge–Kutta method conserves it exactly, however far from the end it lands. Infinite where the coarser path fails.
-    """
-    coarser = replace(flow, steps=flow.steps // 2 if flow.steps > 1 else 2)
-    other, _, inside = coarser(start, velocity, wavelength)
-    distance = norm(flow.metric, end - start)
-    moving = distance > 0
-    change = norm(flow.metric, other - end) / torch.where(moving, distance, torch.ones_like(distance))
-    change = torch.where(inside & torch.isfinite(change), change, torch.inf)
-    return torch.where(moving, change, torch.zeros_like(change))
 
 
 def exponential_map(
@@ -299,7 +276,8 @@ def exponential_map(
     unit, (start, velocity) = check_problem(metric, wavelength, start=start, velocity=velocity)
     if steps < 1:
         raise InputError(f"steps must be at least 1, got {steps}.")
-    flow = Flow(metric, make_rule(christoffel, metric), stepper("rk4" if method in ADAPTIVE else method), steps)
+    rule = make_rule(christoffel, metric, *reached(wavelength, start, start + velocity))
+    flow = Flow(metric, rule, stepper("rk4" if method in ADAPTIVE else method), steps)
     batch = torch.broadcast_shapes(
         *((start.shape, velocity.shape) if metric.dim == 1 else (start.shape[:-1], velocity.shape[:-1])),
         *([] if wavelength is None else [wavelength.shape]),
@@ -317,14 +295,14 @@ def exponential_map(
         path: list[tuple[Tensor, Tensor]] = []
         flow(c, v, wl, path)
         positions, velocities = torch.stack([c for c, _ in path]), torch.stack([v for _, v in path])
-    drift = relative_drift(metric, wl, (c, v), list(zip(positions[1:], velocities[1:], strict=True)))
+    drift = relative_drift(flow, wl, (c, v), list(zip(positions[1:], velocities[1:], strict=True)))
     resolved = drift <= drift_tolerance
     if method not in ADAPTIVE:
         resolved = resolved & (halving_change(flow, c, v, wl, positions[-1]) <= drift_tolerance)
     status = torch.where(good & ~resolved, int(Status.MAX_ITERATIONS), status)
     tensor = flow.with_jacobian(c, v, wl)[3] if jacobian else None
     nan = torch.full((), torch.nan, dtype=start.dtype, device=start.device)
-    positions, velocities = choose(metric, good, positions, nan), choose(metric, good, velocities, nan)
+    positions, velocities = choose(metric.dim, good, positions, nan), choose(metric.dim, good, velocities, nan)
     if unit:
         positions, velocities = positions.unsqueeze(-1), velocities.unsqueeze(-1)
         start, velocity = start.unsqueeze(-1), velocity.unsqueeze(-1)
@@ -350,28 +328,18 @@ def _replaced(
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """The problems, with one that rests at a harmless point in place of each that is not good."""
     wl = None if wavelength is None else torch.where(good, wavelength, torch.zeros_like(wavelength))
-    still = choose(metric, good, velocity, torch.zeros_like(velocity))
-    return choose(metric, good, start, metric.reference(start)), still, wl
+    still = choose(metric.dim, good, velocity, torch.zeros_like(velocity))
+    return choose(metric.dim, good, start, metric.reference(start)), still, wl
 
 
 @torch.no_grad()
 def _outcome(flow: Flow, start: Tensor, velocity: Tensor, wavelength: Tensor | None) -> Tensor:
     """Status of every problem from a first pass in fixed steps, without a graph."""
-    finite, inside = sound(flow.metric, wavelength, start, velocity)
+    finite, inside = sound(flow, wavelength, start, velocity)
     c, v, wl = _replaced(flow.metric, finite & inside, start, velocity, wavelength)
     end, end_velocity, stayed = flow(c, v, wl)
     last = torch.isfinite(end) & torch.isfinite(end_velocity)
     return status_of(finite, inside & stayed, last if flow.metric.dim == 1 else last.all(-1))
-
-
-def status_of(finite: Tensor, inside: Tensor, solved: Tensor, reached: Tensor | None = None) -> Tensor:
-    """Status from flags: inputs finite, path inside the domain, result finite, tolerance reached."""
-    status = torch.zeros_like(finite & inside & solved, dtype=torch.int64)
-    if reached is not None:
-        status = torch.where(reached, status, int(Status.MAX_ITERATIONS))
-    status = torch.where(solved, status, int(Status.NOT_FINITE))
-    status = torch.where(inside, status, int(Status.LEFT_DOMAIN))
-    return torch.where(finite, status, int(Status.NOT_FINITE))
 
 
 def _adaptive(

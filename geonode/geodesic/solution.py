@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from geonode.errors import InputError, SolverError
+from geonode_kernels import paths
 
 
 class Status(IntEnum):
@@ -19,10 +20,10 @@ class Status(IntEnum):
     LEFT_DOMAIN: an end or the path lies outside the manifold. NOT_FINITE: an input or the metric is not finite.
     """
 
-    CONVERGED = 0
-    MAX_ITERATIONS = 1
-    LEFT_DOMAIN = 2
-    NOT_FINITE = 3
+    CONVERGED = paths.CONVERGED
+    MAX_ITERATIONS = paths.MAX_ITERATIONS
+    LEFT_DOMAIN = paths.LEFT_DOMAIN
+    NOT_FINITE = paths.NOT_FINITE
 
 
 _REASONS = {

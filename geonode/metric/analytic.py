@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from geonode.metric.base import Chart, Metric
+from geonode.metric.base import METRICS, Chart, Metric
 
 
 def _with_wavelength(value: Tensor, c: Tensor, wavelength: Tensor | None, dim: int) -> Tensor:
@@ -31,6 +31,7 @@ def _over_radius(r2: Tensor, function, series: tuple[float, float]) -> Tensor:
     return torch.where(small, 1.0 + r2 * (series[0] + series[1] * r2), function(r) / r)
 
 
+@METRICS.register("euclidean")
 class Euclidean(Metric):
     """g = I: geodesics are straight lines, every Christoffel symbol is zero."""
 
@@ -65,6 +66,7 @@ class Euclidean(Metric):
         return a + v
 
 
+@METRICS.register("power_law")
 class PowerLaw(Metric):
     """g = c^exponent on c > 0 (D = 1); c⁻² by default, whose geodesics are geometric interpolation.
 
@@ -119,6 +121,7 @@ class PowerLaw(Metric):
         return s.exp() if q == 0 else (q * s) ** (1.0 / q)
 
 
+@METRICS.register("half_plane")
 class PoincareHalfPlane(Metric):
     """g = I/y² on y > 0 (D = 2, coordinates x, y): constant curvature −1.
 
@@ -183,6 +186,7 @@ class PoincareHalfPlane(Metric):
         return torch.stack([a[..., 0] - y * 2.0 * wi / bottom, y * (1.0 - wr * wr - wi * wi) / bottom], dim=-1)
 
 
+@METRICS.register("sphere")
 class Sphere(Metric):
     """The unit sphere in (colatitude θ, longitude φ): g = diag(1, sin²θ) on 0 < θ < π (D = 2).
 

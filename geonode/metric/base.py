@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from geonode.construction import FollowsForward, Recorded
 from geonode.errors import InputError
 from geonode.registry import Registry
 from geonode_kernels import MetricWeights
 
-METRICS: Registry[type[nn.Module]] = Registry("metric", package=__package__)
+METRICS: Registry[type[Any]] = Registry("metric", package=__package__)
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,15 @@ class Chart:
     metric: Metric
 
 
-class Metric(nn.Module):
+class Metric(Recorded, FollowsForward, nn.Module):
     """A Riemannian metric g_λ(c) on concentration space; subclasses implement ``forward`` and set ``dim``.
 
     ``value_and_derivative`` has a forward-mode default, so a new metric needs only its formula; classes on hot or
-    exported paths override it with the analytic derivative.
+    exported paths override it with the analytic derivative. A subclass that overrides ``forward`` of a class with
+    closed forms (derivatives, a chart, kernels) falls back to the defaults here for each that it does not give as well.
+
+    In a model a metric is asked at scaled wavelengths. ``in_warp_coordinate`` says that ``c`` is a coordinate scaled to
+    order one, in a model the warp coordinate, and no concentration in user units.
 
     Args:
         dim: D, the number of analytes.
@@ -46,6 +51,16 @@ class Metric(nn.Module):
         InputError: ``dim`` below one.
     """
 
+    derived = (
+        "value_and_derivative",
+        "two_derivatives",
+        "energy",
+        "logarithm",
+        "logarithm_and_slope",
+        "kernel_weights",
+        "chart",
+    )
+    in_warp_coordinate: ClassVar[bool] = False
     chart: Chart | None = None  # D = 1 metrics may name a coordinate in which they are smooth
     models: int | None = None  # M of a stack whose inputs lead with the model axis; None: any batch shape
 
@@ -118,6 +133,15 @@ class Metric(nn.Module):
         """
         g = self(c, wavelength)
         return g * v * v if self.dim == 1 else (v.unsqueeze(-1) * g * v.unsqueeze(-2)).sum((-2, -1))
+
+    def logarithm(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
+        """ln g [...], for D = 1; ``c`` and ``wavelength`` as for `forward`."""
+        return self(c, wavelength).log()
+
+    def logarithm_and_slope(self, c: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """ln g and its derivative by ``c``, both [...], for D = 1; arguments as for `forward`."""
+        value, slope = self.value_and_derivative(c, wavelength)
+        return value.log(), slope / value
 
     def kernel_weights(self) -> MetricWeights | str:
         """What the fused kernels need of this metric to stand in for it, or in words why they cannot."""

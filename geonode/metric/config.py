@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from geonode.construction import describe
 from geonode.metric.base import METRICS
 from geonode.settings import Settings, options_field, setting
 
@@ -44,3 +45,12 @@ class MetricConfig(Settings):
     def default_name(warp: bool) -> str:
         """The metric taken where none is named."""
         return "log_network" if warp else "network"
+
+
+def metric_settings(metric: Any) -> dict[str, Any]:
+    """Settings that would make a metric like ``metric`` (an object or its class) again, but for models and seed.
+
+    Raises:
+        InputError: its class is not registered, or an argument cannot be written down as JSON.
+    """
+    return describe(METRICS, metric, {"hidden": "hidden"}, ("models", "seed", "dim"))

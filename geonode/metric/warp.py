@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from geonode.errors import InputError
-from geonode.metric.base import Chart, Metric
+from geonode.metric.base import METRICS, Chart, Metric
 
 Kind = Literal["identity", "sqrt", "square", "saturation", "logarithm"]
 
@@ -162,6 +162,7 @@ _INVERSE_CELLS = 256
 _NEWTON_STEPS = 8
 
 
+@METRICS.register("warp")
 class WarpMetric(Metric):
     """√g(c) = Σ_k w_k dφ̂_k/dc: a mixture of the scaled warps, with closed-form arc length (D = 1).
 

@@ -1,7 +1,22 @@
-"""Many trainings: folds × seeds × settings from one file, on Ray or on workers that share nothing but files."""
+"""Many trainings: sets × settings × seeds × folds from one file, on Ray or on workers that share nothing but files."""
 
-from geonode.sweep.jobs import Job, run_job, run_stack, stacks
+from geonode.sweep.bundles import merge_bundles, merge_models
+from geonode.sweep.jobs import Job, share, stacks
 from geonode.sweep.results import Results, merge
-from geonode.sweep.spec import Spec, read_spec
+from geonode.sweep.run import run_job, run_stack
+from geonode.sweep.spec import DataSet, Spec, read_spec
 
-__all__ = ["Job", "Results", "Spec", "merge", "read_spec", "run_job", "run_stack", "stacks"]
+__all__ = [
+    "DataSet",
+    "Job",
+    "Results",
+    "Spec",
+    "merge",
+    "merge_bundles",
+    "merge_models",
+    "read_spec",
+    "run_job",
+    "run_stack",
+    "share",
+    "stacks",
+]

@@ -1,59 +1,89 @@
-"""Jobs of a sweep: a level left out, the rest trained on, the left-out spectrum predicted and compared.
-
-Jobs that differ in fold and learning rates alone are one stacked training.
-"""
+"""Jobs of a sweep: what a worker needs for one, which of them train together, and whose they are."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
-import platform
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import torch
 
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset, load_standards
-from geonode.errors import GeonodeError
-
-if TYPE_CHECKING:
-    from geonode.flow import CoupledSpectralODE
-    from geonode.training import Problem
-
-_RATES = {"metric_lr", "flow_lr"}
+from geonode.errors import GeonodeError, InputError
+from geonode.model import prepared
 
 
 @dataclass(frozen=True)
 class Job:
-    """Everything a worker needs; ``key`` names the job by content: standards, settings, seed and fold."""
+    """A level left out and the rest trained on.
+
+    Attributes:
+        key: names the job by content: standards, settings, seed and fold.
+        source: where the standards are, as JSON.
+        config: whole settings, the seed among them, as JSON of a `GeodesicConfig`.
+        seed: of initial weights and draws.
+        fold: the level left out, in the unit of the standards.
+        setting: what the sweep's grid says of the settings.
+        data_set: name of the standards in the spec; "" where they are the only ones.
+        content: SHA-256 of the standards that the spec was read with.
+    """
 
     key: str
-    source: str  # JSON: where the standards are
-    config: str  # JSON: GeodesicConfig
+    source: str
+    config: str
     seed: int
     fold: float
     setting: dict[str, Any]
+    data_set: str = ""
+    content: str = ""
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def load_data(source: str) -> SpectralDataset:
-    """The standards of a spec; read once a process."""
+    """The standards of a spec, without masked wavelengths; read once a process.
+
+    Raises:
+        InputError: several analytes, or fewer than four levels. ReaderError: unreadable standards.
+    """
     where = json.loads(source)
     folder = Path(where["folder"])
     tables = where["concentrations"]
-    return load_standards(
+    dataset = load_standards(
         [folder / name for name in where["data"]],
         select=where["select"],
         concentration_unit=where["unit"],
         concentrations=None if tables is None else folder / tables,
         column=where["column"],
     )
+    return prepared(dataset).require_levels(4)  # three of them are left to learn from
+
+
+def data_of(job: Job) -> SpectralDataset:
+    """The job's standards, which must be those that the spec was read with.
+
+    Raises:
+        InputError: the files here hold other standards.
+    """
+    dataset = load_data(job.source)
+    if job.content and content_of(dataset) != job.content:
+        names = ", ".join(json.loads(job.source)["data"])
+        raise InputError(f"{names} holds other standards here than where the sweep was started; copy the files anew.")
+    return dataset
+
+
+def content_of(dataset: SpectralDataset) -> str:
+    """SHA-256 of spectra and concentrations."""
+    return hashlib.sha256(dataset.spectra.tobytes() + dataset.concentrations.tobytes()).hexdigest()
+
+
+def name_of(content: str, config: str, seed: int, fold: float) -> str:
+    """A job's key."""
+    return hashlib.sha256(json.dumps([content, config, seed, fold]).encode()).hexdigest()[:16]
 
 
 def stacks(jobs: Sequence[Job], most: int) -> list[list[Job]]:
@@ -64,9 +94,8 @@ def stacks(jobs: Sequence[Job], most: int) -> list[list[Job]]:
     """
     groups: dict[str, list[Job]] = {}
     for job in jobs:
-        settings = json.loads(job.config)
         config = GeodesicConfig.from_json(job.config)
-        common = {name: value for name, value in settings.items() if name not in _RATES}
+        common = config.replace(metric_lr=1.0, flow_lr=1.0, seed=0).to_json()
         width = load_data(job.source).shape[1]
         drawn = not config.all_pairs or (config.wavelengths_per_step or width) < width
         key = json.dumps([job.source, common, job.seed if drawn else None], sort_keys=True)
@@ -74,82 +103,37 @@ def stacks(jobs: Sequence[Job], most: int) -> list[list[Job]]:
     return [group[i : i + most] for group in groups.values() for i in range(0, len(group), most)]
 
 
-def run_job(job: Job, device: str = "auto") -> dict[str, Any]:
-    """Train and score; a row of the sweep's table. RMSE in the unit of the signal, NRMSE over all level means' spread.
+def share(jobs: Sequence[Job], number: int, weights: Sequence[float]) -> list[Job]:
+    """The jobs of worker ``number`` of several that share nothing: every job goes to exactly one of them.
 
-    Raises:
-        DeviceError: a device that is not there. TrainingError: the loss did not stay finite.
+    Each job in turn goes to the worker who would be done with it first, so that work is shared as ``weights`` (speeds)
+    say; with equal workers and jobs, every N-th job.
     """
-    return run_stack([job], device)[0]
+    busy = np.zeros(len(weights))
+    speed = np.asarray(weights, dtype=float)
+    mine = []
+    for job in jobs:
+        done = busy + cost(job) / speed
+        first = int(np.flatnonzero(done <= done.min() * (1.0 + 1e-12))[0])
+        busy[first] = done[first]
+        if first == number:
+            mine.append(job)
+    return mine
 
 
-def run_stack(jobs: Sequence[Job], device: str = "auto") -> list[dict[str, Any]]:
-    """The rows of one list of `stacks`, trained together, each as it would be alone; ``seconds`` are shared.
-
-    Raises:
-        DeviceError: a device that is not there. TrainingError: the loss of one of them did not stay finite.
-    """
-    from geonode.calibration import GeodesicGP
-    from geonode.calibration.leave_out import levels_kept
-    from geonode.device import resolve_device
-    from geonode.training import build_problem, predict, train
-
-    start = time.perf_counter()
-    dataset = load_data(jobs[0].source)
-    order = np.argsort(dataset.levels)
-    levels, means = dataset.levels[order], dataset.level_means()[order]
-    index = np.argsort(order)[dataset.level_index]
-    left_out = [int(np.flatnonzero(levels == job.fold)[0]) for job in jobs]
-    gps = {}
-    for k in dict.fromkeys(left_out):
-        training = levels_kept(len(levels), k)
-        (gps[k],) = GeodesicGP().fit_folds(levels, means, [training], dataset.replicate_deviations(), index)
-    configs = [GeodesicConfig.from_json(job.config) for job in jobs]
-    config = configs[0]
-    rows = [k for k in left_out for _ in range(config.members)]
-    asked = levels[rows][:, None]
-    dtype = torch.float64 if config.precision == "64-true" else torch.float32
-    problem = build_problem([gps[k] for k in rows], dataset.wavelengths, config, list(asked))
-    if len(jobs) > 1 and not config.all_pairs and bool((problem.weight == 0).any()):
-        return [run_job(job, device) for job in jobs]  # padded: pairs would be drawn among another number of points
-    problem = problem.to(resolve_device(device), dtype)
-    rates = torch.tensor([[c.metric_lr, c.flow_lr] for c in configs]).repeat_interleave(config.members, 0)
-    ode = train(problem, config, jobs[0].seed, ode=_fresh(problem, config, jobs), rates=rates)
-    spectra = predict(ode, problem, torch.from_numpy(asked)).cpu().double().numpy()[:, 0]
-    errors = spectra.reshape(len(jobs), config.members, -1).mean(1) - means[left_out]
-    seconds = (time.perf_counter() - start) / len(jobs)
-    return [_row(job, error, float(means.std()), seconds) for job, error in zip(jobs, errors, strict=True)]
+def cost(job: Job) -> float:
+    """How long a job takes beside others: steps × models × spectra × wavelengths; the process alone next to nothing."""
+    config, (levels, width) = GeodesicConfig.from_json(job.config), load_data(job.source).shape
+    drawn = min(width, config.wavelengths_per_step or width)
+    return 1.0 if config.predictor == "gp" else 1.0 + config.epochs * config.members * levels * drawn
 
 
 def sentence(job: Job, cause: BaseException) -> str:
     """Which job failed and why: one sentence without its full stop."""
     where = [f"fold {job.fold:g}", f"seed {job.seed}", *(f"{name}={value}" for name, value in job.setting.items())]
+    if job.data_set:
+        where.insert(0, job.data_set)
     why = " ".join(str(cause).split("\n")[0].split()).rstrip(".")
     if not isinstance(cause, GeonodeError):  # its text alone need not say what it is, and may be empty
         why = f"{type(cause).__name__}: {why}" if why else type(cause).__name__
     return f"{', '.join(where)}: {why}"
-
-
-def _fresh(problem: Problem, config: GeodesicConfig, jobs: Sequence[Job]) -> CoupledSpectralODE:
-    """The stack before training: the members of each job from its own seed."""
-    from geonode.training.chunks import copy_models, select
-
-    whole = problem.build_model(config, jobs[0].seed)
-    for number, job in enumerate(jobs[1:], 1):
-        part = select(problem, number * config.members, config.members)
-        copy_models(whole, part.build_model(config, job.seed), number * config.members, config.members, back=True)
-    return whole
-
-
-def _row(job: Job, error: np.ndarray, spread: float, seconds: float) -> dict[str, Any]:
-    rmse = float(np.sqrt(np.mean(error**2)))
-    return {
-        "job": job.key,
-        "fold": job.fold,
-        "seed": job.seed,
-        **job.setting,
-        "rmse": rmse,
-        "nrmse": rmse / spread,
-        "seconds": seconds,
-        "worker": f"{platform.node()}:{os.getpid()}",
-    }

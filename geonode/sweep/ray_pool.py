@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from geonode.errors import DeviceError, TrainingError
-from geonode.sweep.jobs import Job, run_stack, sentence
+from geonode.sweep.bundles import as_bytes
+from geonode.sweep.jobs import Job, sentence
+from geonode.sweep.run import run_stack
 
 RETRIES = 5
 """How often a list of jobs whose worker is lost runs again before it counts as failed."""
@@ -16,12 +18,14 @@ RETRIES = 5
 
 def run_on_ray(
     stacks: Sequence[Sequence[Job]],
-    keep: Callable[[dict[str, Any]], None],
+    keep: Callable[[dict[str, Any], bytes | None], None],
     address: str | None = None,
     device: str = "auto",
     cpus: int | None = None,
+    bundles: bool = False,
 ) -> list[str]:
-    """Run jobs and hand every row to ``keep``, in the order in which they end.
+    """Run jobs and hand every row, and its model where ``bundles`` asks for it, to ``keep``, in the order in which they
+    end.
 
     Args:
         stacks: lists of jobs that are trained together (`geonode.sweep.stacks`). Where one of a list fails, each of
@@ -30,6 +34,7 @@ def run_on_ray(
         device: passed on; with ``cuda`` each list asks Ray for a GPU. ``auto`` is CUDA where this machine, or with
             ``address`` the cluster, has some.
         cpus: of a local Ray; None for all.
+        bundles: workers send the trained models along, as bundles.
 
     Returns:
         One sentence per job that failed, or whose worker was lost each of the ``RETRIES`` + 1 times it was tried.
@@ -54,17 +59,17 @@ def run_on_ray(
     try:
         device = _device(device, address, ray.cluster_resources())
         remote = ray.remote(num_cpus=1, num_gpus=int(device == "cuda"), max_retries=RETRIES)(_one_thread)
-        running = {remote.remote(stack, device): stack for stack in stacks}
+        running = {remote.remote(stack, device, bundles): stack for stack in stacks}
         failures = []
         while running:
             done, _ = ray.wait(list(running), num_returns=1)
             stack = running.pop(done[0])
             try:
-                for row in ray.get(done[0]):
-                    keep(row)
+                for row, bundle in ray.get(done[0]):
+                    keep(row, bundle)
             except RayError as error:
                 if len(stack) > 1:
-                    running.update({remote.remote([job], device): [job] for job in stack})
+                    running.update({remote.remote([job], device, bundles): [job] for job in stack})
                 else:
                     failures.append(sentence(stack[0], _cause(error)))
         return failures
@@ -109,9 +114,11 @@ def _cause(error: Exception) -> BaseException:
     return getattr(error, "cause", None) or error
 
 
-def _one_thread(stack: Sequence[Job], device: str) -> list[dict[str, Any]]:
-    """One core a stack, as Ray was told."""
+def _one_thread(stack: Sequence[Job], device: str, bundles: bool) -> list[tuple[dict[str, Any], bytes | None]]:
+    """Rows of a stack with their models; one core a stack, as Ray was told."""
     import torch
 
     torch.set_num_threads(1)
-    return run_stack(stack, device)
+    kept: dict[str, bytes] = {}
+    keep = (lambda job, model: kept.update({job.key: as_bytes(model)})) if bundles else None
+    return [(row, kept.get(row["job"])) for row in run_stack(stack, device, keep)]

@@ -13,7 +13,7 @@ from geonode.errors import InputError
 from geonode.schema import require_readable, versioned
 from geonode_runtime.files import write_text
 
-_BESIDE = {"seconds", "worker"}  # differ between two runs of one job
+_BESIDE = {"seconds", "worker", "bundle"}  # differ between two runs of one job
 
 
 class Results:
@@ -61,7 +61,7 @@ def _is_row(row: Any) -> bool:
 
 
 def merge(folders: Iterable[str | Path]) -> list[dict[str, Any]]:
-    """Rows of every ``results-*.json`` in ``folders``, each job once, ordered by settings, seed and fold.
+    """Rows of every ``results-*.json`` in ``folders``, each job once, ordered by set, settings, seed and fold.
 
     Raises:
         InputError: no results there, or two different outcomes of one job.
@@ -79,7 +79,7 @@ def merge(folders: Iterable[str | Path]) -> list[dict[str, Any]]:
                     "come from different versions or devices; delete one of them."
                 )
     rows = [row for row, _ in found.values()]
-    return sorted(rows, key=lambda row: (_setting(row), row["seed"], row["fold"]))
+    return sorted(rows, key=_order)
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -92,9 +92,14 @@ def table(rows: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _setting(row: dict[str, Any]) -> str:
-    known = {"job", "fold", "seed", "rmse", "nrmse"} | _BESIDE
-    return json.dumps({name: value for name, value in sorted(row.items()) if name not in known})
+def settings_of(row: dict[str, Any]) -> dict[str, Any]:
+    """What a row says of its job's settings: the columns of the sweep's grid."""
+    known = {"job", "set", "fold", "seed", "rmse", "nrmse"} | _BESIDE
+    return {name: value for name, value in row.items() if name not in known}
+
+
+def _order(row: dict[str, Any]) -> tuple[str, str, int, float]:
+    return row.get("set", ""), json.dumps(settings_of(row), sort_keys=True), row["seed"], row["fold"]
 
 
 def _agree(row: dict[str, Any], other: dict[str, Any]) -> bool:

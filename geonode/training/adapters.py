@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from geonode.errors import InputError
-from geonode.flow import CoupledSpectralODE, SpectralFlow
+from geonode.flow import CoupledSpectralODE
+from geonode.flow.ode import seed_of
 from geonode.training.batches import PointsBatch
 from geonode.training.loss import learning_rate, losses
 from geonode.training.problem import Problem
@@ -67,16 +68,17 @@ def adapt(
             f"Adapting needs two or more standards in ascending order with spectra [n, {width}] on the model's own "
             f"wavelengths; got {len(levels)} levels and spectra {spectra.shape}."
         )
-    if not isinstance(ode.flow, SpectralFlow) or ode.flow.nu is not None:
+    embedding = getattr(ode.flow, "embedding", None)
+    if not ode.flow.path_independent or embedding is None:
         raise InputError("Only models with flow='path_independent' can be adapted; fit the new standards from scratch.")
-    if not 1 <= rank <= ode.flow.embedding.shape[-1]:
-        raise InputError(f"rank={rank} must lie between 1 and {ode.flow.embedding.shape[-1]}, the embedding's width.")
+    if not 1 <= rank <= embedding.shape[-1]:
+        raise InputError(f"rank={rank} must lie between 1 and {embedding.shape[-1]}, the embedding's width.")
     new = _problem(problem, levels, spectra)
     ode = deepcopy(ode)
     ode.table.require_inside(new.points)
     for parameter in ode.parameters():
         parameter.requires_grad_(False)
-    correction = LowRank(ode.flow.embedding, rank, ode.config.seed)
+    correction = LowRank(ode.flow.embedding, rank, seed_of(ode.config))
     parametrize.register_parametrization(ode.flow, "embedding", correction)
     optimizer = torch.optim.AdamW(correction.parameters(), lr=rate, weight_decay=weight_decay)
     batch = PointsBatch(ode.table.phi(new.points).to(new.target), new.target, new.weight)

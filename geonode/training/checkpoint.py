@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from geonode.bundle import checksum, write_tensors
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
-from geonode.errors import BundleError, InputError
+from geonode.errors import BundleError, InputError, Interrupted
 
 PATTERN = "epoch-*.ckpt"
 _KEY, _SUM = "geonode_checkpoint", "checksum"
@@ -55,34 +57,116 @@ def load_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> Any
 
 
 def fingerprint(dataset: SpectralDataset, config: GeodesicConfig, seed: int) -> str:
-    """What a checkpoint belongs to: standards, settings and seed as one number in hexadecimal."""
+    """What a checkpoint belongs to: standards, settings and seed as one number in hexadecimal.
+
+    Without the micro-batch: it decides how a step is cut, not what it learns.
+    """
     arrays = {name: torch.from_numpy(getattr(dataset, name).copy()) for name in ("spectra", "concentrations")}
     arrays["wavelengths"] = torch.from_numpy(dataset.wavelengths.copy())
-    return hashlib.sha256(f"{checksum(arrays)} {config.to_json()} {seed}".encode()).hexdigest()
+    settings = config.replace(micro_batch=None).to_json()
+    return hashlib.sha256(f"{checksum(arrays)} {settings} {seed}".encode()).hexdigest()
 
 
-def newest_checkpoint(folder: str | Path, belongs_to: str | None = None) -> Path | None:
-    """The checkpoint of the latest epoch in ``folder`` that can be read whole; None where there is none.
+class CheckpointFolder:
+    """The checkpoints of one training in one folder: ``epoch-000005.ckpt`` and so on, the last few of them.
 
-    A torn or altered file is passed over with a warning. ``belongs_to`` is the `fingerprint` it must bear.
+    Args:
+        folder: made where it does not exist.
+        belongs_to: `fingerprint` of the training, which each checkpoint bears.
+        kind: the engine that writes them, ``loop`` or ``lightning``; neither reads the other's.
+        keep: how many are left standing.
 
     Raises:
-        InputError: the newest intact checkpoint belongs to other standards, settings or another seed.
+        InputError: the folder holds checkpoints of another training, beside which these would not be kept.
+    """
+
+    def __init__(self, folder: str | Path, belongs_to: str | None = None, kind: str = "loop", keep: int = 3) -> None:
+        if keep < 1:
+            raise InputError(f"keep={keep} must be at least 1.")
+        self.folder, self.belongs_to, self.kind, self.keep = Path(folder), belongs_to, kind, keep
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.newest()
+
+    def path(self, epoch: int) -> Path:
+        """Where the checkpoint after ``epoch`` epochs stands."""
+        return self.folder / f"epoch-{epoch:06d}.ckpt"
+
+    def newest(self) -> Path | None:
+        """The newest intact one; arguments and errors as for `newest_checkpoint`."""
+        return newest_checkpoint(self.folder, self.belongs_to, self.kind)
+
+    def write(self, epoch: int, tree: dict[str, Any]) -> None:
+        """Write the state after ``epoch`` epochs, and remove what is too old."""
+        save_checkpoint({**tree, "belongs_to": self.belongs_to, "kind": self.kind, "epoch": epoch}, self.path(epoch))
+        self.prune()
+
+    def prune(self) -> None:
+        """Remove all but the last few."""
+        for old in sorted(self.folder.glob(PATTERN))[: -self.keep]:
+            old.unlink(missing_ok=True)
+
+
+def newest_checkpoint(folder: str | Path, belongs_to: str | None = None, kind: str | None = None) -> Path | None:
+    """The checkpoint of the latest epoch in ``folder`` that can be read whole; None where there is none.
+
+    A torn or altered file is passed over with a warning. ``belongs_to`` is the `fingerprint` it must bear, ``kind`` the
+    engine that must have written it.
+
+    Raises:
+        InputError: the newest intact checkpoint belongs to other standards, settings or another seed, or was written by
+            another engine.
     """
     for path in sorted(Path(folder).glob(PATTERN), reverse=True):
         try:
-            checkpoint = load_checkpoint(path)
+            tree = load_checkpoint(path)
         except BundleError as error:
             warnings.warn(f"passed over: {error}", stacklevel=2)
             continue
-        mark = checkpoint.get("belongs_to")
-        if belongs_to is not None and mark != belongs_to:
+        if belongs_to is not None and tree.get("belongs_to") != belongs_to:
             raise InputError(
                 f"{path} belongs to a training on other standards, settings or seed; repeat those, "
                 "or give --checkpoint another folder."
             )
+        if kind is not None and tree.get("kind") != kind:
+            where = {"loop": "one device", "lightning": "several devices or a strategy"}
+            raise InputError(
+                f"{path} was written by a training on {where.get(str(tree.get('kind')), 'another engine')}, and this "
+                f"one runs on {where[kind]}; go on there, or give --checkpoint another folder."
+            )
         return path
     return None
+
+
+class StopOnSigterm:
+    """Inside the block, SIGTERM no longer ends the process but is noted in ``asked``. Outside the main thread, where
+    Python does not listen, nothing is changed."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: Any = None
+
+    def __enter__(self) -> StopOnSigterm:
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGTERM, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGTERM, self._before)
+
+    def _note(self, *_: object) -> None:
+        self.asked = True
+
+
+def interrupted(epoch: int, folder: Path | None, kept_by: str = "with --checkpoint") -> Interrupted:
+    """What is raised after a training was stopped after ``epoch`` epochs, kept in ``folder`` or not at all; ``kept_by``
+    says what would have kept it."""
+    if folder is None:
+        return Interrupted(f"Stopped by SIGTERM after epoch {epoch}, and nothing is kept; {kept_by} it would be.")
+    return Interrupted(
+        f"Stopped by SIGTERM after epoch {epoch}, which is kept in {folder}; "
+        "give the same command with --resume to go on."
+    )
 
 
 def _encode(value: Any, tensors: dict[str, torch.Tensor]) -> Any:

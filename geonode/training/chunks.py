@@ -8,9 +8,9 @@ a CPU a batch of many models only moves its activations through memory (measured
 from __future__ import annotations
 
 import dataclasses
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -19,10 +19,9 @@ from torch import Tensor
 from geonode.config import GeodesicConfig
 from geonode.flow import CoupledSpectralODE
 from geonode.metric import WarpMetric
-from geonode.training.control import Outcome
-from geonode.training.problem import Problem, place
+from geonode.training.problem import Problem
 
-Progress = Callable[[int, int], None]
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 CACHE = 2**21
 """Bytes that one layer's activations of a chunk may take: about one core's second-level cache."""
@@ -34,9 +33,9 @@ def chunk_size(problem: Problem, config: GeodesicConfig, models: int | None = No
     models = problem.models if models is None else models
     if problem.target.device.type != "cpu":
         return models
-    width = min(config.wavelengths_per_step or problem.target.shape[2], problem.target.shape[2])
-    hidden = max(*config.metric_hidden, config.flow_hidden)
-    layer = config.table_nodes * width * hidden * problem.target.element_size()
+    width = min(config.training.wavelengths_per_step or problem.target.shape[2], problem.target.shape[2])
+    hidden = max(*config.metric.hidden, config.flow.hidden)
+    layer = config.metric.table_nodes * width * hidden * problem.target.element_size()
     return max(1, min(models, CACHE // layer))
 
 
@@ -56,59 +55,38 @@ def select(problem: Problem, first: int, count: int) -> Problem:
 def select_model(ode: CoupledSpectralODE, problem: Problem, first: int) -> CoupledSpectralODE:
     """Models from ``first`` on of a stacked model, as many as ``problem`` (from `select`) has: copies."""
     part = CoupledSpectralODE(
-        problem.wavelengths, ode.config, problem.warp, problem.models, problem.low, problem.high, ode.config.seed
+        problem.wavelengths,
+        ode.config,
+        problem.warp,
+        problem.models,
+        problem.low,
+        problem.high,
     )
-    part = place(part, problem.target.device, problem.target.dtype)
+    part = part.place(problem.target.device, problem.target.dtype)
     copy_models(ode, part, first, problem.models, back=False)
     return part
 
 
-def train_chunks(
-    train: Callable[[CoupledSpectralODE, Problem, slice, Progress | None], Outcome],
-    problem: Problem,
-    config: GeodesicConfig,
-    ode: CoupledSpectralODE,
-    size: int,
-    progress: Progress | None = None,
-) -> Outcome:
-    """``train(ode, problem, rows, progress)`` on chunks of ``size`` models, in place of ``ode``; ``rows``: which."""
-    starts = range(0, problem.models, size)
-    workers = min(torch.get_num_threads(), len(starts)) if problem.target.device.type == "cpu" else 1
-    lock, done = threading.Lock(), 0
+@contextmanager
+def side_by_side(workers: int) -> Iterator[Callable[[Callable[[Item], Result], Sequence[Item]], list[Result]]]:
+    """``each(action, items)`` inside the block: ``action`` of every item, on ``workers`` threads with a core each.
 
-    def advance(_: int, __: int) -> None:
-        nonlocal done
-        with lock:
-            done += 1
-            if progress is not None and done % len(starts) == 0:
-                progress(done // len(starts), config.epochs)
-
-    def one(first: int) -> Outcome:
-        part = select(problem, first, min(size, problem.models - first))
-        own = select_model(ode, part, first)
-        outcome = train(own, part, slice(first, first + part.models), advance)
-        copy_models(ode, own, first, part.models, back=True)
-        return outcome
-
-    outcomes = side_by_side(one, starts, workers)
-    ode.eval()
-    return Outcome.join(outcomes)
-
-
-def side_by_side(action: Callable[[int], Result], items: Iterable[int], workers: int) -> list[Result]:
-    """``action`` of every item, on ``workers`` threads with a core each; one alone has all of torch's."""
+    Where one thread is enough it is this one, with all of torch's.
+    """
+    if workers <= 1:
+        yield lambda action, items: [action(item) for item in items]
+        return
     threads = torch.get_num_threads()
-
-    def one(item: int) -> Result:
-        if workers > 1:
-            torch.set_num_threads(1)  # of this thread
-        return action(item)
-
     try:
-        with ThreadPoolExecutor(workers) as pool:
-            return [finished.result() for finished in [pool.submit(one, item) for item in items]]
+        with ThreadPoolExecutor(workers, initializer=lambda: torch.set_num_threads(1)) as pool:  # of each thread
+            yield lambda action, items: list(pool.map(action, items))
     finally:
         torch.set_num_threads(threads)
+
+
+def workers_for(stacks: int, device: torch.device | str) -> int:
+    """Threads that train ``stacks`` side by side: torch's number of threads on a CPU, one elsewhere."""
+    return min(torch.get_num_threads(), stacks) if torch.device(device).type == "cpu" else 1
 
 
 @torch.no_grad()

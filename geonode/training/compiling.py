@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,13 +15,16 @@ from geonode.errors import DeviceError
 def compiler_failures() -> Iterator[None]:
     """Turn a C++ compiler that is missing or fails, which torch.compile notices at the first step, into a sentence.
 
-    A context manager, and a decorator of a function.
+    A context manager, and a decorator of a function. Without torch's advice on cached functions, for those here
+    (quadrature points) have no state.
 
     Raises:
         DeviceError: in place of torch's error, which is many lines long.
     """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Dynamo detected a call to a `functools.lru_cache`.*")
+            yield
     except Exception as error:
         said = _sentence(error)
         if said is None:

@@ -1,4 +1,4 @@
-"""Train M models (folds × seeds) as one batch, and predict with all of them: the optimiser loop without Lightning.
+"""Train M models (folds × seeds) as one batch, and predict with all of them: without Lightning.
 
 Every parameter carries the model axis, AdamW is elementwise, gradients are clipped per model: each model trains as it
 would alone.
@@ -16,18 +16,21 @@ from torch import Tensor
 
 from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
+from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE
-from geonode.flow.network import SpectralFlow
 from geonode.training.batches import BatchSource
-from geonode.training.chunks import chunk_size, train_chunks
+from geonode.training.checkpoint import CheckpointFolder
+from geonode.training.chunks import chunk_size, copy_models, select, select_model, workers_for
 from geonode.training.compiling import compiler_failures
 from geonode.training.control import Outcome
+from geonode.training.loop import TrainingLoop
 from geonode.training.loss import build_losses
-from geonode.training.memory import shrinking
+from geonode.training.memory import Size, fitted, shrinking
+from geonode.training.monitoring import Monitoring
 from geonode.training.precision import dtype_of, require_precision
 from geonode.training.problem import Problem, build_problem
-from geonode.training.steps import train_stack, use_captured
-from geonode.training.terms.reconstruction import potential
+from geonode.training.profiling import StepProfile
+from geonode.training.steps import StackSteps, use_captured
 
 Progress = Callable[[int, int], None]
 
@@ -45,60 +48,116 @@ def train(
     report: Callable[[Outcome], None] | None = None,
     compiled: bool = False,
     recompute: int = 0,
+    batch: str | None = None,
+    keep: CheckpointFolder | None = None,
+    resume: bool = False,
+    watch: Monitoring | None = None,
+    stops: bool = False,
+    profile: StepProfile | None = None,
 ) -> CoupledSpectralODE:
     """Train one model per row of ``problem``, all together; returns the stacked model in evaluation mode.
 
     Each model has its own learning rates, early stopping, loss scale (``16-mixed``) and way back from a loss that is
-    no number; what happens to one never touches another, and nothing of it waits for the device.
+    no number; what happens to one never touches another, and nothing of it waits for the device. Each ends in the state
+    with the lowest data loss that was met, its start included: training never makes a model worse.
 
     Args:
-        config: choices of model and training. seed: of initial weights and draws.
+        problem: on the device that trains.
+        config: choices of model and training.
+        seed: of initial weights and draws.
         progress: called as ``progress(epoch, epochs)``.
         ode: a model to go on from (trained in place); None starts a fresh one from ``seed``.
         backend: ``auto`` replays a captured step on a CUDA device where it can, ``triton`` insists on it, ``torch``
-            never does (see `geonode.training.steps`). Where memory runs out, training starts anew with half as many
-            models at a time, and says so; the weights are the same.
+            never does (see `geonode.training.steps`).
         rates: [M, 2] learning rates of metric and flow; None takes the configured ones for every model.
         patience: epochs without a better data loss after which a model rests; None: never.
-        report: given the `geonode.training.control.Outcome` (epochs, roll-backs, skipped steps of each model).
+        report: given the `geonode.training.control.Outcome` (losses, epochs, roll-backs, skipped steps of each model).
         compiled: the losses through ``torch.compile`` (half a minute, once; pays where there is no kernel).
         recompute: parts of the wavelengths whose activations are computed again backwards; 0 keeps all of them.
+        batch: ``auto`` finds the largest micro-batch that fits the device (or, where there are none, the fewest parts
+            to recompute) before it starts. Where memory runs out, training goes on from its last checkpoint, or starts
+            anew, with smaller steps (``auto``) or half as many models at a time, and says so; the weights are the same
+            to rounding.
+        keep: where checkpoints go; None writes none.
+        resume: go on from the newest intact one there; from the start where there is none.
+        watch: what is told of losses and rates.
+        stops: finish the epoch on SIGTERM and raise `Interrupted`.
+        profile: records a few epochs; None records nothing.
 
     Raises:
+        InputError: an unknown ``batch``, or a checkpoint of another training.
         DeviceError: ``backend="triton"`` where steps cannot be captured; ``16-mixed`` without CUDA; or not even one
             model fits into memory; or ``compiled`` on a CPU without a C++ compiler.
+        Interrupted: SIGTERM stopped the training; its state is with ``keep``.
         TrainingError: the loss of some model did not stay finite, three roll-backs included.
     """
     require_precision(config, problem.target.device)
+    if batch not in (None, "auto"):
+        raise InputError(f"batch={batch!r} is not known; give 'auto', or set batch_size and micro_batch.")
     ode = problem.build_model(config, seed) if ode is None else ode
     start = [p.detach().clone() for p in ode.parameters()]
-    function = build_losses(compiled, recompute)
+    tried: list[Size] = []
 
-    def stack(part: CoupledSpectralODE, rows: Problem, which: slice, tell: Progress | None) -> Outcome:
-        source = BatchSource(rows, part.table, config, seed)
-        captured = use_captured(backend, source, config) and not compiled
-        own = None if rates is None else rates[which]
-        with compiler_failures() if compiled else nullcontext():
-            return train_stack(
-                part, source, config, tell, capture=captured, rates=own, patience=patience, function=function
-            )
-
-    def attempt(size: int) -> Outcome:
+    def attempt(size: Size) -> Outcome:
         with torch.no_grad():
             for parameter, value in zip(ode.parameters(), start, strict=True):
                 parameter.copy_(value)
-        if size < problem.models:
-            return train_chunks(stack, problem, config, ode, size, progress)
-        return stack(ode, problem, slice(None), progress)
+        tried.append(size)
+        parts = _Parts(ode, problem, size, seed, backend, rates, patience, compiled)
+        workers = workers_for(len(parts.stacks), problem.target.device)
+        loop = TrainingLoop(parts.stacks, config.training.epochs, workers, progress, keep, watch, stops, profile)
+        with compiler_failures() if compiled else nullcontext():
+            outcome = loop.run(resume=resume or len(tried) > 1)
+        parts.put_back()
+        return outcome
 
-    size = problem.models if backend == "triton" else chunk_size(problem, config)
-    outcome = shrinking(attempt, size, lambda text: warnings.warn(text, stacklevel=3))
+    models = problem.models if backend == "triton" else chunk_size(problem, config)
+    size = Size(models, config, recompute)
+    if batch == "auto":
+        size = fitted(problem, size)
+    levels = problem.levels.shape[1]
+    outcome = shrinking(attempt, size, levels, batch == "auto", lambda text: warnings.warn(text, stacklevel=3))
     for text in outcome.warnings():
         warnings.warn(text, stacklevel=2)
     outcome.require_finite()
     if report is not None:
         report(outcome)
     return ode
+
+
+class _Parts:
+    """The models of a stacked model as stacks of ``size.models``, each with what its training needs."""
+
+    def __init__(
+        self,
+        ode: CoupledSpectralODE,
+        problem: Problem,
+        size: Size,
+        seed: int,
+        backend: str,
+        rates: Tensor | None,
+        patience: int | None,
+        compiled: bool,
+    ) -> None:
+        self.ode, self.starts = ode, range(0, problem.models, size.models)
+        function = build_losses(compiled, size.recompute)
+        self.stacks = []
+        whole = len(self.starts) == 1
+        for first in self.starts:
+            rows = problem if whole else select(problem, first, min(size.models, problem.models - first))
+            own = ode if whole else select_model(ode, rows, first)
+            source = BatchSource(rows, own.table, size.config, seed)
+            # what did not fit at once would not fit as graphs either: each keeps its memory
+            capture = use_captured(backend, source, size.config) and whole and not compiled
+            these = None if rates is None else rates[first : first + rows.models]
+            self.stacks.append(StackSteps(own, source, size.config, capture, these, patience, function))
+
+    def put_back(self) -> None:
+        """Trained parameters into the stacked model."""
+        for first, stack in zip(self.starts, self.stacks, strict=True):
+            if stack.ode is not self.ode:
+                copy_models(self.ode, stack.ode, first, stack.optimizer.models, back=True)
+        self.ode.eval()
 
 
 @torch.no_grad()
@@ -121,10 +180,10 @@ def predict(ode: CoupledSpectralODE, problem: Problem, concentrations: Tensor) -
     n = levels.shape[1]
     real = torch.arange(n, device=levels.device) < problem.counts[:, None]
     table = ode.on_table()
-    if isinstance(ode.flow, SpectralFlow) and ode.flow.nu is None:
+    if ode.flow.path_independent:
         order = everything.argsort(1)
         phi = ode.table.phi(everything.gather(1, order), check=False)
-        reached = potential(ode, phi, table, None, ode.path.nodes)
+        reached = ode.potential(phi, table, None, ode.path.nodes)
         back = order.argsort(1)[:, :, None].expand_as(reached)
         reached = reached.gather(1, back)
         offset = (problem.spectra - reached[:, :n])[:, :, None] + reached[:, None, n:]  # [M, n, C, W]

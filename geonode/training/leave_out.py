@@ -25,7 +25,7 @@ from geonode.flow import CoupledSpectralODE
 from geonode.metric import WarpMetric
 from geonode.training.chunks import select
 from geonode.training.ensemble import predict
-from geonode.training.problem import Problem, asked_range, build_problem, place
+from geonode.training.problem import Problem, asked_range, build_problem
 
 MOST_LEVELS = 48
 """As many as a calibration keeps apart."""
@@ -68,23 +68,23 @@ class Folds:
 
 def build_stack(gp: GeodesicGP, folds: Folds | None, wavelengths: np.ndarray, config: GeodesicConfig) -> Problem:
     """One problem for all seeds, and with ``folds`` for all seeds of every fold behind them; all serve one range."""
-    members = [gp] * config.members
+    members = [gp] * config.training.members
     if folds is None:
         return build_problem(members, wavelengths, config)
-    gps = members + [one for one in folds.gps for _ in range(config.members)]
+    gps = members + [one for one in folds.gps for _ in range(config.training.members)]
     return build_problem(gps, wavelengths, config, [_served(gp.levels, config)] * len(gps))
 
 
 def _served(levels: np.ndarray, config: GeodesicConfig) -> np.ndarray:
     """The range that is predicted or searched for concentrations, whatever is left out."""
-    ranges = [asked_range(levels, config.margin), searched_range(levels)]
+    ranges = [asked_range(levels, config.training.margin), searched_range(levels)]
     return np.array([min(r[0] for r in ranges), max(r[1] for r in ranges)])
 
 
 def split(ode: CoupledSpectralODE, config: GeodesicConfig) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Trained parameters of a stack: the seeds of all standards, and the rest."""
     state = {name: parameter.detach().cpu() for name, parameter in ode.named_parameters()}
-    rows = config.members
+    rows = config.training.members
     return {k: v[:rows].clone() for k, v in state.items()}, {k: v[rows:].clone() for k, v in state.items()}
 
 
@@ -100,9 +100,9 @@ def restore(problem: Problem, config: GeodesicConfig, state: dict[str, Tensor]) 
         KeyError: a parameter is missing. RuntimeError: one of another shape.
     """
     ode = CoupledSpectralODE(
-        problem.wavelengths, config, problem.warp, problem.models, problem.low, problem.high, config.seed
+        problem.wavelengths, config, problem.warp, problem.models, problem.low, problem.high, config.training.seed
     )
-    ode = place(ode, "cpu", problem.target.dtype)
+    ode = ode.place("cpu", problem.target.dtype)
     for name, _ in ode.named_parameters():
         if name not in state:
             raise KeyError(f"the parameter {name}")
@@ -117,7 +117,7 @@ def seeds(ode: CoupledSpectralODE, problem: Problem, served: np.ndarray) -> Flow
     points evenly spread over the warp coordinate; between them cubic splines, one for each stretch between standards:
     within it spectra are smooth, at a standard the weights of its neighbours have a kink.
     """
-    double, exact = place(deepcopy(ode), "cpu", torch.float64), problem.to("cpu", torch.float64)
+    double, exact = deepcopy(ode).place("cpu", torch.float64), problem.to("cpu", torch.float64)
     double.path = double.path.replace(nodes=double.path.interval_nodes)  # neighbours lie close together
     warp = WarpMetric(exact.warp.logits[0], exact.warp.c0[0], exact.warp.c_min[0], exact.warp.c_max[0], trainable=False)
 
@@ -158,8 +158,10 @@ def node_ensemble(
     """The trained stack as what a calibration rests on; ``ode`` and ``problem`` are those of all standards."""
     served, flows = _served(gp.levels, config), []
     for k, one in enumerate(folds.gps):
-        rows = slice(k * config.members, (k + 1) * config.members)
-        own = build_problem([one] * config.members, problem.wavelengths.numpy(), config, [served] * config.members)
+        rows = slice(k * config.training.members, (k + 1) * config.training.members)
+        own = build_problem(
+            [one] * config.training.members, problem.wavelengths.numpy(), config, [served] * config.training.members
+        )
         own = own.to("cpu", problem.target.dtype)
         state = {name: value[rows] for name, value in folds.state.items()}
         flows.append(seeds(restore(own, config, state), own, served))

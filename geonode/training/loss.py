@@ -1,21 +1,23 @@
-"""The training step: pure functions from a model and a batch to losses and clipped gradients, for M models at once.
+"""The training step: pure functions from a model and a batch to losses, the optimiser and its schedule, for M models.
 
-Lightning, the ensemble loop and captured graphs all call these. Nothing here moves data between host and device, and
+The loop, Lightning and captured graphs all call these. Nothing here moves data between host and device, and
 no loss term mixes models: the sum over M of the losses has each model's own gradient.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from geonode.flow import CoupledSpectralODE
 from geonode.training.batches import PairsBatch, PointsBatch
+from geonode.training.config import TrainingConfig
 from geonode.training.terms import LOSSES
+from geonode_kernels import FlatAdamW
 
 Losses = Callable[[CoupledSpectralODE, "PointsBatch | PairsBatch", Mapping[str, float]], dict[str, Tensor]]
 """The signature of `losses`."""
@@ -70,36 +72,27 @@ def build_losses(compiled: bool = False, recompute: int = 0) -> Losses:
     return recomputing(recompute, function) if recompute > 1 else function
 
 
-def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:
-    """Scale each model's gradient to a norm of at most ``limit`` (one norm per model over all parameters) → norms [M].
-
-    Every parameter has a leading model axis, so one model's large gradient never shrinks another's. ``limit`` 0 clips
-    nothing.
-    """
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    if not gradients:
-        return torch.zeros(0)
-    norm = torch.stack([g.reshape(len(g), -1).square().sum(1) for g in gradients]).sum(0).sqrt()
-    if limit > 0.0:
-        scale = (limit / (norm + 1e-12)).clamp(max=1.0)
-        for gradient in gradients:
-            gradient.mul_(scale.reshape(-1, *([1] * (gradient.ndim - 1))))
-    return norm
-
-
-def parameter_groups(ode: CoupledSpectralODE) -> list[dict]:
+def parameter_groups(ode: CoupledSpectralODE, training: TrainingConfig) -> list[dict]:
     """Optimiser groups ``metric`` and ``flow``, each with its own learning rate; empty groups are left out."""
-    config = ode.config
     groups = []
-    for name, module, rate in (("metric", ode.metric, config.metric_lr), ("flow", ode.flow, config.flow_lr)):
-        if module is not None:
-            groups.append({"name": name, "params": list(module.parameters()), "lr": rate, "initial_lr": rate})
+    for name, module, rate in (("metric", ode.metric, training.metric_lr), ("flow", ode.flow, training.flow_lr)):
+        if parameters := list(module.parameters()):
+            groups.append({"name": name, "params": parameters, "lr": rate, "initial_lr": rate})
     return groups
 
 
-def build_optimizer(ode: CoupledSpectralODE) -> torch.optim.AdamW:
-    """AdamW over `parameter_groups`; not fused, because the fused one would clip gradients that are still scaled."""
-    return torch.optim.AdamW(parameter_groups(ode), weight_decay=ode.config.weight_decay, fused=False)
+def build_optimizer(ode: CoupledSpectralODE, training: TrainingConfig, backend: str = "auto") -> FlatAdamW:
+    """AdamW over `parameter_groups` with each model's gradient clipped by group; parameters move into its flat buffer.
+
+    Args:
+        ode: the stack.
+        training: learning rates, clipping, weight decay.
+        backend: ``auto``, ``triton`` or ``torch``.
+    """
+    groups = [
+        {**group, "clip": getattr(training, f"{group['name']}_clip")} for group in parameter_groups(ode, training)
+    ]
+    return FlatAdamW(groups, weight_decay=training.weight_decay, backend=backend)
 
 
 def learning_rate(progress: float, warmup: float = 0.05) -> float:

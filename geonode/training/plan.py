@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,7 +24,8 @@ from geonode.data import SpectralDataset
 from geonode.geodesic.ivp import fewest_rebuilt
 from geonode.training.batches import BatchSource, step_counts
 from geonode.training.chunks import chunk_size, side_by_side
-from geonode.training.loss import build_optimizer, losses
+from geonode.training.control import is_evaluation
+from geonode.training.loss import losses, parameter_groups
 from geonode.training.memory import workspace_bytes
 from geonode.training.precision import dtype_of
 from geonode.training.problem import Problem, build_problem, fit_gp
@@ -103,25 +104,25 @@ def plan(
     """Measure small steps on ``device`` and say what the training of ``dataset`` takes.
 
     Args:
-        models: stacked models; None for ``config.members``.
+        models: stacked models; None for ``config.training.members``.
 
     Raises:
         InputError: several analytes, or fewer than three levels.
     """
     device = torch.device(device)
-    models = models or config.members
+    models = models or config.training.members
     gp = fit_gp(dataset.require_levels(3))
-    width = min(config.wavelengths_per_step or dataset.shape[1], dataset.shape[1])
+    width = min(config.training.wavelengths_per_step or dataset.shape[1], dataset.shape[1])
     dtype = dtype_of(config)
     problem = build_problem([gp], dataset.wavelengths, config).to(device, dtype)
-    groups = build_optimizer(problem.build_model(config, 0)).param_groups
+    groups = parameter_groups(problem.build_model(config, 0), config.training)
     parameters = sum(p.numel() for group in groups for p in group["params"])
     weights = models * parameters * problem.target.element_size()
     tensors = [v for k, v in vars(problem).items() if isinstance(v, torch.Tensor) and k != "wavelengths"]
     data = models * sum(v.numel() * v.element_size() for v in tensors)
     stacked = chunk_size(problem, config, models)
-    steps, _, micro = step_counts(len(dataset.levels), config)
-    low, high = _widths(config, width, micro * (2 if config.teacher else 1))
+    steps, _, micro, _ = step_counts(len(dataset.levels), config)
+    low, high = _widths(config, width, micro * (2 if config.training.teacher else 1))
     peaks = [measured_step(config, gp, dataset, k, 1, device) for k in sorted({low, high})]
     whole = models * _line(low, high, peaks[0], peaks[-1], width)
     solver = 0.0
@@ -133,9 +134,11 @@ def plan(
 
     def seconds(size: int, at_once: int) -> tuple[float, float]:
         timed = build_problem([gp] * size, dataset.wavelengths, config).to(device, dtype)
-        begin_seconds, step_seconds = measured_side_by_side(timed, fewer, at_once)
-        step_seconds *= width / high
-        return step_seconds, begin_seconds + step_seconds * steps * config.epochs
+        rate = measured_side_by_side(timed, fewer, at_once)
+        step_seconds = rate.step * width / high
+        evaluations = sum(is_evaluation(epoch, config.training.epochs) for epoch in range(config.training.epochs))
+        whole = rate.begin + step_seconds * steps * config.training.epochs + rate.evaluation * (1 + evaluations)
+        return step_seconds, whole
 
     step_seconds, total_seconds = _in_rounds(seconds, models, stacked, device)
     return Plan(
@@ -147,7 +150,7 @@ def plan(
         solver=int(solver),
         step_seconds=step_seconds,
         total_seconds=total_seconds,
-        steps=steps * config.epochs,
+        steps=steps * config.training.epochs,
         models=models,
         stacked=stacked,
         micro_batch=micro,
@@ -183,7 +186,7 @@ def _widths(config: GeodesicConfig, width: int, pairs: int) -> tuple[int, int]:
         return width, width
     low, high = width // 4, width // 2
     if config.path.name == "shooting":
-        fewest = -(-fewest_rebuilt(config.ode_steps) // pairs)
+        fewest = -(-fewest_rebuilt(config.path.ode_steps) // pairs)
         if low < fewest <= width:
             low, high = fewest, max(high, min(width, fewest + fewest // 4))
     return low, high
@@ -222,19 +225,28 @@ def measured_step(
     return float(peak_allocated(step) - own)
 
 
-def measured_side_by_side(problem: Problem, config: GeodesicConfig, stacks: int) -> tuple[float, float]:
+class Rate(NamedTuple):
+    """Seconds that a training takes to begin, of one step, and of one evaluation of the data loss."""
+
+    begin: float
+    step: float
+    evaluation: float
+
+
+def measured_side_by_side(problem: Problem, config: GeodesicConfig, stacks: int) -> Rate:
     """`measured_rate` of as many stacks as a CPU trains at once, a thread each: they share its memory, and Python."""
     if stacks == 1:
         return measured_rate(problem, config)
-    found = side_by_side(lambda _: measured_rate(problem, config), range(stacks), stacks)
-    begin_seconds, step_seconds = np.mean(found, 0)
-    return float(begin_seconds), float(step_seconds)
+    with side_by_side(stacks) as each:
+        found = each(lambda _: measured_rate(problem, config), range(stacks))
+    return Rate(*(float(seconds) for seconds in np.mean(found, 0)))
 
 
-def measured_rate(problem: Problem, config: GeodesicConfig) -> tuple[float, float]:
-    """Seconds that a training takes to begin (models, and on a GPU the recording of its step: of the second time, for
-    the first also compiles kernels), and of one step (draw, loss, gradients, update) as `geonode.training.train` takes
-    it: the median of some groups; of one, where it is so slow that warming up is nothing beside it."""
+def measured_rate(problem: Problem, config: GeodesicConfig) -> Rate:
+    """Seconds of a training's beginning (models, and on a GPU the recording of its step: of the second time, for the
+    first also compiles kernels), of one step (draw, loss, gradients, update) as `geonode.training.train` takes it, and
+    of one evaluation. The step's is the median of some groups; of one, where it is so slow that warming up is nothing
+    beside it."""
     cuda = problem.target.is_cuda
     wait = torch.cuda.synchronize if cuda else lambda: None
 
@@ -244,8 +256,15 @@ def measured_rate(problem: Problem, config: GeodesicConfig) -> tuple[float, floa
         steps = StackSteps(ode, source, config, use_captured("auto", source, config))
         if cuda:
             steps.take(0, 0)
+            steps.evaluate()
         wait()
         return steps
+
+    def evaluation(steps: StackSteps) -> float:
+        start = time.perf_counter()
+        steps.evaluate()
+        wait()
+        return time.perf_counter() - start
 
     if cuda:
         begin()
@@ -260,16 +279,16 @@ def measured_rate(problem: Problem, config: GeodesicConfig) -> tuple[float, floa
     while len(seconds) < 3 or (group * sum(seconds) < 2.0 and (len(seconds) < 11 or (cuda and len(seconds) < 51))):
         wait()
         start = time.perf_counter()
-        epoch = len(seconds) % config.epochs
+        epoch = len(seconds) % config.training.epochs
         for number in range(group):
             steps.take(epoch, number % source.steps_per_epoch)
             if (number + 1) % source.steps_per_epoch == 0:
-                steps.control.end_epoch(number // source.steps_per_epoch, last=False)
+                steps.control.end_epoch(epoch, source.updates_per_epoch)
         wait()
         seconds.append((time.perf_counter() - start) / group)
         if not cuda and seconds[0] * group > _SLOW:
-            return to_begin, seconds[0]
-    return to_begin, float(np.median(seconds[2:]))
+            return Rate(to_begin, seconds[0], evaluation(steps))
+    return Rate(to_begin, float(np.median(seconds[2:])), evaluation(steps))
 
 
 def peak_allocated(action: object) -> int:

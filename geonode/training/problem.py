@@ -18,7 +18,7 @@ from torch import Tensor
 from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
-from geonode.flow import CoupledSpectralODE, FreeFlow, SpectralFlow, linear_warp
+from geonode.flow import CoupledSpectralODE, linear_warp
 from geonode.geodesic.chebyshev import chebyshev_nodes
 from geonode.metric import WarpMetric
 
@@ -74,31 +74,15 @@ class Problem:
         return self.warp.scaled(concentrations.cpu().double()).to(self.points)
 
     def build_model(self, config: GeodesicConfig, seed: int) -> CoupledSpectralODE:
-        """A fresh `CoupledSpectralODE` on the problem's device, in its dtype, started from its targets: the embedding
-        from their singular vectors, the output layer from least squares; the rest is drawn from ``seed``. ``config``
-        says the choices of the model.
+        """A fresh `CoupledSpectralODE` on the problem's device, in its dtype, started from its targets as its flow does
+        (`geonode.flow.Flow.start_from`); the rest is drawn from ``seed``. ``config`` says the choices of the model.
         """
         warp = deepcopy(self.warp)  # the model's goes to its device, the problem's stays on the host
         ode = CoupledSpectralODE(self.wavelengths, config, warp, self.models, self.low, self.high, seed)
         host = self.to("cpu", torch.float64)
-        place(ode, "cpu", self.target.dtype)
-        # without the padding: how a model starts must not depend on how many points its neighbours have
-        ode.flow.set_embedding([rows[weight > 0.0] for rows, weight in zip(host.target, host.weight, strict=True)])
-        if isinstance(ode.flow, SpectralFlow):
-            ode.flow.solve_output(host.points, host.target, host.weight)
-        return place(ode, self.target.device, self.target.dtype)
-
-
-def place(ode: CoupledSpectralODE, device: torch.device | str, dtype: torch.dtype) -> CoupledSpectralODE:
-    """Move a model: parameters in ``dtype``, tables in float64 (float32 on MPS, which has no float64)."""
-    if torch.device(device).type == "mps":
-        return ode.float().to(device)
-    for parameter in ode.parameters():
-        parameter.data = parameter.data.to(dtype)
-    ode.wavelength = ode.wavelength.to(dtype)
-    if isinstance(ode.flow, FreeFlow):
-        ode.flow.wavelength = ode.flow.wavelength.to(dtype)
-    return ode.to(device)
+        ode.place("cpu", self.target.dtype)
+        ode.flow.start_from(host.points, host.target, host.weight)
+        return ode.place(self.target.device, self.target.dtype)
 
 
 def asked_range(levels: np.ndarray, margin: float, targets: np.ndarray | None = None) -> tuple[float, float]:
@@ -157,7 +141,7 @@ def _pullback_gamma(gp: GeodesicGP, problem: Problem, m: int, config: GeodesicCo
     g floors at 1e-4 of its mean, so that a turning point of the whole spectrum does not ask for an infinite Γ.
     """
     one, low, high = _select(problem.warp, m), float(problem.low[m]), float(problem.high[m])
-    nodes = chebyshev_nodes(config.table_nodes, low, high)
+    nodes = chebyshev_nodes(config.metric.table_nodes, low, high)
     step = 1e-3 * (high - low)
     middle = nodes.clamp(low + step, high - step)
     rows = torch.cat([middle - step, middle, middle + step])
@@ -171,8 +155,8 @@ def _pullback_gamma(gp: GeodesicGP, problem: Problem, m: int, config: GeodesicCo
 def _warp(gps: Sequence[GeodesicGP], config: GeodesicConfig) -> WarpMetric:
     """The evidence-weighted warp of every model, [M]; without a warp, the linear scale of every model."""
     linear = linear_warp(0.0, 1.0).weights
-    weights = [torch.from_numpy(gp.warp_weights) if config.warp else linear for gp in gps]
-    origin = [gp.origin if config.warp else gp.levels[0] for gp in gps]
+    weights = [torch.from_numpy(gp.warp_weights) if config.metric.warp else linear for gp in gps]
+    origin = [gp.origin if config.metric.warp else gp.levels[0] for gp in gps]
     c0, c_min, c_max = (
         torch.tensor([float(x) for x in row], dtype=torch.float64)
         for row in (origin, [gp.levels[0] for gp in gps], [gp.levels[-1] for gp in gps])
@@ -182,18 +166,18 @@ def _warp(gps: Sequence[GeodesicGP], config: GeodesicConfig) -> WarpMetric:
 
 def _rows(gp: GeodesicGP, warp: WarpMetric, config: GeodesicConfig, targets: np.ndarray | None) -> dict[str, Tensor]:
     """One model's levels, points and targets, float64, before padding."""
-    low, high = asked_range(gp.levels, config.margin, targets)
+    low, high = asked_range(gp.levels, config.training.margin, targets)
     edges = warp.scaled(torch.tensor([low, high], dtype=torch.float64))
     concentrations = gp.levels
-    if config.teacher and config.collocation:
+    if config.training.teacher and config.training.collocation:
         # pairs are drawn among the points, so flows that need pairs get a dense set of them
-        count = config.collocation if config.all_pairs else max(config.collocation, _DENSE)
+        count = config.training.collocation if config.all_pairs else max(config.training.collocation, _DENSE)
         spread = torch.linspace(0.0, 1.0, count, dtype=torch.float64)
         between = warp.from_scaled(edges[0] + (edges[1] - edges[0]) * spread).numpy().clip(low, high)
         concentrations = np.unique(np.concatenate([gp.levels, between]))
     prediction = gp.predict(concentrations)
     at_levels = np.searchsorted(concentrations, gp.levels)
-    target = prediction.mean if config.teacher else gp.level_means
+    target = prediction.mean if config.training.teacher else gp.level_means
     centre = gp.level_means.mean(0)
     scale = max(float(np.sqrt(np.mean((gp.level_means - centre) ** 2))), _SMALLEST)
     variance = (prediction.scale**2).mean(1)

@@ -1,12 +1,13 @@
 """What every launch shares: names and codes of precisions and outputs, contiguous float32, grids."""
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ._dispatch import KernelError
+from ._dispatch import KernelError, record
 
 PRECISIONS = {"fp32": 0, "tf32": 1, "bf16": 2}
 OUTPUTS = {"softplus": 0, "exp": 1}
@@ -51,6 +52,11 @@ def output_code(output: str) -> int:
     return OUTPUTS[output]
 
 
+def output_name(output: int) -> str:
+    """The transform with this code."""
+    return next(name for name, code in OUTPUTS.items() if code == output)
+
+
 def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> None:
     """One launch; untyped, since Triton turns numbers into constexprs and takes options of its own besides."""
     kernel[grid](*arguments, **options)
@@ -59,6 +65,32 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) 
 def wants_gradient(tensors: list[Tensor]) -> bool:
     """Whether autograd would record an operation on these."""
     return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+
+
+def plain_vjp(
+    op: str, function: Callable[..., Any], tensors: Sequence[Tensor], grads: Sequence[Tensor | None]
+) -> list[Tensor | None]:
+    """The gradient of ``function(*tensors)`` by plain torch: it has a gradient in its turn, which a kernel's has not.
+
+    A backward pass takes it while it is itself recorded (``create_graph=True``), and `paths_taken` says so.
+
+    Args:
+        op: of which this is the gradient.
+        function: the op's reference.
+        tensors: as they were saved, with their graphs.
+        grads: of each result; None for one that nothing came back to.
+    """
+    record(op, "a second derivative is asked for, and the kernel's gradient has none")
+    own = [t.view_as(t) for t in tensors]  # or what one tensor owes to another would be counted twice
+    results = function(*own)
+    results = results if isinstance(results, tuple) else (results,)
+    pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None and r.requires_grad]
+    wanted = [t for t in own if t.requires_grad]
+    if not pairs or not wanted:
+        return [None] * len(own)
+    outputs, ups = zip(*pairs, strict=True)
+    found = iter(torch.autograd.grad(outputs, wanted, ups, create_graph=True, allow_unused=True))
+    return [next(found) if t.requires_grad else None for t in own]
 
 
 def undispatched(tensors: list[Tensor]) -> bool:

@@ -1,4 +1,4 @@
-"""Training on a GPU without launch overhead: a captured step, and the default flow's loss out of fused ops."""
+"""Training on a GPU without launch overhead: a step recorded once and replayed."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,13 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .adamw import FlatAdamW
-from .arc_length import arc_length
-from .embedded_linear import embedded_linear
-from .flow_quadrature import flow_loss_of_ends
-from .metric_christoffel import metric_density
-
-__all__ = ["CapturedStep", "FlatAdamW", "default_flow_loss"]
+__all__ = ["CapturedStep"]
 
 
 class CapturedStep:
@@ -64,40 +58,3 @@ class CapturedStep:
         else:
             self._graph.replay()
         return self.result
-
-
-def default_flow_loss(
-    metric: Sequence[Tensor],
-    flow: Sequence[Tensor],
-    u: Tensor,
-    wavelength: Tensor,
-    phi: Tensor,
-    target: Tensor,
-    weight: Tensor,
-    *,
-    nodes: int = 16,
-    precision: str = "fp32",
-    backend: str = "auto",
-) -> Tensor:
-    """Σ weight (A(b) − A(a) − target)² of the default flow, [M]: five launches forward, six back.
-
-    Args:
-        metric: W1, b1, W2, b2, W3, b3 of m_θ.
-        flow: ω [M, H], embedding [M, W, E], weights [M, E, 2H + 1] and bias [M, 2H + 1] of (β | a | a₀).
-        u, wavelength: [M, T·W] table nodes and wavelengths, the nodes slowest.
-        phi: [M, 2B + 1, T] integration matrix of the B starts, the B ends, and u = 1.
-        target: [M, B, W] measured change; weight: [M, B].
-        nodes: of Gauss–Legendre. precision, backend: as in `metric_christoffel`.
-
-    Raises:
-        KernelError: an unknown name, or ``backend="triton"`` where a kernel cannot run.
-    """
-    omega, embedding, coefficient, bias = flow
-    models, _, nodes_in_table = phi.shape
-    density = metric_density(u, wavelength, *metric, precision=precision, backend=backend)
-    ends = arc_length(phi, density.view(models, nodes_in_table, -1), backend=backend)
-    ends = ends.view(models, 2, -1, ends.shape[-1])
-    hidden = omega.shape[1]
-    per_wavelength = embedded_linear(embedding, coefficient, bias, backend=backend)
-    beta, a, a0 = per_wavelength.split([hidden, hidden, 1], -1)
-    return flow_loss_of_ends(ends, omega, beta, a, a0[..., 0], target, weight, nodes, backend=backend)

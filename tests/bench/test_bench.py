@@ -44,11 +44,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 CPU = Setting("cpu", "quick")
 
 
-@pytest.mark.parametrize(("name", "modules"), peers.PEERS.items())
-def test_a_peer_that_is_not_installed_is_skipped_and_named(monkeypatch, name, modules):
+@pytest.mark.parametrize(("name", "peer"), peers.PEERS.items())
+def test_a_peer_that_is_not_installed_is_skipped_and_named(monkeypatch, name, peer):
     monkeypatch.setattr(peers, "find_spec", lambda module: None)
     (answer,) = peers.run(name, [5, 7], "cpu", 0.01)
-    assert answer["status"] == "skipped" and answer["reason"] == f"{modules[0]} is not installed"
+    assert answer["status"] == "skipped" and answer["reason"].startswith(f"{peer.needs[0]} is not installed (pip")
 
 
 def test_waiting_threads_sleep_on_a_cpu_unless_told_otherwise(monkeypatch):

@@ -129,7 +129,9 @@ def test_the_page_asks_for_nothing_from_outside(odd_run):
 
 def test_list_names_every_case_and_reasons_of_absent_ones(capsys, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setitem(CASES, "absent", Case("absent", "t", Case, lambda s: [], absent=lambda s: "no such part"))
+    monkeypatch.setitem(
+        CASES._items, "absent", Case("absent", "t", Case, lambda s: [], absent=lambda s: "no such part")
+    )
     assert main(["--device", "cpu", "--list"]) == 0
     listed = capsys.readouterr().out
     for name in ("christoffel-exact", "geodesic-shoot", "node-step-adjoint", "blueprint-step", "ensemble-step"):

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import geonode
 from geonode.cli import app
-from geonode.config import GeodesicConfig
+from geonode.config import ALIASES, GeodesicConfig
 
 OTHER = {
     "seed": 7,
@@ -106,7 +106,7 @@ def test_the_seed_of_evaluate_is_the_files_unless_given(handed):
 def test_no_option_of_a_command_with_settings_has_a_default_of_its_own():
     """The law: such a default would take the place of the file's."""
     takers = {"settings", "config", "fit"}
-    names = {field.name for field in dataclasses.fields(GeodesicConfig)} | set(OTHER)
+    names = {field.name for field in dataclasses.fields(GeodesicConfig)} | set(ALIASES)
     commands = get_command(app).commands  # type: ignore[attr-defined]
     with_settings = {name for name, command in commands.items() if takers & {p.name for p in command.params}}
     assert with_settings == set(COMMANDS)

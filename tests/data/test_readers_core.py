@@ -141,6 +141,7 @@ def test_cary_of_our_own(tmp_path):
 
 HEAD = "wavelength,0.0,5.0,10.0\n"
 ROWS = "".join(f"{400 + i},{0.1 + i},{0.2 + i},{0.4 + i}\n" for i in range(10))
+SHIFTED_ROWS = "".join(f"{400 + i},{0.6 + i},{0.7 + i},{0.9 + i}\n" for i in range(10))
 
 BAD_FILES = {
     "empty": (b"", "the file is empty"),
@@ -205,7 +206,7 @@ def test_unsorted_wavelengths_are_put_in_order_and_noted(tmp_path):
 def test_several_files(tmp_path):
     first, second, third = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "c.csv"
     first.write_text(HEAD + ROWS)
-    second.write_text(HEAD.replace("10.0", "20.0").replace("0.0,5.0", "0.5,5.5") + ROWS.replace("0.1", "0.3"))
+    second.write_text(HEAD.replace("10.0", "20.0").replace("0.0,5.0", "0.5,5.5") + SHIFTED_ROWS)
     third.write_text(HEAD + ROWS.replace("405,", "405.5,"))
     data = geonode.load_standards([first, second])
     assert len(data) == 6 and data.names[0] == "a.csv: 0.0"

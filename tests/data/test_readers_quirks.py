@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import geonode
-from geonode.data.readers import read_file, table
+from geonode.data.readers import dialect, read_file, table
 from geonode.data.readers.clean import MOST_DUPLICATES
 from geonode.errors import ReaderError
 
@@ -211,10 +211,16 @@ def test_a_copy_posing_as_a_replicate(tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (lambda body: [*body[:5], "405,0;0,1;abc;0,2", *body[6:]], r"row 7, column 3 is 'abc', which is no number"),
-        (lambda body: [*body[:5], "405,0;0,1;nan;0,2", *body[6:]], r"row 7, column 3 is 'nan', which is no number"),
-        (lambda body: [*body[:5], "405,0;0,1;;0,2", *body[6:]], "row 7, column 3 is empty"),
-        (lambda body: [*body[:5], "405,0;0,1", *body[6:]], "row 7, column 3 is empty"),
+        (
+            lambda body: [*body[:5], "405,0;0,1;abc;0,2", *body[6:]],
+            r"row 7, column 3 \('5'\) is 'abc', which is no number",
+        ),
+        (
+            lambda body: [*body[:5], "405,0;0,1;nan;0,2", *body[6:]],
+            r"row 7, column 3 \('5'\) is 'nan', which is no number",
+        ),
+        (lambda body: [*body[:5], "405,0;0,1;;0,2", *body[6:]], r"row 7, column 3 \('5'\) is empty"),
+        (lambda body: [*body[:5], "405,0;0,1", *body[6:]], r"row 7, column 3 \('5'\) is empty"),
         (lambda body: [*body[:5], "405,0;0,1;0,2;0,3;0,4", *body[6:]], "row 7 has 5 cells and the header 4"),
         (lambda body: [*body[:5], "-405,0;0,1;0,2;0,3", *body[6:]], "no axis of wavelengths"),
         (lambda body: body[:1], "no table of at least two rows|not recognised"),
@@ -250,12 +256,12 @@ def test_a_decimal_comma_among_commas_is_refused(tmp_path):
     ],
 )
 def test_dialects(line, delimiter, decimal):
-    found = table.detect_dialect([line] * 5)
+    found = dialect.detect_dialect([line] * 5)
     assert found is not None and (found.delimiter, found.decimal) == (delimiter, decimal)
 
 
 def test_words_are_no_dialect():
-    assert table.detect_dialect(["Dear diary,", "nothing was measured today."]) is None
+    assert dialect.detect_dialect(["Dear diary,", "nothing was measured today."]) is None
 
 
 def test_a_table_beyond_reason_is_refused_before_it_fills_memory(tmp_path, monkeypatch):

@@ -13,7 +13,8 @@ import geonode
 from geonode.commands import inspect as inspect_command
 from geonode.data import inspect_file
 from geonode.data.readers import concentrations, recognise
-from geonode.data.readers.concentrations import normalise, split_unit
+from geonode.data.readers.concentrations import split_unit
+from geonode.data.readers.joining import normalise
 from geonode.data.readers.names import concentration_in, units_in
 from geonode.data.readers.selection import alternatives
 from geonode.errors import InputError, ReaderError
@@ -98,7 +99,7 @@ def test_a_table_that_is_absent_or_no_number(tmp_path):
     (tmp_path / "note.csv").write_text("name,conc\nsample_1,0\nsample_2,much\nsample_3,10\n")
     with pytest.raises(ReaderError, match="row 3, column 'conc' is 'much', which is no number"):
         geonode.load_standards(files, concentrations=tmp_path / "note.csv", column="conc")
-    with pytest.raises(InputError, match="a column is named, but no table of concentrations"):
+    with pytest.raises(InputError, match="a column 'conc' is named, but no table of concentrations"):
         geonode.load_standards(files, column="conc")
     with pytest.raises(InputError, match="the concentrations are no table"):
         geonode.load_standards(files, concentrations={"sample_1": 1.0}, column="conc")

@@ -28,7 +28,7 @@ def build(models: int = 1, dtype: torch.dtype = torch.float64, **changes) -> Cou
     ode.warp = ode.warp.double()
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
-        if ode.metric is not None:
+        if config.metric_network:
             last = ode.metric.network.mlp.weights[-1]
             last.copy_(torch.randn(last.shape, generator=generator, dtype=torch.float64))
         for parameter in ode.flow.parameters():

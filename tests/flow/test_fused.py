@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from geonode.flow import SpectralFlow, fused
+from geonode.flow import SpectralFlow, spectral
 from geonode.flow.arctable import ArcLengthTable
-from geonode.metric import LogMetricNetwork
+from geonode.metric import LogMetricNetwork, fused
 from geonode_kernels._dispatch import WIDEST_FLOW
 from tests.flow.conftest import build
 
@@ -31,7 +31,7 @@ def both(ode, start, end, source, target, weight, index, backend):
     """The misfit by its definition and by the fused form, each with its gradients."""
     if index is not None:
         source, target = source[..., index], target[..., index]
-    parameters = [*([] if ode.metric is None else ode.metric.parameters()), *ode.flow.parameters()]
+    parameters = [*ode.metric.parameters(), *ode.flow.parameters()]
     results = []
     for which in ("definition", "fused"):
         table = ode.on_table(index)
@@ -40,7 +40,7 @@ def both(ode, start, end, source, target, weight, index, backend):
             value = (error * weight).sum(1) / weight.sum(1)
         else:
             phi = ode.table.phi(torch.cat([start, end], 1)).to(source)
-            value = fused.misfit(ode, phi, target - source, weight, index, table, backend)
+            value = ode.misfit(start, end, target - source, weight, index, table, phi, backend)
         gradients = torch.autograd.grad(value.sum(), parameters, allow_unused=True, materialize_grads=True)
         results.append([value.detach(), *gradients])
     return results
@@ -100,15 +100,26 @@ def test_the_kernels_give_the_same_misfit_and_gradients(flow) -> None:
     assert max(float(a.abs().max()) for a in exact[1:]) > 1e-2
 
 
+def has_misfit(ode, dtype: torch.dtype = torch.float32) -> bool:
+    """Whether training would take a fused misfit."""
+    ends = torch.zeros(2, 1, 2, dtype=torch.float64)
+    return ode.misfit(*ends, torch.rand(1, 2, 5, dtype=dtype), torch.ones(1, 2, dtype=dtype)) is not None
+
+
 def test_a_flow_or_metric_of_ones_own_takes_the_definition(monkeypatch) -> None:
     """Even where every tensor could go to a kernel: what a subclass overrides, kernels do not know."""
+    monkeypatch.setattr(spectral, "verify", lambda tensors: None)
     monkeypatch.setattr(fused, "verify", lambda tensors: None)
-    ode = build()
+    ode = build(dtype=torch.float32)
     source = torch.rand(1, 2, 5)
-    assert fused.misfit_fits(ode, source) and fused.metric_fits(ode.metric, source)
-    ode.flow.__class__ = type("OwnFlow", (SpectralFlow,), {})
-    ode.metric.__class__ = type("OwnMetric", (LogMetricNetwork,), {"forward": lambda *_: source})
-    assert not fused.misfit_fits(ode, source) and not fused.metric_fits(ode.metric, source)
+    assert has_misfit(ode) and fused.metric_fits(ode.metric, source)
+    ode.flow.__class__ = type("Same", (SpectralFlow,), {})
+    assert has_misfit(ode)
+    ode.flow.__class__ = type("OwnFlow", (SpectralFlow,), {"forward": lambda self, point: point.s_hat})
+    ode.metric.__class__ = type(
+        "OwnMetric", (LogMetricNetwork,), {"forward": lambda self, u, wavelength=None: torch.zeros_like(u)}
+    )
+    assert not has_misfit(ode) and not fused.metric_fits(ode.metric, source)
 
 
 @pytest.mark.parametrize(
@@ -122,14 +133,14 @@ def test_a_flow_or_metric_of_ones_own_takes_the_definition(monkeypatch) -> None:
     ids=str,
 )
 def test_what_the_misfit_has_no_formula_for_takes_the_definition_on_any_device(changes, monkeypatch) -> None:
-    monkeypatch.setattr(fused, "verify", lambda tensors: None)
-    assert fused.misfit_fits(build(), torch.rand(1, 2, 5))
-    assert not fused.misfit_fits(build(**changes), torch.rand(1, 2, 5))
+    monkeypatch.setattr(spectral, "verify", lambda tensors: None)
+    assert has_misfit(build(dtype=torch.float32))
+    assert not has_misfit(build(dtype=torch.float32, **changes))
 
 
 def test_what_has_no_kernel_takes_the_definition() -> None:
     ode = build(flow="velocity")
-    assert not fused.misfit_fits(ode, torch.rand(1, 2, 5, dtype=torch.float64))  # float64, on a CPU
+    assert not has_misfit(ode, torch.float64)  # float64, on a CPU
     assert not fused.metric_fits(ode.metric, torch.rand(1, 2, 5))
     assert fused.metric_weights(ode.metric) is not None
     assert fused.metric_weights(build(metric_hidden=(8, 8, 8)).metric) is None

@@ -9,7 +9,7 @@ import torch
 
 from geonode.config import GeodesicConfig
 from geonode.errors import InputError
-from geonode.flow import MultiAnalyteODE
+from geonode.flow import FlowPoint, MultiAnalyteODE
 from geonode.metric import Metric, PoincareHalfPlane
 
 WAVELENGTHS = torch.linspace(400.0, 700.0, 3)
@@ -86,12 +86,13 @@ def test_the_flow_is_the_gradient_of_its_potential() -> None:
     x = torch.rand(1, 4, 2, dtype=torch.float64)
     v = torch.randn(1, 4, 2, dtype=torch.float64)
     _, along = torch.func.jvp(flow.potential, (x,), (v,))
-    torch.testing.assert_close(flow(x, v), along)
-    wide = flow(x[:, :, None].expand(1, 4, 3, 2), v[:, :, None].expand(1, 4, 3, 2))
+    one = FlowPoint(x[:, :, None], None, v[:, :, None], None)  # the same place at every wavelength
+    torch.testing.assert_close(flow(one), along)
+    wide = flow(FlowPoint(x[:, :, None].expand(1, 4, 3, 2), None, v[:, :, None].expand(1, 4, 3, 2), None))
     torch.testing.assert_close(wide, along)
     index = torch.tensor([2, 0])
     torch.testing.assert_close(flow.potential(x, index), flow.potential(x)[..., index])
-    assert torch.equal(flow(x, torch.zeros_like(v)), torch.zeros_like(along))
+    assert torch.equal(flow(one._replace(velocity=torch.zeros_like(one.velocity))), torch.zeros_like(along))
 
 
 def test_a_lost_path_is_nan_and_alone() -> None:

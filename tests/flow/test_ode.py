@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE
-from geonode.flow.ode import WarpCoordinateMetric
 from geonode.flow.solvers import SOLVERS, RungeKutta4
 from geonode.geodesic import arc_length_geodesic
+from geonode.metric.coordinate import WarpCoordinateMetric
 from tests.flow.conftest import build
 from tests.tolerances import tolerance
 

@@ -13,11 +13,11 @@ from geonode.errors import InputError
 from geonode.geodesic.chebyshev import (
     chebyshev_nodes,
     chebyshev_polynomials,
-    clenshaw,
     integral_of_series,
     integration_matrix,
     series_from_values,
 )
+from geonode_kernels.arc_length.reference import clenshaw
 from tests.tolerances import tolerance
 
 

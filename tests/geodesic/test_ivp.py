@@ -206,7 +206,7 @@ def test_rebuilding_the_graph_changes_no_gradient(monkeypatch) -> None:
         (lambda x: exponential_map(Euclidean(2), x, x), "last axis is 2"),
         (lambda x: exponential_map(Euclidean(), x, x, steps=0), "steps must be at least 1"),
         (lambda x: exponential_map(Euclidean(), x, x, method="rk5"), "choose one of euler"),
-        (lambda x: exponential_map(Euclidean(), x, x, christoffel="spline"), "Unknown Christoffel method"),
+        (lambda x: exponential_map(Euclidean(), x, x, christoffel="spline"), "Christoffel method="),
         (lambda x: exponential_map(Euclidean(), x, x[:2]), "do not broadcast"),
         (lambda x: exponential_map(Euclidean(), x, x.double()), "same dtype"),
         (lambda x: exponential_map(Euclidean(), x, [1.0]), "floating-point tensor, got list"),

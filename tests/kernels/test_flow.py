@@ -1,4 +1,4 @@
-"""The default flow's ops: quadrature, loss, arc length, embedded linear map; kernel against reference, and laws."""
+"""The default flow's ops: quadrature, loss, arc length; kernel against reference, and laws."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import geonode_kernels as gk
-from tests.kernels.common import CUDA, check, draws, metric_weights, relative, strided, values_and_gradients
+from tests.kernels.common import CUDA, check, draws, relative, strided, values_and_gradients
 
 # models, pairs, wavelengths, hidden, nodes: odd sizes, padded widths, an odd rule, more pairs than one program takes
 FULL_FLOW = (1, 600, 601, 64, 16) if CUDA else (1, 9, 3, 64, 16)
@@ -39,10 +39,11 @@ def test_flow_quadrature_and_every_gradient(device, poisoned, case):
 def test_flow_loss_and_every_gradient(device, poisoned, case):
     draw = draws(43, device)
     target, weight = draw(*case[:3]), 0.5 + 0.5 * draw(*case[:2])
-    inputs = [*flow_inputs(device, *case), strided(target), weight]
-    kernel = partial(gk.flow_loss, nodes=case[4], backend="triton")
-    plain = partial(gk.flow_loss, nodes=case[4], backend="torch")
-    check(kernel, plain, inputs, constant=[6, 7])
+    start, end, *rest = flow_inputs(device, *case)
+    inputs = [torch.stack([start, end], 1), *rest, strided(target), weight]
+    kernel = partial(gk.flow_loss_of_ends, nodes=case[4], backend="triton")
+    plain = partial(gk.flow_loss_of_ends, nodes=case[4], backend="torch")
+    check(kernel, plain, inputs, constant=[5, 6])
 
 
 def test_a_path_of_no_length_changes_nothing(device):
@@ -80,43 +81,6 @@ def test_arc_length(device, poisoned, models, points, nodes, width):
     inputs = [1.5 + draw(models, points + 1, nodes), strided(1.5 + draw(models, nodes, width))]
     kernel, plain = partial(gk.arc_length, backend="triton"), partial(gk.arc_length, backend="torch")
     check(kernel, plain, inputs, constant=[0])
-
-
-@pytest.mark.parametrize(
-    ("models", "width", "embedding", "columns"), [(1, 1, 1, 1), (2, 63, 3, 41), (1, 601 if CUDA else 67, 8, 129)]
-)
-def test_embedded_linear(device, poisoned, models, width, embedding, columns):
-    draw = draws(6, device)
-    inputs = [strided(draw(models, width, embedding)), draw(models, embedding, columns), draw(models, columns)]
-    kernel, plain = partial(gk.embedded_linear, backend="triton"), partial(gk.embedded_linear, backend="torch")
-    check(kernel, plain, inputs)
-
-
-def default_arguments(device, models=2, pairs=7, width=11, hidden=6, nodes=5):
-    """Arguments of `default_flow_loss`, of which metric and flow come as 6 + 4 leading tensors."""
-    draw = draws(8, device)
-    metric = metric_weights(draw, models, 5, 7)
-    flow = [
-        draw(models, hidden, scale=2.0),
-        draw(models, width, 3),
-        draw(models, 3, 2 * hidden + 1),
-        draw(models, 2 * hidden + 1),
-    ]
-    u, wavelength = draw(models, nodes * width), draw(models, nodes * width)
-    phi = 1.5 + draw(models, 2 * pairs + 1, nodes)
-    data = [u, wavelength, phi, draw(models, pairs, width), 0.5 + 0.5 * draw(models, pairs)]
-    return [*metric, *flow, *data]
-
-
-def default_loss(*arguments, backend):
-    return gk.default_flow_loss(arguments[:6], arguments[6:10], *arguments[10:], nodes=4, backend=backend)
-
-
-def test_default_flow_loss(device, poisoned):
-    # a bias added to ln g̃ scales every arc length alike: the gradient of b3 is zero but for rounding
-    constant = [5, *range(10, 15)]
-    kernel, plain = partial(default_loss, backend="triton"), partial(default_loss, backend="torch")
-    check(kernel, plain, default_arguments(device), constant=constant, largest=2e-5)
 
 
 def test_too_many_units_are_refused_with_the_reason(device):

@@ -27,7 +27,9 @@ def test_metric_christoffel(device, poisoned, case, output):
     check(kernel, partial(gk.metric_christoffel, output=output, backend="torch"), inputs(device, *case))
 
 
-@pytest.mark.parametrize("function", [gk.metric_value, gk.metric_density])
+@pytest.mark.parametrize(
+    "function", [gk.metric_value, gk.metric_density, partial(gk.metric_density, output="softplus")], ids=str
+)
 @pytest.mark.parametrize("case", CASES[1:])
 def test_value_and_density(device, poisoned, case, function):
     check(partial(function, backend="triton"), partial(function, backend="torch"), inputs(device, *case))

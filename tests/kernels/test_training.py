@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 import geonode_kernels as gk
-from tests.kernels.common import draws
-from tests.kernels.test_flow import default_arguments
+from tests.kernels.common import draws, metric_weights
+from tests.kernels.test_flow import flow_inputs
 
 SHAPES = ((3, 5), (5,), (7,))
 
@@ -98,25 +98,32 @@ def test_flat_adamw_refuses_what_it_cannot_lay_out(device):
 
 
 class Step:
-    """A whole training step of the default flow's loss."""
+    """A whole training step of the default flow out of its kernels: density, arc length, loss, update."""
 
-    def __init__(self, device):
-        tensors = default_arguments(device)
-        self.parameters = [nn.Parameter(t) for t in tensors[:10]]
-        self.data = tensors[10:]
+    def __init__(self, device, models=2, pairs=7, width=11, nodes=5):
+        draw = draws(8, device)
+        metric = metric_weights(draw, models, 5, 7)
+        flow = flow_inputs(device, models, pairs, width, 6, 4)[2:]
+        self.parameters = [nn.Parameter(t) for t in (*metric, *flow)]
+        self.points = draw(models, nodes * width), draw(models, nodes * width)
+        self.phi = 1.5 + draw(models, 2 * pairs + 1, nodes)
+        self.target, self.weight = draw(models, pairs, width), 0.5 + 0.5 * draw(models, pairs)
         groups = [{"params": p, "lr": 1e-2, "clip": 1.0} for p in (self.parameters[:6], self.parameters[6:])]
         self.optimizer = gk.FlatAdamW(groups, backend="triton")
 
     def __call__(self, target):
-        data = [*self.data[:3], target, self.data[4]]
-        loss = gk.default_flow_loss(self.parameters[:6], self.parameters[6:], *data, nodes=4, backend="triton")
-        self.optimizer.step(torch.autograd.grad(loss.sum(), self.parameters))
+        models, _, nodes = self.phi.shape
+        density = gk.metric_density(*self.points, *self.parameters[:6], backend="triton").view(models, nodes, -1)
+        ends = gk.arc_length(self.phi, density, backend="triton").view(models, 2, -1, density.shape[2])
+        loss = gk.flow_loss_of_ends(ends, *self.parameters[6:], target, self.weight, nodes=4, backend="triton")
+        gradients = torch.autograd.grad(loss.sum(), self.parameters, materialize_grads=True, allow_unused=True)
+        self.optimizer.step(gradients)
         return loss.detach()
 
 
 def test_a_captured_step_changes_what_the_step_itself_would(device):
     captured, plain = Step(device), Step(device)
-    target = plain.data[3]
+    target = plain.target
     replay = gk.CapturedStep(captured, [target], captured.optimizer.state_tensors())
     for p, q in zip(captured.parameters, plain.parameters, strict=True):
         assert torch.equal(p, q), "capture left a trace"
@@ -129,7 +136,7 @@ def test_a_captured_step_changes_what_the_step_itself_would(device):
 
 def test_training_lowers_the_loss(device):
     step = Step(device)
-    first = step(step.data[3]).sum()
+    first = step(step.target).sum()
     for _ in range(5):
-        last = step(step.data[3]).sum()
+        last = step(step.target).sum()
     assert last < 0.98 * first

@@ -74,7 +74,7 @@ def test_a_job_that_kills_its_worker_is_named_and_the_same_command_resumes(spec,
     jobs = read_spec(spec).jobs()
     deadly, tried, once = jobs[1].key, tmp_path / "tried", tmp_path / "once"
 
-    def train(stack, device):  # local to a function, so that Ray sends it to the worker as it is
+    def train(stack, device, bundles):  # local to a function, so that Ray sends it to the worker as it is
         keys = [job.key for job in stack]
         with tried.open("a") as file:
             file.write(" ".join(keys) + "\n")
@@ -83,7 +83,7 @@ def test_a_job_that_kills_its_worker_is_named_and_the_same_command_resumes(spec,
             once.touch()
         if deadly in keys or first:
             os.kill(os.getpid(), signal.SIGKILL)
-        return run_stack(stack, device)
+        return [(row, None) for row in run_stack(stack, device)]
 
     monkeypatch.setattr(ray_pool, "_one_thread", train)
     code, said = _sweep(spec, "--stack", "3")

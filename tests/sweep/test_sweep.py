@@ -113,17 +113,17 @@ def test_jobs_of_other_settings_or_standards_are_not_stacked(spec):
 
 def test_a_job_that_fails_fails_alone(spec, monkeypatch):
     from geonode.commands import sweep
-    from geonode.sweep import jobs as module
+    from geonode.sweep import run as module
 
     jobs, kept = read_spec(spec).jobs()[:3], []
 
-    def run(stack, device):
+    def run(stack, device, keep=None):
         if jobs[1] in stack:
             raise TrainingError("The loss is not finite.")
         return [{"job": job.key} for job in stack]
 
     monkeypatch.setattr(module, "run_stack", run)
-    (failure,) = sweep.run_here([jobs], kept.append, "cpu")
+    (failure,) = sweep.run_here([jobs], lambda row, bundle: kept.append(row), "cpu")
     assert [row["job"] for row in kept] == [jobs[0].key, jobs[2].key]
     assert f"fold {jobs[1].fold:g}" in failure and "not finite" in failure
 
@@ -164,7 +164,7 @@ def test_contradicting_results_are_refused_and_equal_ones_merged(tmp_path):
         ("data: standards.csv\nconfig: {epochs: five}", "epochs='five' must be a whole number"),
         ("data: standards.csv\nconfig: {epochs: null}", "epochs=None must be a whole number"),
         ("data: standards.csv\ngrid: {flow_lr: [1e-3]}", "flow_lr='1e-3' must be a number; in YAML"),
-        ("data: standards.csv\nconfig: {loss: {smooth: 1}}", "Unknown setting 'loss.smooth'"),
+        ("data: standards.csv\nconfig: {loss: {smooth: 1}}", "loss term='smooth' is not known"),
     ],
 )
 def test_specs_that_cannot_be_run_are_refused_in_a_sentence(spec, text, says):

@@ -22,8 +22,8 @@ import torch
 
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
-from geonode.training import SafetensorsIO, SpectralDataModule, train_module
-from geonode.training.checkpoint import newest_checkpoint
+from geonode.training import build_problem, fit_gp, train
+from geonode.training.checkpoint import CheckpointFolder, load_checkpoint, newest_checkpoint, save_checkpoint
 
 EPOCHS = 30
 
@@ -34,23 +34,23 @@ def main(folder: Path, kills: int, seed: int) -> None:
     config = GeodesicConfig(
         metric_hidden=(8, 8), flow_hidden=12, table_nodes=16, collocation=8, epochs=EPOCHS, wavelengths_per_step=7
     )
-    data = SpectralDataModule(assay, config)
-    _ = data.problem  # before the first fork
+    problem = build_problem([fit_gp(assay)] * 2, assay.wavelengths, config).to(
+        "cpu", torch.float32
+    )  # before the first fork
     result, checkpoints = folder / "weights.ckpt", folder / "run"
 
-    def train(target: Path, **options: object) -> None:
-        module = train_module(data, config, "cpu", **options)  # type: ignore[arg-type]
-        weights = {name: p.detach() for name, p in module.ode.named_parameters()}
-        SafetensorsIO().save_checkpoint(weights, target)
+    def run(target: Path, keep: CheckpointFolder | None = None) -> None:
+        ode = train(problem, config, keep=keep, resume=keep is not None)
+        save_checkpoint({name: p.detach() for name, p in ode.named_parameters()}, target)
 
     start = time.monotonic()
-    train(folder / "whole.ckpt")
+    run(folder / "whole.ckpt")
     duration = time.monotonic() - start
     draw, killed, unreadable = random.Random(seed), 0, 0
     for _ in range(20 * kills):
         child = os.fork()
         if child == 0:
-            train(result, checkpoint=checkpoints, resume=True)
+            run(result, CheckpointFolder(checkpoints, "this training"))
             os._exit(0)
         if killed < kills:
             time.sleep(draw.uniform(0.05, 0.6) * duration)
@@ -64,8 +64,7 @@ def main(folder: Path, kills: int, seed: int) -> None:
                 file.unlink(missing_ok=True)
         else:
             break
-    io = SafetensorsIO()
-    whole, resumed = io.load_checkpoint(folder / "whole.ckpt"), io.load_checkpoint(result)
+    whole, resumed = load_checkpoint(folder / "whole.ckpt"), load_checkpoint(result)
     equal = whole.keys() == resumed.keys() and all(torch.equal(whole[name], resumed[name]) for name in whole)
     print(json.dumps({"killed": killed, "unreadable": unreadable, "equal": equal}))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,8 @@ from typer.testing import CliRunner
 
 from geonode.cli import app
 from geonode.data import simulate_assay
+from geonode.errors import InputError
+from geonode.model import load
 
 
 @pytest.fixture(scope="module")
@@ -29,43 +33,49 @@ def _fit(standards, out, *options):
 
 
 def test_batch_recompute_and_profile_reach_the_training(standards, tmp_path, monkeypatch):
-    from geonode.training.lightning import trainer
+    from geonode.training import ensemble, memory
 
-    seen, real = [], trainer._train_once
-
-    def watched(data, config, device, seed, resume, checkpoint, compiled, recompute, **options):
-        seen.append((compiled, recompute, options.get("profiler")))
-        return real(data, config, device, seed, resume, checkpoint, compiled, recompute, **options)
-
-    monkeypatch.setattr(trainer, "_train_once", watched)
+    seen, tried, real = [], [], memory.try_step
+    build = ensemble.build_losses
+    monkeypatch.setattr(ensemble, "build_losses", lambda *asked: seen.append(asked) or build(*asked))
+    monkeypatch.setattr(memory, "try_step", lambda problem, size: tried.append(size.recompute) or real(problem, size))
     log = tmp_path / "log"
     result = _fit(standards, tmp_path / "m", "--batch", "auto", "--recompute", "3", "--log", str(log), "--profile")
     assert result.exit_code == 0, result.output
-    assert seen[0][:2] == (False, 3) and (tmp_path / "m").exists()
-    assert list(log.glob("*profile*")), "the profiler left nothing"
+    assert set(seen) == {(False, 3)} and tried == [3] and (tmp_path / "m").exists()
+    events = json.loads((log / "profile.json").read_text())["traceEvents"]
+    assert any("Backward" in event["name"] for event in events) and "aten::" in (log / "profile.txt").read_text()
+    assert (log / "profile.json").stat().st_size < 50e6
+    assert list(log.glob("csv/version_0/metrics.csv")) and list(log.glob("tensorboard/version_0/events*"))
+
+
+@pytest.mark.parametrize("options", [["--strategy", "ddp"], ["--strategy", "fsdp"]])
+def test_a_strategy_is_lightnings_and_one_device_is_not(standards, tmp_path, monkeypatch, options):
+    from geonode.training.lightning import standards as module
+
+    def under_lightning(*arguments, **given):
+        raise InputError(f"Lightning was asked for {arguments[5]}.")
+
+    monkeypatch.setattr(module, "train_under_lightning", under_lightning)
+    result = _fit(standards, tmp_path / "m", *options)
+    assert result.exit_code == 2 and f"Lightning was asked for {options[1]}." in result.output
+    assert _fit(standards, tmp_path / "m").exit_code == 0
 
 
 def test_compiled_losses_train_as_they_are(standards, tmp_path, monkeypatch):
     """Traced whole and run by torch's own operators: the generated code takes half a minute to build."""
-    from geonode.training.lightning import trainer
-
-    called, trained, build, real = [], [], torch.compile, trainer._train_once
+    called, build = [], torch.compile
 
     def compiled(function, **options):
         called.append(function.__name__)
         return build(function, backend="aot_eager", fullgraph=True, **options)
 
-    def watched(*arguments, **options):
-        trained.append(real(*arguments, **options))
-        return trained[-1]
-
     monkeypatch.setattr(torch, "compile", compiled)
-    monkeypatch.setattr(trainer, "_train_once", watched)
     for name, options in (("a", ["--compile"]), ("b", [])):
         result = _fit(standards, tmp_path / name, "--precision", "64-true", "--margin", "0", *options)
         assert result.exit_code == 0, result.output
     assert called == ["losses"]
-    one, other = (module.history for module in trained)
+    one, other = (load(tmp_path / name).history for name in "ab")
     assert len(one) == 2
     for a, b in zip(one, other, strict=True):
         assert a == pytest.approx(b, rel=1e-6)

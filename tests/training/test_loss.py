@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from geonode.config import GeodesicConfig, LossConfig
-from geonode.flow.ode import MetricOnTable
+from geonode.flow.path import MetricOnTable
 from geonode.training import BatchSource, PairsBatch, build_problem, losses
-from geonode.training.loss import clip_gradients, learning_rate, parameter_groups
+from geonode.training.loss import build_optimizer, learning_rate, parameter_groups
 from geonode.training.terms import LOSSES
 
 ONLY_DATA = {"reconstruction": 1.0}
@@ -120,15 +120,22 @@ def test_christoffel_loss_is_half_the_slope_of_the_log_metric_against_the_pullba
     torch.testing.assert_close(value, expected, rtol=1e-6, atol=0)
 
 
-def test_clipping_is_per_model_and_exact():
-    parameters = [torch.nn.Parameter(torch.zeros(2, 3)), torch.nn.Parameter(torch.zeros(2))]
-    parameters[0].grad = torch.tensor([[3.0, 0.0, 0.0], [0.3, 0.0, 0.0]])
-    parameters[1].grad = torch.tensor([4.0, 0.4])
-    norms = clip_gradients(parameters, 1.0)
-    torch.testing.assert_close(norms, torch.tensor([5.0, 0.5]))
-    torch.testing.assert_close(parameters[0].grad[0], torch.tensor([0.6, 0.0, 0.0]))
-    torch.testing.assert_close(parameters[0].grad[1], torch.tensor([0.3, 0.0, 0.0]))
-    torch.testing.assert_close(parameters[1].grad, torch.tensor([0.8, 0.4]))
+def test_each_group_of_each_model_is_clipped_by_its_own_norm(folds, assay, small):
+    config = small.replace(metric_clip=0.5, flow_clip=2.0)
+    _, ode, _ = _model(folds, assay, config)
+    optimizer = build_optimizer(ode, config.training)
+    scale = torch.tensor([0.01, 1.0, 100.0], dtype=torch.float64)
+    gradients = [torch.ones_like(p) * scale.reshape(-1, *([1] * (p.ndim - 1))) for p in optimizer.parameters]
+    sizes = [sum(p[0].numel() for p in group["params"]) for group in parameter_groups(ode, config.training)]
+    norms = optimizer.step(gradients)
+    torch.testing.assert_close(norms, scale[:, None] * torch.tensor(sizes, dtype=torch.float64).sqrt())
+    # the first moment is a tenth of the clipped gradient: no larger than its group's limit, and whole where that is far
+    for group, limit in ((0, 0.5), (1, 2.0)):
+        views = [
+            v for v, (_, _, g, _) in zip(optimizer.views(optimizer.mean), optimizer.layout, strict=True) if g == group
+        ]
+        lengths = 10.0 * torch.stack([v.square().sum(1) for v in views]).sum(0).sqrt()
+        torch.testing.assert_close(lengths, norms[:, group].clamp(max=limit))
 
 
 def test_learning_rate_warms_up_and_decays():
@@ -139,10 +146,10 @@ def test_learning_rate_warms_up_and_decays():
 
 def test_groups_have_their_own_rates(folds, assay, small):
     _, ode, _ = _model(folds, assay, small)
-    groups = {group["name"]: group["lr"] for group in parameter_groups(ode)}
+    groups = {group["name"]: group["lr"] for group in parameter_groups(ode, small.training)}
     assert groups == {"metric": small.metric_lr, "flow": small.flow_lr}
     _, ode, _ = _bare(folds, assay, small.replace(metric_network=False))
-    assert [group["name"] for group in parameter_groups(ode)] == ["flow"]
+    assert [group["name"] for group in parameter_groups(ode, small.training)] == ["flow"]
 
 
 def _bare(folds, assay, config: GeodesicConfig):

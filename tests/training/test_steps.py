@@ -7,47 +7,29 @@ import torch
 
 from geonode.errors import DeviceError
 from geonode.training import BatchSource, build_problem, predict, steps, train
-from geonode.training.loss import build_optimizer, clip_gradients, learning_rate, losses
-from geonode.training.steps import StackSteps, train_stack
+from geonode.training.steps import StackSteps
 from geonode_kernels import CapturedStep
+from tests.training.stepping import last_state, plainly
 
 VARIANTS = [
     {},
     {"wavelengths_per_step": 7},
     {"flow": "velocity"},
-    {"flow": "velocity", "batch_size": 5, "micro_batch": None},
+    {"flow": "velocity", "batch_size": 6},
     {"flow": "velocity", "batch_size": 8, "micro_batch": 4, "wavelengths_per_step": 7},
     {"flow": "velocity", "batch_size": 9, "micro_batch": 3},
+    {"flow": "velocity", "micro_batch": 7},
+    {"flow": "velocity", "batch_size": 64, "micro_batch": 16, "wavelengths_per_step": 7},
     {"metric_network": False},
 ]
-
-
-def _plainly(problem, config, seed):
-    """The training as one would write it: torch's AdamW, gradients accumulated in .grad, weights as numbers."""
-    ode = problem.build_model(config, seed)
-    source = BatchSource(problem, ode.table, config, seed)
-    optimizer = build_optimizer(ode)
-    for epoch in range(config.epochs):
-        fraction = epoch / config.epochs
-        for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"] * learning_rate(fraction)
-        for step in range(source.steps_per_epoch):
-            terms = losses(ode, source.batch(epoch, step), config.loss.at(fraction))
-            (terms["total"].sum() / source.accumulate).backward()
-            if (step + 1) % source.accumulate == 0 or step + 1 == source.steps_per_epoch:
-                for group in optimizer.param_groups:
-                    clip_gradients(group["params"], getattr(config, f"{group['name']}_clip"))
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
-    return ode
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
 def test_the_step_that_is_captured_trains_as_the_plain_loop(folds, assay, small, changes):
     config = small.replace(**changes)
     problem = build_problem(folds, assay.wavelengths, config).to("cpu", torch.float64)
-    plain = _plainly(problem, config, 3)
-    ours = train(problem, config, seed=3)
+    plain = plainly(problem, config, 3)
+    ours, _ = last_state(problem, config, 3)
     for (name, a), b in zip(ours.named_parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9, msg=name)
 
@@ -70,14 +52,13 @@ def test_recording_steps_in_the_middle_of_a_training_leaves_no_trace(folds, assa
     monkeypatch.setattr(steps, "CapturedStep", Recorded)
     config = small.replace(**changes)
     problem = build_problem(folds, assay.wavelengths, config).to("cpu", torch.float64)
-    plain = _plainly(problem, config, 3)
+    plain = plainly(problem, config, 3)
     ode = problem.build_model(config, 3)
     stack = StackSteps(ode, BatchSource(problem, ode.table, config, 3), config)
     stack._capture = True
+    stack.begin()
     for epoch in range(config.epochs):
-        for number in range(stack.source.steps_per_epoch):
-            stack.take(epoch, number)
-        stack.control.end_epoch(epoch, epoch + 1 == config.epochs)
+        stack.epoch(epoch)
     for (name, a), b in zip(ode.named_parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9, msg=name)
 
@@ -124,8 +105,7 @@ def test_captured_training_twice_gives_the_same_bits(folds, assay, small):
 
 def test_trained_parameters_own_their_memory(folds, assay, small):
     problem = build_problem(folds, assay.wavelengths, small).to("cpu", torch.float64)
-    ode = problem.build_model(small, 3)
-    train_stack(ode, BatchSource(problem, ode.table, small, 3), small)
+    ode = train(problem, small, 3)
     for parameter in ode.parameters():
         assert parameter.untyped_storage().nbytes() == parameter.numel() * parameter.element_size()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -21,7 +23,7 @@ from geonode.bench.cases.common import (
 from geonode.bench.correctness import compare
 from geonode.bench.problem import STEPS
 from geonode.christoffel import Grid, christoffel
-from geonode.geodesic import arc_length_geodesic
+from geonode.geodesic import arc_length_geodesic, exponential_map, shoot
 
 CHECK = 1_021  # an odd number of trajectories: tiles must not be full
 SMALL = Size(10, 21)
@@ -31,69 +33,45 @@ def _check_arguments(setting: Setting, dtype: torch.dtype = torch.float32) -> li
     return arguments(Setting(setting.device, setting.suite, setting.seed + 7), CHECK, dtype=dtype)
 
 
-def _exact(setting: Setting, size: Size) -> Work:
-    n, weights = size.trajectories, network_weights(setting.device)
-    sets = [arguments(setting, n, i) for i in range(3)]
+def _symbols(method: str):
+    """Builder of `geonode.christoffel` by one method: what the library runs, its checks included."""
+    limits = {"exact": 1e-5, "finite_difference": 2e-3, "grid": 1e-4}
+    notes = {
+        "exact": "geonode.christoffel",
+        "finite_difference": "geonode.christoffel: three evaluations of the metric; the error is the method's, at ε = "
+        "5e-3 of the range",
+        "grid": "geonode.christoffel with a table of 2000 × 601, made once and not timed",
+    }
 
-    @torch.no_grad()
-    def run(i: int) -> tuple[Tensor, ...]:
-        c, _, wavelength = sets[i]
-        return kernels.metric_christoffel(c, wavelength, *weights)
+    def build(setting: Setting, size: Size) -> Work:
+        n, metric = size.trajectories, metric_network(setting.device)
+        rule: Any = method
+        if method == "grid":
+            rule = Grid(metric, 0.0, 1.0, -1.0, 1.0, shape=(2000, 601), dtype=torch.float32)
+        sets = [arguments(setting, n, i) for i in range(3)]
 
-    @torch.no_grad()
-    def check() -> list[Checked]:
-        c, _, wavelength = _check_arguments(setting)
-        ours = kernels.metric_christoffel(c, wavelength, *weights)
-        doubles = [t.double() for t in (c, wavelength, *weights)]
-        exact = kernels.metric_christoffel(*doubles, backend="torch")  # type: ignore[arg-type]
-        return compare(ours, exact, ("g", "dg", "gamma"), 1e-5)
+        @torch.no_grad()
+        def gamma(c: Tensor, wavelength: Tensor) -> Tensor:
+            return christoffel(metric, c, wavelength, method=rule)
 
-    return Work(
-        run, check, {"points": n},
-        {**products(setting.device, "kernel", DOTS * n), "special": 1.5 * TANH * n}, 20.0 * n, 3, capture=True,
-    )  # fmt: skip
+        @torch.no_grad()
+        def check() -> list[Checked]:
+            c, _, wavelength = _check_arguments(setting)
+            exact = christoffel(metric_network(setting.device, torch.float64), c.double(), wavelength.double())
+            return compare([gamma(c, wavelength)], [exact], ["gamma"], limits[method])
 
+        moved = 12.0 * n + (4.0 * min(rule.table.numel(), 4 * n) if method == "grid" else 0.0)
+        evaluations = {"exact": 1.0, "finite_difference": 3.0 if setting.device == "cuda" else 1.5, "grid": 0.0}[method]
+        operations: dict[str, float] = {}
+        if evaluations:
+            operations = products(setting.device, "kernel", evaluations * DOTS * n)
+            operations["special"] = 1.5 * evaluations * TANH * n
+        return Work(
+            lambda i: gamma(sets[i][0], sets[i][2]), check, {"points": n}, operations, moved, 3, capture=True,
+            notes=notes[method],
+        )  # fmt: skip
 
-def _finite_difference(setting: Setting, size: Size) -> Work:
-    n, metric = size.trajectories, metric_network(setting.device)
-    sets = [arguments(setting, n, i) for i in range(3)]
-
-    @torch.no_grad()
-    def gamma(c: Tensor, wavelength: Tensor) -> Tensor:
-        return christoffel(metric, c, wavelength, method="finite_difference", low=0.0, high=1.0)
-
-    @torch.no_grad()
-    def check() -> list[Checked]:
-        c, _, wavelength = _check_arguments(setting)
-        exact = christoffel(metric_network(setting.device, torch.float64), c.double(), wavelength.double())
-        return compare([gamma(c, wavelength)], [exact], ["gamma"], 2e-3)
-
-    return Work(
-        lambda i: gamma(sets[i][0], sets[i][2]), check, {"points": n}, {"fp32": 1.5 * DOTS * n}, 12.0 * n, 3,
-        notes="three evaluations of the metric; the error is the method's, at ε = 5e-3 of the range",
-    )  # fmt: skip
-
-
-def _grid(setting: Setting, size: Size) -> Work:
-    n, metric = size.trajectories, metric_network(setting.device)
-    table = Grid(metric, 0.0, 1.0, -1.0, 1.0, shape=(2000, 601), dtype=torch.float32).table[None].contiguous()
-    sets = [arguments(setting, n, i) for i in range(3)]
-
-    @torch.no_grad()
-    def gamma(c: Tensor, wavelength: Tensor) -> Tensor:
-        return kernels.christoffel_grid(table, c, wavelength, (0.0, 1.0), (-1.0, 1.0))
-
-    @torch.no_grad()
-    def check() -> list[Checked]:
-        c, _, wavelength = _check_arguments(setting)
-        exact = christoffel(metric_network(setting.device, torch.float64), c.double(), wavelength.double())
-        return compare([gamma(c, wavelength)], [exact], ["gamma"], 1e-4)
-
-    moved = 12.0 * n + 4.0 * min(table.numel(), 4 * n)
-    return Work(
-        lambda i: gamma(sets[i][0], sets[i][2]), check, {"points": n}, {}, moved, 3, capture=True,
-        notes="table of 2000 × 601, made once and not timed",
-    )  # fmt: skip
+    return build
 
 
 def _initial_value(setting: Setting, size: Size, gradient: bool = False) -> Work:
@@ -121,38 +99,67 @@ def _initial_value(setting: Setting, size: Size, gradient: bool = False) -> Work
     return Work(
         lambda i: function(*sets[i], *weights), check, {"odes": n},
         {**products(setting.device, "kernel", DOTS * evaluations), "special": 1.5 * TANH * 4 * STEPS * n},
-        (12.0 + 8.0) * n, 2, capture=True, notes=f"{STEPS} classical Runge–Kutta steps",
+        (12.0 + 8.0) * n, 2, capture=True,
+        notes=f"the bare kernel, geonode_kernels.geodesic_rk4: {STEPS} classical Runge–Kutta steps, as the peers "
+        "integrate; exponential-map is what the library runs",
+    )  # fmt: skip
+
+
+def _exponential_map(setting: Setting, size: Size) -> Work:
+    n, metric = size.trajectories, metric_network(setting.device)
+    sets = [[t[0] for t in arguments(setting, n, i)] for i in range(2)]
+
+    @torch.no_grad()
+    def run(i: int) -> Tensor | None:
+        return exponential_map(metric, *sets[i], steps=STEPS).end_velocity
+
+    @torch.no_grad()
+    def check() -> list[Checked]:
+        sample = [t[0] for t in _check_arguments(setting)]
+        ours = exponential_map(metric, *sample, steps=STEPS)
+        exact = exponential_map(metric_network(setting.device, torch.float64), *(t.double() for t in sample))
+        failed = float((ours.status != exact.status).sum())
+        pairs = [ours.end, ours.end_velocity], [exact.end, exact.end_velocity]
+        return [*compare(*pairs, ("c", "v"), 1e-6), Checked("statuses that differ", failed, 0.0)]  # type: ignore[arg-type]
+
+    evaluations = (4 * STEPS * 2 + 2 * STEPS + STEPS) * n  # twice, once in half the steps, and the energy of each state
+    return Work(
+        run, check, {"odes": n},
+        {**products(setting.device, "kernel", DOTS * evaluations), "special": 1.5 * TANH * evaluations}, 20.0 * n, 2,
+        notes=f"geonode.exponential_map, {STEPS} steps: status, energy drift and half-step check included",
     )  # fmt: skip
 
 
 def _shoot(setting: Setting, size: Size) -> Work:
-    n, weights = size.trajectories, network_weights(setting.device)
+    n, metric = size.trajectories, metric_network(setting.device)
 
     def ends(rotation: int) -> list[Tensor]:
-        a, _, wavelength = arguments(setting, n, rotation)
-        return [a, a.roll(1, 1).contiguous(), wavelength]
+        a, _, wavelength = (t[0] for t in arguments(setting, n, rotation))
+        return [a, a.roll(1).contiguous(), wavelength]
 
     sets = [ends(i) for i in range(2)]
 
     @torch.no_grad()
-    def run(i: int):
-        return kernels.geodesic_shoot(*sets[i], *weights, steps=STEPS)  # type: ignore[arg-type]
+    def run(i: int) -> Tensor:
+        return shoot(metric, *sets[i], ode_steps=STEPS).initial_velocity
 
     @torch.no_grad()
     def check() -> list[Checked]:
-        a, b, wavelength = (t[:, :211] for t in sets[0])
-        shot = kernels.geodesic_shoot(a, b, wavelength, *weights, steps=STEPS)  # type: ignore[arg-type]
-        metric = metric_network(setting.device, torch.float64)
-        exact = arc_length_geodesic(metric, a.double(), b.double(), wavelength.double(), shared=False)
+        a, b, wavelength = (t[:211] for t in sets[0])
+        shot = shoot(metric, a, b, wavelength, ode_steps=STEPS)
+        exact = arc_length_geodesic(
+            metric_network(setting.device, torch.float64), a.double(), b.double(), wavelength.double(), shared=False
+        )
         failed = float((shot.status != 0).sum())
         return [
-            *compare([shot.velocity], [exact.initial_velocity], ["velocity against the closed form"], 1e-4),
+            *compare([shot.initial_velocity], [exact.initial_velocity], ["velocity against the closed form"], 1e-4),
             Checked("problems not converged", failed, 0.0),
         ]
 
     return Work(
         run, check, {"odes": n}, {}, 36.0 * n, 2, capture=True,
-        notes="ten Newton steps, four stages; problems rest once converged, so operations are not counted",
+        notes="geonode.shoot: ten Newton steps, four stages, energy and half-step checks; problems rest once "
+        "converged, so operations are not counted",
     )  # fmt: skip
 
 
@@ -189,11 +196,18 @@ def _closed_form(setting: Setting, size: Size) -> Work:
     )
 
 
-register(Case("christoffel-exact", "metric, ∂g/∂c and Γ, exact", _exact, sizes([EPOCH], [MEGA], [EPOCH])))
 register(
-    Case("christoffel-fd", "Γ by finite differences", _finite_difference, sizes([EPOCH], [EPOCH], [Size(256, 601)]))
+    Case("christoffel-exact", "Γ from the metric's own derivative", _symbols("exact"), sizes([EPOCH], [MEGA], [EPOCH]))
 )
-register(Case("christoffel-grid", "Γ from a table, bilinear", _grid, sizes([EPOCH], [MEGA])))
+register(
+    Case(
+        "christoffel-fd",
+        "Γ by finite differences",
+        _symbols("finite_difference"),
+        sizes([EPOCH], [EPOCH], [Size(256, 601)]),
+    )
+)
+register(Case("christoffel-grid", "Γ from a table, bilinear", _symbols("grid"), sizes([EPOCH], [MEGA])))
 register(
     Case(
         "geodesic-ivp", "geodesic initial-value problems, RK4", _initial_value,
@@ -210,6 +224,12 @@ register(
         "geodesic-ivp-gradient", "the same, forward and backward",
         lambda setting, size: _initial_value(setting, size, gradient=True),
         sizes([Size(10, 61)], [EPOCH, MEGA]),
+    )
+)  # fmt: skip
+register(
+    Case(
+        "exponential-map", "the exponential map with its checks", _exponential_map,
+        sizes([Size(10, 61)], [EPOCH], [MEGA]),
     )
 )  # fmt: skip
 register(Case("geodesic-shoot", "two-point geodesics by shooting", _shoot, sizes([SMALL], [EPOCH], [MEGA])))

@@ -133,7 +133,7 @@ _HOW = {
 
 
 def _blueprint(setting: Setting, size: Size) -> Work:
-    from geonode.training.loss import build_optimizer, clip_gradients, losses
+    from geonode.training.loss import build_optimizer, losses
 
     half = setting.device == "cuda"
     config = GeodesicConfig.blueprint(precision="16-mixed" if half else "32-true")
@@ -152,18 +152,14 @@ def _blueprint(setting: Setting, size: Size) -> Work:
             return losses(ode, data, weights)["total"].sum()
 
     ode, data = model(size, torch.float32), [pairs(size, torch.float32, i) for i in range(2)]
-    optimizer = build_optimizer(ode)
-    scaler = torch.amp.GradScaler("cuda", init_scale=config.scaler_init, enabled=half)  # type: ignore[attr-defined]
+    optimizer = build_optimizer(ode, config.training)
+    if half:
+        optimizer.scale.fill_(config.training.scaler_init)
 
     def run(i: int) -> Any:
-        total: Any = scaler.scale(loss(ode, data[i], half))
-        total.backward()
-        scaler.unscale_(optimizer)
-        for group in optimizer.param_groups:
-            clip_gradients(group["params"], 1.0)
-        scaler.step(optimizer)
-        scaler.update()
-        optimizer.zero_grad(set_to_none=True)
+        total = loss(ode, data[i], half) * optimizer.scale.sum()
+        parameters = optimizer.parameters
+        optimizer.step(torch.autograd.grad(total, parameters, allow_unused=True, materialize_grads=True))
         return total.detach()
 
     def check() -> list[Checked]:

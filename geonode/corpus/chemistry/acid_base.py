@@ -20,12 +20,12 @@ class AcidBase(Chemistry):
     """Protonation states, fractions that sum to one.
 
     One pKa (60 %), two (30 %) or three (10 %), inside the window or up to a sixth of it outside; pH set to
-    0.003–0.05.
+    0.002–0.03.
     """
 
     share = 0.09
-    window = (1.0, 13.0, 1.5, 9.0)
-    error = (0.003, 0.05)
+    window = (1.0, 13.0, 1.5, 9.0, 1.2)
+    error = (0.002, 0.03)
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:
         steps = numbers.choice((0.6, 0.3, 0.1)) + 1

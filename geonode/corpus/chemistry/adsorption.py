@@ -18,14 +18,14 @@ from geonode.corpus.numbers import Numbers
 class Adsorption(Chemistry):
     """Adsorbed amount, and what stays dissolved (seen in half of the assays).
 
-    K 0.2 to 100 over the top, n 1.2 to 4, sites 0.01 to 1 of the top.
+    1/K from a third of the first level to 5 of the top, n 1.2 to 4, sites 0.01 to 1 of the top.
     """
 
     share = 0.05
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:
         kind = numbers.choice((0.5, 0.3, 0.2))
-        constant, order = numbers.log_uniform(0.2, 100.0), numbers.log_uniform(1.2, 4.0)
+        constant, order = 1.0 / axis.constant(numbers, 5.0), numbers.log_uniform(1.2, 4.0)
         sites = numbers.log_uniform(0.01, 1.0)
         bound = bound_1_1(sites, c, 1.0 / constant)
         power = c.clamp_min(0.0) ** (1.0 / order)

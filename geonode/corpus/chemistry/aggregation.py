@@ -18,14 +18,14 @@ from geonode.corpus.numbers import Numbers
 class Aggregation(Chemistry):
     """Dispersed, aggregated, large or settled (fractions that sum to one), and the extent of growth from 0 to 1.
 
-    Onset 0.08 to 0.9 of the top, exponent 2 to 14; second transition in half of the assays, 1.3 to 6 times later.
+    Onset 0.05 to 0.9 of the top, exponent 2 to 14; second transition in half of the assays, 1.3 to 6 times later.
     """
 
     share = 0.06
     spectra = "plasmon"
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:
-        onset = numbers.log_uniform(0.08, 0.9)
+        onset = axis.constant(numbers, 0.9).clamp_min(0.05)
         log_c = torch.log(c.clamp_min(1e-12))
         first = torch.sigmoid(numbers.log_uniform(2.0, 14.0) * (log_c - torch.log(onset)))
         later = onset * numbers.log_uniform(1.3, 6.0)

@@ -17,7 +17,8 @@ from geonode.corpus.numbers import Numbers
 class BeerLambert(Chemistry):
     """Amounts c and r c; r: 0, or 0.05 to 1 with probability 0.3."""
 
-    share = 0.30
+    share = 0.44
+    fixed = True
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:
         second = numbers.log_uniform(0.05, 1.0) * numbers.chance(0.3)

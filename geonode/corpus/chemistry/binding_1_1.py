@@ -18,13 +18,13 @@ from geonode.corpus.numbers import Numbers
 class Binding11(Chemistry):
     """Species H, HG (fractions of the host) and G (where it absorbs, in one assay of four).
 
-    Kd from 0.015 to 6 of the highest level; host from 0.001 to 0.5 of Kd.
+    Kd from a third of the first level to 6 of the highest; host from 0.001 to 0.5 of Kd.
     """
 
     share = 0.11
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:
-        kd = numbers.log_uniform(0.015, 6.0)
+        kd = axis.constant(numbers, 6.0)
         host = kd * numbers.log_uniform(1e-3, 0.5)
         visible = numbers.log_uniform(0.1, 1.0) * numbers.chance(0.25)
         bound = bound_1_1(host, c, kd)

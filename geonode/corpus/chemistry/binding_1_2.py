@@ -18,13 +18,14 @@ from geonode.corpus.numbers import Numbers
 class Binding12(Chemistry):
     """Species H, HG, HG₂, fractions of the host.
 
-    K₁ 0.005 to 1 of the top; K₂ = r K₁ with r from 0.1 (cooperative; 4 is statistical) to 200; host 0.001 to 0.5.
+    K₁ from a third of the first level to the top; K₂ = r K₁ with r from 0.1 (cooperative; 4 is statistical) to 200;
+    host 0.001 to 0.5.
     """
 
     share = 0.05
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:
-        first = numbers.log_uniform(0.005, 1.0)
+        first = axis.constant(numbers, 1.0)
         second = first * numbers.log_uniform(0.1, 200.0)
         host = numbers.log_uniform(1e-3, 0.5)
         free = free_guest_1_2(host, c, first, second)

@@ -19,7 +19,7 @@ class Competitive(Chemistry):
     """Species I and HI, fractions of the indicator.
 
     Indicator 0.02 to 1 of the top, host 0.3 to 3 of the indicator, Kd of the indicator 0.003 to 0.5 of it, Kd of the
-    analyte 0.001 to 1 of the top.
+    analyte from a third of the first level to a fifth of the top.
     """
 
     share = 0.04
@@ -28,7 +28,7 @@ class Competitive(Chemistry):
         indicator = numbers.log_uniform(0.02, 1.0)
         host = indicator * numbers.log_uniform(0.3, 3.0)
         kd_indicator = indicator * numbers.log_uniform(0.003, 0.5)
-        kd_analyte = numbers.log_uniform(1e-3, 1.0)
+        kd_analyte = axis.constant(numbers, 0.2)
         free = free_host_competing(host, indicator, c, kd_indicator, kd_analyte)
         bound = free / (kd_indicator + free)
         return torch.stack([1.0 - bound, bound], -1)

@@ -16,12 +16,15 @@ from geonode.corpus.numbers import Numbers
 
 @CHEMISTRY.register("dimerisation")
 class Dimerisation(Chemistry):
-    """Monomer, and monomers in dimers or stacks, relative to the highest level; K 0.03 to 100 over it."""
+    """Monomer, and monomers in dimers or stacks, relative to the highest level.
+
+    1/K from a third of the first level to 30 of the highest.
+    """
 
     share = 0.04
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:
-        constant = numbers.log_uniform(0.03, 100.0)
+        constant = 1.0 / axis.constant(numbers, 30.0)
         stacks = numbers.chance(0.3)
         free = torch.where(stacks, isodesmic_monomer(c, constant), monomer(c, constant))
         return torch.stack([free, (c - free).clamp_min(0.0)], -1)

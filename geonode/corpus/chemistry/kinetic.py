@@ -14,12 +14,15 @@ from geonode.corpus.numbers import Numbers
 
 @CHEMISTRY.register("kinetic")
 class Kinetic(Chemistry):
-    """What is left and what has formed, which sum to one; k 0.3 to 20 over the top, a slower part in one of three."""
+    """What is left and what has formed, which sum to one; a slower part in one of three.
+
+    1/k from a third of the first level to 3 of the highest.
+    """
 
     share = 0.04
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:
-        fast = numbers.log_uniform(0.3, 20.0)
+        fast = 1.0 / axis.constant(numbers, 3.0)
         slow = fast * numbers.log_uniform(0.02, 0.5)
         part = numbers.uniform(0.1, 0.6) * numbers.chance(0.33)
         left = (1.0 - part) * torch.exp(-fast * c) + part * torch.exp(-slow * c)

@@ -20,7 +20,7 @@ class Redox(Chemistry):
     """Species Red, Ox (and Ox of a second couple), which sum to one; n = 1 or 2; E° inside the window."""
 
     share = 0.02
-    window = (100.0, 1100.0, 120.0, 600.0)
+    window = (100.0, 1100.0, 120.0, 600.0, 70.0)
     error = (0.3, 5.0)
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:

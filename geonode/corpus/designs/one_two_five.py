@@ -17,10 +17,10 @@ class OneTwoFive(Design):
     share = 0.08
 
     def levels(self, numbers: Numbers, n: int) -> Tensor:
-        down = torch.arange(n - 1, -1, -1, device=numbers.device) * min(1.0, 12 / (n - 1))
+        down = torch.arange(n - 1, -1, -1, dtype=numbers.dtype, device=numbers.device) * min(1.0, 12 / (n - 1))
         place = down + numbers.choice((1.0, 1.0, 1.0))
         third, rest = torch.div(place, 3, rounding_mode="floor"), torch.remainder(place, 3)
         # 10^−third × (1, 0.5, 0.2), straight between where levels are put between
         within = torch.where(rest < 1, 1.0 - 0.5 * rest, torch.where(rest < 2, 0.8 - 0.3 * rest, 0.4 - 0.1 * rest))
-        levels = (within * 10.0**-third).to(numbers.dtype)
+        levels = within * 10.0**-third
         return with_blank(levels / levels[:, -1:], numbers.chance(0.5))

@@ -5,6 +5,8 @@ Its preparation errors add up from the top down (`errors/serial`).
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -20,9 +22,10 @@ class Serial(Design):
     serial = True
 
     def levels(self, numbers: Numbers, n: int) -> Tensor:
-        kind = numbers.choice((0.5, 0.15, 0.2, 0.15))
-        log = torch.where(kind == 0, 0.30103, torch.where(kind == 1, 0.47712, torch.where(kind == 2, 0.5, 1.0)))
-        log = log.clamp(max=4.0 / (n - 1)).to(numbers.dtype)
+        kind, log = numbers.choice((0.5, 0.15, 0.2, 0.15)), numbers.uniform(1.0, 1.0)
+        for number, factor in enumerate((2.0, 3.0, math.sqrt(10.0))):
+            log = torch.where(kind == number, math.log10(factor), log)
+        log = log.clamp(max=4.0 / (n - 1))
         down = torch.arange(n - 1, -1, -1, device=numbers.device, dtype=numbers.dtype)
         return with_blank(10.0 ** (-log * down), numbers.chance(0.5))
 

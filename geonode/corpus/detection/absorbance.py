@@ -12,7 +12,8 @@ from geonode.corpus.numbers import Numbers
 class Absorbance(Detection):
     """Largest absorbance 0.03 to 2.5, around 0.7: the range in which analysts work (Skoog, ch. 13)."""
 
-    share = 0.50
+    share = 0.46
+    signed = True
 
     def detect(self, numbers: Numbers, density: Tensor, c: Tensor, x: Tensor) -> Tensor:
         return density * numbers.log_normal(0.7, 0.7, 1, 1).clamp(0.03, 2.5)

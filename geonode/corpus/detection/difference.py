@@ -17,6 +17,7 @@ class Difference(Detection):
     """Absorbance of up to 0.03 to 2.5, less that of the lowest standard (which is the first sample)."""
 
     share = 0.06
+    signed = True
 
     def detect(self, numbers: Numbers, density: Tensor, c: Tensor, x: Tensor) -> Tensor:
         return (density - density[:, :1]) * numbers.log_normal(0.7, 0.7, 1, 1).clamp(0.03, 2.5)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from geonode.corpus.kinds import SPECTRA, Spectra
 from geonode.corpus.numbers import Numbers
-from geonode.corpus.spectra.bands import profile
+from geonode.corpus.spectra.bands import Shape, profile
 
 _BANDS = 3
 
@@ -25,6 +25,7 @@ class Moving(Spectra):
 
     share = 0.12
     emits = True
+    moves = True
 
     def density(self, numbers: Numbers, x: Tensor, amounts: Tensor) -> Tensor:
         shape = (1, _BANDS)
@@ -45,4 +46,7 @@ class Moving(Spectra):
 
         both = (1.0 - 0.5 * split)[..., None] * bands(center + shift)
         both = both + (0.5 * split)[..., None] * bands(center - shift)
-        return (strength[..., None] * both).sum(-2)
+        moving = (strength[..., None] * both).sum(-2)
+        # in one half other species absorb beside it, where they are
+        beside = numbers.log_uniform(0.05, 1.0, 1, 1) * numbers.chance(0.5, 1, 1)
+        return moving + beside * (amounts[..., 1:] @ Shape(numbers, 0.02, 0.2).molar(x)[:, 1:])

@@ -20,6 +20,8 @@ class Plasmon(Spectra):
     Band at 0.25 to 0.6 of the window, σ 0.03 to 0.09; aggregates shifted by 0.05 to 0.4 and up to six times as wide.
     """
 
+    moves = True
+
     def density(self, numbers: Numbers, x: Tensor, amounts: Tensor) -> Tensor:
         dispersed, coupled, large, extent = amounts.split(1, -1)
         center, width = numbers.uniform(0.25, 0.6), numbers.log_uniform(0.03, 0.09)

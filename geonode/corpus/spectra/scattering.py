@@ -26,4 +26,4 @@ class Scattering(Spectra):
         turbid = wavelength ** -numbers.uniform(1.0, 4.0, 1, 1)
         last = torch.arange(SPECIES, device=x.device)[:, None] == 1
         weight = torch.where(last, 1.0, numbers.log_uniform(0.02, 0.5, SPECIES, 1) * numbers.chance(0.5, SPECIES, 1))
-        return bands * torch.where(last, 0.2, 1.0) + weight * turbid
+        return torch.where(last, 0.2 * bands, bands) + weight * turbid

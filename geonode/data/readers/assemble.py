@@ -94,9 +94,10 @@ def _require_concentrations(found: Found, recordings: Sequence[Recording], where
         raise ReaderError(f"{where}: every spectrum is of unknown concentration; give the concentrations of standards.")
     without = [trace.name for _, trace in found if trace.concentration is None]
     if without:
+        doubt = next((f"{trace.doubt}; write it in one way, or " for _, trace in found if trace.doubt), "")
         part = "no concentration is known" if len(without) == len(found) else "the file says no concentration"
         raise ReaderError(
-            f"{where}: {part} for {listing(without)}; give a table of them (--concentrations NOTE), select the "
+            f"{where}: {part} for {listing(without)}; {doubt}give a table of them (--concentrations NOTE), select the "
             "standards by name, or write a CSV whose first column is 'wavelength' and whose others are headed by their "
             "concentration."
         )

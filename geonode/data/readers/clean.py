@@ -14,6 +14,8 @@ MOST_DUPLICATES = 0.02
 CAP_RUN = 3
 # … and is this large, in absorbance: below, a flat top may be chemistry.
 CAP_ABSORBANCE = 2.0
+# … also where the file does not say what it is, if no value is beyond what absorbance reaches and not all are counts …
+ABSORBANCE_REACHES = 12.0
 # … or the full scale of a converter, in counts.
 _FULL_SCALE = frozenset(float(2**bits - 1) for bits in (8, 10, 12, 14, 16, 18, 20, 24, 32))
 
@@ -26,8 +28,9 @@ def clean(recording: Recording) -> Recording:
     """
     for trace in recording.traces:
         _require_abscissae(trace, recording)
-    if recording.repairs:
+    if recording.repairs and recording.averages_duplicates:
         _average_duplicates(recording)
+    if recording.repairs:
         _mask_cap(recording)
     for reason, count in recording.mask_reasons.items():
         recording.notes.append(f"{count} value{'s' if count > 1 else ''} masked: {reason}")
@@ -89,7 +92,11 @@ def _mask_cap(recording: Recording) -> None:
     if not values:
         return
     cap = max(float(v.max()) for v in values)
-    large = cap >= CAP_ABSORBANCE if recording.signal == "absorbance" else cap in _FULL_SCALE
+    large = cap in _FULL_SCALE
+    if recording.signal == "absorbance":
+        large = cap >= CAP_ABSORBANCE
+    elif recording.signal == "signal" and CAP_ABSORBANCE <= cap <= ABSORBANCE_REACHES:
+        large = any((v != np.round(v)).any() for v in values)
     if not large or not any(_longest_run(v == cap) >= CAP_RUN for v in values):
         return
     count = 0

@@ -62,7 +62,7 @@ class Inspection:
         result = [
             f"{self.file}: {self.format}",
             f"spectra: {self.spectra} × {points} wavelengths, {self.wavelengths[0]:g}–{self.wavelengths[1]:g} "
-            f"{self.wavelength_unit}, {self.signal}{unit}",
+            f"{self.wavelength_unit or '(unit not stated)'}, {self.signal}{unit}",
             f"concentrations: {self._concentrations()}",
         ]
         if len(self.series) > 1:

@@ -8,7 +8,15 @@ from pathlib import Path
 
 from geonode.data.dataset import SpectralDataset
 from geonode.data.readers.assemble import assemble
-from geonode.data.readers.concentrations import ConcentrationTable, NoEntryError, apply_mapping, apply_table, read_table
+from geonode.data.readers.concentrations import (
+    ConcentrationTable,
+    NoEntryError,
+    apply_columns,
+    apply_mapping,
+    apply_table,
+    listing,
+    read_table,
+)
 from geonode.data.readers.recognition import PathLike, read_file
 from geonode.data.readers.recording import Recording
 from geonode.errors import InputError, ReaderError
@@ -34,7 +42,8 @@ def load_standards(
         concentration_unit: the unit, where the file does not say it.
         concentrations: where the files do not hold them: a table (note file) by name of spectrum, well or file, or a
             mapping from such names. Spectra that it lacks, or lists as NaN, are left out and noted.
-        column: the column of that table, or one for each analyte, where several may be meant.
+        column: the column of that table, or one for each analyte, where several may be meant; without a table, a
+            column of the file itself, beside the spectra.
 
     Returns:
         The data set; `SpectralDataset.notes` lists what was dropped, masked, averaged or assumed.
@@ -72,7 +81,9 @@ def record(
         return recordings
     if concentrations is not None:
         found = read_table(Path(concentrations))
-        _apply_to_all(recordings, lambda r: apply_table(r, found, column))
+        used: set[int] = set()
+        _apply_to_all(recordings, lambda r: used.update(apply_table(r, found, column)))
+        _note_unused(recordings, found, used)
         return recordings
     for recording in recordings:
         sidecar = _sidecar(recording)
@@ -80,10 +91,15 @@ def record(
             apply_table(recording, sidecar, column)
             recording.notes.append(f"concentrations taken from {sidecar.path.name}, which lies beside the file")
         elif column is not None:
-            raise InputError(
-                f"{recording.path}: a column is named, but no table of concentrations; name the table too."
-            )
+            apply_columns(recording, column)
     return recordings
+
+
+def _note_unused(recordings: list[Recording], found: ConcentrationTable, used: set[int]) -> None:
+    """Say which entries of a table belong to no spectrum: one of them may be misspelt."""
+    left = [" ".join(filter(None, row.values())) for k, row in enumerate(found.rows) if k not in used]
+    if left:
+        recordings[0].notes.append(f"no spectrum for these entries of {found.path.name}: {listing(left)}")
 
 
 def _apply_to_all(recordings: list[Recording], apply: Callable[[Recording], None]) -> None:

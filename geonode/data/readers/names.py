@@ -1,46 +1,209 @@
-"""Concentrations written in sample names, such as ``FZ010_AuNP_DMSA_250mM_NaCl``."""
+"""Concentrations written in sample names, in headers and in cells, such as ``FZ010_AuNP_DMSA_250mM_NaCl``.
+
+Numbers are read as people write them: ``0,5``, ``1e-3``, ``10^-4``, ``2×10⁻⁴``, ``1/2``. What may be read in two ways
+(``1,000 ppm``, ``3-5 mM``, ``10-4 M``) is not read: the name keeps its doubt, which is told where a concentration is
+needed.
+"""
 
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 
+from geonode.data.readers import text
+from geonode.data.readers.dialect import doubtful_number, two_readings
 from geonode.data.readers.recording import Recording
 
 # Unit → (family, power of ten): within a family concentrations convert exactly, in decimal arithmetic.
 _FAMILIES = {
     "amount": {"M": 0, "mM": -3, "µM": -6, "nM": -9, "pM": -12},
-    "mass": {"g/L": 0, "mg/L": -3, "µg/L": -6, "ng/L": -9, "mg/mL": 0, "µg/mL": -3, "ng/mL": -6},
+    "mass": {
+        **{"g/L": 0, "mg/L": -3, "µg/L": -6, "ng/L": -9, "mg/mL": 0, "µg/mL": -3, "ng/mL": -6},
+        **{"g/dL": 1, "mg/dL": -2},
+    },
     "fraction": {"%": -2, "ppm": -6, "ppb": -9, "ppt": -12},
 }
 _UNITS = {unit: (family, power) for family, units in _FAMILIES.items() for unit, power in units.items()}
-_SPELLINGS = {unit.replace("µ", micro): unit for unit in _UNITS for micro in ("µ", "μ", "u")}
-_PATTERN = re.compile(
-    r"(?<![A-Za-z0-9.,])(\d+(?:[.,]\d+)?)[ _]?("
-    + "|".join(re.escape(unit) for unit in sorted(_SPELLINGS, key=len, reverse=True))
-    + r")(?![A-Za-z/])"
+_MOLAR = {"M": "mol", "mM": "mmol", "µM": "µmol", "nM": "nmol", "pM": "pmol"}
+
+
+def _spellings() -> dict[str, str]:
+    """Every way of writing a unit, to the unit: micro in its three letters, litres small or large, mol/L for M."""
+    written: dict[str, str] = {unit: unit for unit in _UNITS}
+    written |= {f"{mol}/L": unit for unit, mol in _MOLAR.items()}
+    written |= {way.replace("/L", "/l").replace("/mL", "/ml").replace("/dL", "/dl"): u for way, u in written.items()}
+    powers = [(joint, minus) for joint in (" ", "·", ".") for minus in ("-1", "⁻¹", "^-1")]
+    ratios = [(*way.split("/"), unit) for way, unit in written.items() if "/" in way]
+    written |= {f"{over}{joint}{under}{minus}": unit for over, under, unit in ratios for joint, minus in powers}
+    return {way.replace("µ", micro): unit for way, unit in written.items() for micro in ("µ", "μ", "u")}
+
+
+_SPELLINGS = _spellings()
+_UNIT = "|".join(re.escape(unit) for unit in sorted(_SPELLINGS, key=len, reverse=True))
+_DECIMAL = r"(?:\d[\d.,]*\d|\d|[.,]\d+)"
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺−–", "0123456789-+--")
+_VALUE = (
+    rf"(?:(?:(?P<factor>{_DECIMAL})\s*[x×·*]\s*)?10(?:\s?(?:\^|\*\*)\s?\(?(?P<power>[-−–+]?\d{{1,2}})\)?"
+    r"|(?P<super>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}))"
+    rf"|(?P<over>{_DECIMAL})\s?/\s?(?P<under>{_DECIMAL})"
+    rf"|(?P<plain>{_DECIMAL})(?:[eE](?P<exponent>[-−–+]?\d{{1,3}}))?)"
 )
+_PATTERN = re.compile(rf"(?<![A-Za-z0-9.,/^⁻])(?P<value>{_VALUE})[ _\u00a0]?(?P<unit>{_UNIT})(?![A-Za-z0-9/⁻^])")
+_ALONE = re.compile(rf"\s*(?P<value>{_VALUE})[ _\u00a0]?(?P<unit>{_UNIT})\s*")
+# What stands before a value and makes it something else: a range, a power without its sign, a bound.
+_RANGE = re.compile(r"(?<![\w.,])\d{1,3}(?:[.,]\d+)?\s*(?:[-−–]|\bto\b|±|\+/-)\s*$")
+_BOUND = re.compile(r"[<>≤≥~≈±]\s*$")
+_NUMBER_BEFORE = re.compile(r"(?<![\w.,])(\d{1,3})[ \u00a0\u202f]$")
+_UNKNOWN = re.compile(r"(nan|n/?a|unknown|\?|-*)", re.I)
 
 
-def concentration_in(name: str) -> tuple[Decimal, str, str] | None:
-    """(value, unit, series) from a sample name; None where it holds no concentration, or more than one.
+@dataclass(frozen=True)
+class NamedConcentration:
+    """A concentration as a name says it.
 
-    The series is what precedes the concentration, ``FZ010_AuNP_DMSA`` above: standards of one series differ in the
-    concentration alone, and what follows it may carry the count of a repeat.
+    Attributes:
+        value: the number, if it can be told. unit: in one spelling.
+        series: what precedes it in the name. doubt: why the value cannot be told; empty if it can.
+        written: the number as it is written. number_before: a number that a blank parts from it, such as a count.
     """
+
+    value: Decimal | None
+    unit: str
+    series: str
+    doubt: str
+    written: str
+    number_before: str = ""
+
+
+def is_unknown(cell: str) -> bool:
+    """Whether a cell says that a concentration is not known: empty, ``NaN``, ``?``, a dash."""
+    return bool(_UNKNOWN.fullmatch(cell))
+
+
+def named_concentration(name: str) -> NamedConcentration | None:
+    """The one concentration that a name holds; None where it holds none, or more than one."""
     found = list(_PATTERN.finditer(name))
     if len(found) != 1:
         return None
     match = found[0]
-    value = Decimal(match.group(1).replace(",", "."))
-    return value, _SPELLINGS[match.group(2)], name[: match.start()].rstrip(" _-")
+    before = name[: match.start()]
+    unit, written = _SPELLINGS[match["unit"]], match["value"]
+    series = before.rstrip(" _-")
+    if _RANGE.search(before) or _BOUND.search(before):
+        what = _RANGE.search(before) or _BOUND.search(before)
+        assert what is not None  # by the line above
+        whole = f"{what.group().strip()}{written}".replace(" ", "")
+        return NamedConcentration(None, unit, series, f"'{whole} {unit}' is no one number", written)
+    counted = _NUMBER_BEFORE.search(before)
+    value = _value_of(match)
+    doubt = "" if value is not None else f"'{written} {unit}' is no number"
+    return NamedConcentration(value, unit, series, doubt, written, counted.group(1) if counted else "")
 
 
-_UNIT_ALONE = re.compile(
-    r"(?<![A-Za-z])("
-    + "|".join(re.escape(unit) for unit in sorted(_SPELLINGS, key=len, reverse=True))
-    + r")(?![A-Za-z/])"
-)
+def concentration_in(name: str) -> tuple[Decimal, str, str] | None:
+    """(value, unit, series) from a sample name; None where it holds no concentration, more than one, or one in doubt.
+
+    The series is what precedes the concentration, ``FZ010_AuNP_DMSA`` above: standards of one series differ in the
+    concentration alone, and what follows it may carry the count of a repeat.
+    """
+    found = named_concentration(name)
+    if found is None:
+        return None
+    (found,) = _settled([found])
+    return None if found.doubt or found.value is None else (found.value, found.unit, found.series)
+
+
+def quantity_in(cell: str) -> tuple[Decimal, str] | None:
+    """(value, unit) of a cell that is a number with its unit, such as ``10 mM``; None of any other."""
+    match = _ALONE.fullmatch(cell)
+    if match is None:
+        return None
+    value = _value_of(match)
+    return None if value is None else (value, _SPELLINGS[match["unit"]])
+
+
+def to_unit(value: Decimal, unit: str, target: str) -> Decimal | None:
+    """A value in another unit of its family; None between families."""
+    (family, power), (other, base) = _UNITS[unit], _UNITS[target]
+    return value.scaleb(power - base) if family == other else None
+
+
+def is_unit(word: str) -> bool:
+    """Whether a word is a unit of concentration."""
+    return word in _SPELLINGS
+
+
+def spelled(unit: str) -> str:
+    """A unit in its one spelling; any other word as it is."""
+    return _SPELLINGS.get(unit, unit)
+
+
+def _value_of(match: re.Match[str]) -> Decimal | None:
+    try:
+        power = match["power"] or match["super"]
+        if power:
+            factor = _decimal(match["factor"]) if match["factor"] else Decimal(1)
+            return None if factor is None else factor.scaleb(int(power.translate(_SUPERSCRIPTS)))
+        if match["over"]:
+            over, under = _decimal(match["over"]), _decimal(match["under"])
+            return None if over is None or not under else over / under
+        value = _decimal(match["plain"])
+        exponent = (match["exponent"] or "0").translate(_SUPERSCRIPTS)
+        return None if value is None else value.scaleb(int(exponent))
+    except (InvalidOperation, ValueError):
+        return None
+
+
+def _decimal(written: str) -> Decimal | None:
+    """A number with point or comma; of two marks the last is decimal, and one that recurs parts thousands."""
+    marks = re.sub(r"\d", "", written)
+    if len(marks) > 1:
+        last = marks[-1]
+        if len(set(marks)) == 1:
+            whole, fraction = written, ""
+        elif marks.count(last) == 1:
+            whole, _, fraction = written.rpartition(last)
+        else:
+            return None
+        if not re.fullmatch(r"\d{1,3}(?:[.,]\d{3})+", whole):
+            return None
+        return Decimal(re.sub(r"[.,]", "", whole) + (f".{fraction}" if fraction else ""))
+    return Decimal(written.replace(",", "."))
+
+
+def _settled(found: Sequence[NamedConcentration]) -> list[NamedConcentration]:
+    """Doubts that arise between the names of one file: thousands or decimals, and counts beside the value.
+
+    ``1,000 ppm`` is in doubt unless another name has a comma that is surely decimal; a point is, beside whole numbers.
+    """
+    written = [one.written for one in found]
+    plain = [cell for cell in written if re.fullmatch(r"[\d.,]+", cell)]
+    counted = sum(bool(one.number_before) for one in found) == len(found) > 1
+    return [_with_doubt(one, plain, counted) for one in found]
+
+
+def _with_doubt(one: NamedConcentration, others: list[str], counted: bool) -> NamedConcentration:
+    doubt, value = one.doubt, one.value
+    grouped = re.fullmatch(r"[1-9]\d{0,2}([.,])\d{3}", one.written)
+    if grouped and not doubt:
+        mark = grouped.group(1)
+        with_mark = [cell for cell in others if mark in cell]
+        surely_decimal = any(not re.fullmatch(rf"[1-9]\d{{0,2}}[{mark}]\d{{3}}", cell) for cell in with_mark)
+        other = "." if mark == "," else ","
+        surely_thousands = any(re.fullmatch(rf"\d*[{other}]\d+", cell) for cell in others)
+        if surely_thousands and not surely_decimal:
+            value = Decimal(one.written.replace(mark, ""))
+        elif not surely_decimal and (mark == "," or doubtful_number(others, mark)):
+            doubt = f"'{one.written} {one.unit}' is {two_readings(one.written, mark)}"
+    if one.number_before and not counted and re.fullmatch(r"\d{3}(?:[.,]\d+)?", one.written):
+        joined = f"{one.number_before}{one.written}"
+        doubt = doubt or f"'{one.number_before} {one.written} {one.unit}' is {joined} or {one.value}"
+    return NamedConcentration(None if doubt else value, one.unit, one.series, doubt, one.written, one.number_before)
+
+
+_UNIT_ALONE = re.compile(rf"(?<![A-Za-z])({_UNIT})(?![A-Za-z/])")
 
 
 def units_in(remark: str) -> list[str]:
@@ -51,26 +214,67 @@ def units_in(remark: str) -> list[str]:
 def set_concentrations_from_names(recording: Recording, where: str) -> None:
     """Fill in concentration, series and unit of every trace whose name holds a concentration.
 
-    Units within one file are converted to that of the first.
+    Units within one file are converted to that of the first. A name in doubt gives none, and keeps its doubt.
 
     Raises:
         ReaderError: units that cannot be converted into each other.
     """
-    for trace in recording.traces:
-        found = concentration_in(trace.name)
-        if found is None:
+    named = [(trace, found) for trace in recording.traces if (found := named_concentration(trace.name)) is not None]
+    for (trace, _), found in zip(named, _settled([found for _, found in named]), strict=True):
+        if found.doubt or found.value is None:
+            trace.doubt = found.doubt
+            recording.notes.append(f"no concentration taken from the name '{text.shorten(trace.name)}': {found.doubt}")
             continue
-        value, unit, trace.series = found
+        value, trace.series = found.value, found.series
         if not recording.concentration_unit:
-            recording.concentration_unit = unit
+            recording.concentration_unit = found.unit
             recording.concentrations_from = where
-        if unit != recording.concentration_unit:
-            (family, power), (target, base) = _UNITS[unit], _UNITS[recording.concentration_unit]
-            if family != target:
+        if found.unit != recording.concentration_unit:
+            converted = to_unit(value, found.unit, recording.concentration_unit)
+            if converted is None:
                 raise recording.fail(
-                    f"'{trace.name}' is in {unit} and others are in {recording.concentration_unit}, which do not "
+                    f"'{trace.name}' is in {found.unit} and others are in {recording.concentration_unit}, which do not "
                     "convert; give the concentrations in one unit."
                 )
-            recording.notes.append(f"'{trace.name}' converted from {unit} to {recording.concentration_unit}")
-            value = value.scaleb(power - base)
+            recording.notes.append(f"'{trace.name}' converted from {found.unit} to {recording.concentration_unit}")
+            value = converted
         trace.concentration = (float(value),)
+
+
+# --- headers that are numbers ---------------------------------------------------------------------------------------
+
+
+def parse_header(cell: str) -> tuple[float, str, int] | None:
+    """(concentration, the text of its level, number of the replicate), or None if the header is no concentration."""
+    value = text.number(cell)
+    if value is not None:
+        return value, cell, 0
+    level, _, replicate = cell.rpartition(".")
+    value = text.number(level)
+    if value is None or level.endswith(".") or not (replicate.isascii() and replicate.isdigit()):
+        return None
+    return value, level, int(replicate)
+
+
+def levels_of_headers(header: Sequence[str], decimal: str, recording: Recording) -> list[float] | None:
+    """The concentrations that headers are, in a text whose decimal mark is ``decimal``; None if one is no number.
+
+    Raises:
+        ReaderError: a header in doubt, such as ``1.000`` beside ``500``, or in a text that has decimal commas.
+    """
+    has_points = any(re.fullmatch(r"0*\.\d+|\d+\.\d{1,2}|\d+\.\d{4,}", cell) for cell in header)
+    cells = [cell.replace(",", ".") if decimal == "," and "," in cell else cell for cell in header]
+    parsed = [parse_header(cell) for cell in cells]
+    if not all(parsed):
+        return None
+    grouped = next((cell for cell in header if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", cell)), None)
+    doubt = grouped if decimal == "," and not has_points else None
+    levels = [one[1] for one in parsed if one is not None]
+    doubt = doubt or (doubtful_number(levels, ".") if decimal == "." else doubtful_number(header, ","))
+    if doubt:
+        mark = "." if "." in doubt else ","
+        raise recording.fail(
+            f"a column is headed '{doubt}', which is {two_readings(doubt, mark)}; write the level without a separator "
+            "between thousands."
+        )
+    return [one[0] for one in parsed if one is not None]

@@ -29,6 +29,7 @@ class Trace:
         unknown: the file says that the concentration is not known: no standard.
         attributes: what else is known of the sample, by name, such as ``{"pH": "7.4"}``; selections may use it.
         conditions: those attributes that are numbers and may matter as much as the concentration.
+        doubt: why no concentration could be taken from its name, though it holds one.
         keys: names under which a table of concentrations may list it, such as a well or a file name.
     """
 
@@ -44,6 +45,7 @@ class Trace:
     attributes: dict[str, str] = field(default_factory=dict)
     conditions: dict[str, float] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
+    doubt: str = ""
 
     def __post_init__(self) -> None:
         if self.masked is not None and not self.masked.any():
@@ -60,8 +62,9 @@ class Recording:
         concentrations_from: where the concentrations were found; empty if nowhere.
         notes: what was dropped, masked, averaged or assumed.
         mask_reasons: how many values were masked by the reader, by reason.
-        repairs: True where an instrument wrote the file, so that its quirks are repaired and noted; False where a
-            person did, who is told of them instead.
+        repairs: True where values at the detector's cap are to be masked; False where the file says itself what is.
+        averages_duplicates: True where an instrument wrote the file, so that wavelengths recorded twice are averaged;
+            False where a person did, who is told of them instead.
         dataset: the file as a whole, where it holds a complete data set.
         sidecars: endings of a file of the same name that would hold the concentrations.
     """
@@ -78,8 +81,26 @@ class Recording:
     notes: list[str] = field(default_factory=list)
     mask_reasons: Counter[str] = field(default_factory=Counter)
     repairs: bool = True
+    averages_duplicates: bool = True
     dataset: SpectralDataset | None = None
     sidecars: tuple[str, ...] = ()
+
+    def require_points(self, found: int, stated: float, where: str = "") -> None:
+        """Fewer points than a header announces are a truncated file; more are noted, as of a spectrum put together.
+
+        Args:
+            found: points that are there. stated: points announced. where: begins the sentence, if given.
+
+        Raises:
+            ReaderError: fewer than announced.
+        """
+        if found < stated:
+            raise self.fail(
+                f"{where}{found} points but the header says {stated:g}; the file seems to be truncated, so export it "
+                "again."
+            )
+        if found > stated:
+            self.notes.append(f"{where}{found} points, more than the {stated:g} that the header says; all were read")
 
     def fail(self, what: str) -> ReaderError:
         """A `ReaderError` that begins with the file; raise it."""

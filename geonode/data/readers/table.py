@@ -1,109 +1,58 @@
-"""Delimited text of any locale: which delimiter, which decimal mark, and columns of numbers out of rows of cells."""
+"""Columns of numbers out of lines of text, a block of lines at a time.
+
+A block is read by numpy's parser, which knows nothing of words for out of range and says little about errors; only
+where that fails is the block taken apart cell by cell. Both give the same numbers.
+"""
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from geonode.data.checks import Floats
 from geonode.data.readers import text
+from geonode.data.readers.dialect import DEAD_PIXEL, Dialect, two_readings
 from geonode.data.readers.recording import Recording
 
 # A table of more cells is no set of standards; it bounds the memory that a file of text can ask for.
-MAX_CELLS = 3_000_000
+MAX_CELLS = 6_000_000
 
-DEAD_PIXEL = "written as -0, as of a dead pixel"
-OVERFLOW = "written as out of range"
-
-_OVERFLOW = re.compile(r"[<>]\s*[\d.,]+|ov(e?r)?f(lo?w|lw)?|over(flow|range)?|sat(urated)?|#{2,}|-{3,}|\*{2,}", re.I)
-# Number with a comma as its decimal mark, so that plain integers fit both marks.
-_COMMA = re.compile(r"[+-]?(?:\d+(?:,\d*)?|,\d+)(?:[eE][+-]?\d{1,3})?")
+_BLOCK = 2**20
+"""Characters of one block, about."""
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """``delimiter``: tab, semicolon, comma or blank (any run of blanks); ``decimal``: point or comma."""
+@dataclass
+class Lines:
+    """Some lines of a text, with the numbers that they have in it (from 1).
 
-    delimiter: str
-    decimal: str
-
-    @property
-    def words(self) -> str:
-        """As a note or an error says it."""
-        names = {"\t": "tabs", ";": "semicolons", ",": "commas", " ": "blanks"}
-        mark = "decimal comma" if self.decimal == "," else "decimal point"
-        return f"separated by {names[self.delimiter]}, {mark}"
-
-    def split(self, line: str) -> list[str]:
-        """The cells of one line, stripped; quotes are honoured."""
-        if self.delimiter == " ":
-            return [cell.strip('"') for cell in line.split()]
-        if '"' not in line:
-            return [cell.strip() for cell in line.split(self.delimiter)]
-        try:
-            return [cell.strip() for cell in next(csv.reader([line], delimiter=self.delimiter), [])]
-        except csv.Error:  # a field beyond csv's limit: no spectrum has one
-            return [cell.strip() for cell in line.split(self.delimiter)]
-
-    def number(self, cell: str) -> float | None:
-        """A number with this decimal mark, or None."""
-        if self.decimal == ".":
-            return text.number(cell)
-        return float(cell.replace(",", ".")) if _COMMA.fullmatch(cell) else None
-
-    def reading(self, cell: str) -> tuple[float, str] | None:
-        """(value, "") of a reading, (NaN, reason) of one that says it is unusable, None of any other cell."""
-        if cell == "-0":
-            return np.nan, DEAD_PIXEL
-        value = self.number(cell)
-        if value is not None:
-            return value, ""
-        return (np.nan, OVERFLOW) if _OVERFLOW.fullmatch(cell) else None
-
-
-# In order of preference where a line fits several: a comma that may be a decimal mark comes after one that may not.
-DIALECTS = tuple(Dialect(d, m) for d, m in ["\t.", "\t,", ";.", ";,", ",.", " .", " ,"])
-
-
-# Cells before the readings of a row that may name it: well, sample, dilution, date.
-MAX_LABELS = 4
-
-
-def detect_dialect(lines: Sequence[str], minimum: int = 2) -> Dialect | None:
-    """The dialect in which most lines are rows of numbers; None if in none of them.
-
-    A line counts for a dialect if it is at least ``minimum`` readings after at most `MAX_LABELS` other cells. Equal
-    counts are settled by the number of readings in a row, then by the order of `DIALECTS`.
+    Attributes:
+        texts: the lines. numbers: as many line numbers.
     """
-    sample = [line for line in lines if line.strip()][:1000]
-    best, score = None, (0, 0)
-    for dialect in DIALECTS:
-        widths: Counter[int] = Counter()
-        for line in sample:
-            if dialect.delimiter in line:
-                cells = dialect.split(line[:20_000].strip(" "))
-                while cells and not cells[-1]:
-                    cells.pop()
-                readings = leading_labels(cells, dialect)
-                if len(cells) - readings >= minimum and readings <= MAX_LABELS:
-                    widths[len(cells) - readings] += 1
-        width, rows = max(widths.items(), key=lambda item: item[1], default=(0, 0))
-        if (rows, width) > score and rows:
-            best, score = dialect, (rows, width)
-    return best
 
+    texts: Sequence[str]
+    numbers: Sequence[int]
 
-def leading_labels(cells: Sequence[str], dialect: Dialect) -> int:
-    """How many cells come before the readings that end the row; empty cells among those do not count."""
-    count = len(cells)
-    while count and (not cells[count - 1] or dialect.reading(cells[count - 1]) is not None):
-        count -= 1
-    return count
+    @classmethod
+    def of(cls, texts: Sequence[str], start: int, end: int | None = None, blank: str = " ,;\t") -> Lines:
+        """Those of ``texts[start:end]`` that are not made of ``blank`` characters alone."""
+        end = len(texts) if end is None else end
+        if all(texts[i].strip(blank) for i in range(start, end)):
+            return cls(texts[start:end], range(start + 1, end + 1))
+        kept = [i for i in range(start, end) if texts[i].strip(blank)]
+        return cls([texts[i] for i in kept], np.array(kept, dtype=np.int64) + 1)  # pyright: ignore[reportArgumentType]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, where: slice) -> Lines:
+        return Lines(self.texts[where], self.numbers[where])
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return ((int(n), line) for n, line in zip(self.numbers, self.texts, strict=True))
 
 
 @dataclass
@@ -111,51 +60,180 @@ class Columns:
     """Columns of readings.
 
     Attributes:
-        values: ``[rows, columns]``, NaN where masked. masked: True where the cell says that it is unusable.
+        values: ``[rows, columns]``, NaN where masked or empty. masked: True where the cell says that it is unusable.
+        empty: True where a cell is empty, if such are allowed; else None.
         reasons: how many were masked, by reason.
     """
 
     values: Floats
     masked: np.ndarray
+    empty: np.ndarray | None = None
     reasons: Counter[str] = field(default_factory=Counter)
 
 
 def read_columns(
-    rows: Iterable[tuple[int, list[str]]],
+    rows: Lines,
     columns: Sequence[int],
     dialect: Dialect,
     recording: Recording,
     width: int | None = None,
+    *,
+    header: Sequence[str] | None = None,
+    exact: bool = False,
+    allow_empty: bool = False,
+    dead_pixels: bool = True,
 ) -> Columns:
-    """The cells of ``columns`` in numbered rows, as readings.
+    """The cells of ``columns`` in numbered lines, as readings.
+
+    Args:
+        rows: the lines.
+        columns: which cells, from 0.
+        dialect: how they are written.
+        recording: what errors name.
+        width: cells of the header; a row that goes beyond it is refused.
+        header: names of the columns, for messages.
+        exact: a row of fewer cells than ``width`` is refused as a row, not for its first missing cell.
+        allow_empty: an empty cell is no error.
+        dead_pixels: ``-0`` is a dead pixel, as instruments write it, and not the zero that a program computed.
 
     Raises:
-        ReaderError: a cell that is neither a number nor a word for out of range, or, where the ``width`` of the header
-            is given, a row that goes beyond it.
+        ReaderError: a cell that is neither a number nor a word for out of range, a number in doubt (`1.050` beside
+            `950`), a row of the wrong length, more than `MAX_CELLS` cells.
     """
-    values, masked, reasons = [], [], Counter()
-    for line, row in rows:
-        if width is not None and any(row[width:]):
-            raise recording.fail(f"row {line} has {len(row)} cells and the header {width}; repair that row.")
-        mine, bad = [], []
-        for column in columns:
-            cell = row[column] if column < len(row) else ""
-            reading = dialect.reading(cell)
-            if reading is None:
-                what = f"'{text.shorten(cell)}', which is no number" if cell else "empty"
-                raise recording.fail(f"row {line}, column {column + 1} is {what}; repair that cell.")
-            mine.append(reading[0])
-            bad.append(bool(reading[1]))
-            if reading[1]:
-                reasons[reading[1]] += 1
-        values.append(mine)
-        masked.append(bad)
-    if len(values) * max(len(columns), 1) > MAX_CELLS:
+    shape = (len(rows), len(columns))
+    if shape[0] * max(shape[1], 1) > MAX_CELLS:
         raise recording.fail(f"more than {MAX_CELLS} values, which no set of standards has; split the file.")
-    shape = (len(values), len(columns))
-    return Columns(
-        np.array(values, dtype=np.float64).reshape(shape), np.array(masked, dtype=bool).reshape(shape), reasons
+    found = Columns(np.empty(shape), np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool) if allow_empty else None)
+    if not len(rows):
+        return found
+    job = _Job(columns, dialect, recording, width, header or (), exact, dead_pixels, found)
+    step = max(1, min(_BLOCK // (len(rows.texts[0]) + 1), 2**14))
+    for start in range(0, len(rows), step):
+        job.read(rows[start : start + step], start)
+    _require_no_doubt(rows, columns, dialect, recording)
+    return found
+
+
+@dataclass
+class _Job:
+    """What reading a block of lines needs to know."""
+
+    columns: Sequence[int]
+    dialect: Dialect
+    recording: Recording
+    width: int | None
+    header: Sequence[str]
+    exact: bool
+    dead_pixels: bool
+    found: Columns
+
+    def read(self, block: Lines, start: int) -> None:
+        values = self._at_once(block)
+        if values is None:
+            self._cell_by_cell(block, start)
+        else:
+            self.found.values[start : start + len(block)] = values
+            if self.found.empty is not None:
+                self.found.empty[start : start + len(block)] = np.isnan(values)
+
+    def _at_once(self, block: Lines) -> Floats | None:
+        """All values of a block by numpy's parser; None where a cell needs a closer look."""
+        mark, lines = self.dialect.delimiter, block.texts
+        if self.dialect.thousands or (self.dialect.decimal == "," and any("." in line for line in lines)):
+            return None
+        if any('"' in line for line in lines):
+            lines = [self.dialect.unquoted(line) for line in lines]
+        if self.width is not None and mark != " " and max(line.count(mark) for line in lines) >= self.width:
+            return None
+        if self.found.empty is not None:
+            if any("n" in line or "N" in line for line in lines):
+                return None
+            most = max(self.columns) if self.columns else 0
+            gap = re.compile(rf"(?<={re.escape(mark)}) *(?={re.escape(mark)}|$)|^ *(?={re.escape(mark)})")
+            lines = [gap.sub("nan", line + mark * max(0, most - line.count(mark))) for line in lines]
+        if self.dialect.decimal == ",":
+            lines = [line.replace(",", ".") for line in lines]
+        whole = list(self.columns) == list(range(lines[0].count(mark) + 1)) and mark != " "
+        try:
+            values = np.loadtxt(
+                lines,
+                delimiter=None if mark == " " else mark,
+                usecols=None if whole else self.columns,
+                comments=None,
+                ndmin=2,
+            )
+        except (ValueError, OverflowError):
+            return None
+        if values.shape != (len(block), len(self.columns)):
+            return None
+        odd = ~np.isfinite(values) if self.found.empty is None else np.isinf(values)
+        dead = self.dead_pixels and (np.signbit(values) & (values == 0)).any()
+        return None if dead or odd.any() else values
+
+    def _cell_by_cell(self, block: Lines, start: int) -> None:
+        for k, (line, content) in enumerate(block, start=start):
+            row = self.dialect.split(content)
+            if self.width is not None:
+                self._require_width(row, line)
+            for j, column in enumerate(self.columns):
+                cell = row[column] if column < len(row) else ""
+                reading = self.dialect.reading(cell)
+                if reading is not None and reading[1] == DEAD_PIXEL and not self.dead_pixels:
+                    reading = 0.0, ""
+                if reading is None:
+                    if not cell and self.found.empty is not None:
+                        self.found.empty[k, j], self.found.values[k, j] = True, np.nan
+                        continue
+                    raise self._wrong(cell, line, column)
+                self.found.values[k, j] = reading[0]
+                if reading[1]:
+                    self.found.masked[k, j] = True
+                    self.found.reasons[reading[1]] += 1
+
+    def _require_width(self, row: list[str], line: int) -> None:
+        assert self.width is not None
+        short = self.exact and len(row) < self.width
+        if any(row[self.width :]) or short:
+            what = "complete or remove" if short else "repair"
+            raise self.recording.fail(f"row {line} has {len(row)} cells and the header {self.width}; {what} that row.")
+
+    def _wrong(self, cell: str, line: int, column: int):
+        what = f"'{text.shorten(cell)}', which is no number" if cell else "empty"
+        named = f" ('{text.shorten(self.header[column])}')" if column < len(self.header) else ""
+        return self.recording.fail(f"row {line}, column {column + 1}{named} is {what}; repair that cell.")
+
+
+def _require_no_doubt(rows: Lines, columns: Sequence[int], dialect: Dialect, recording: Recording) -> None:
+    """Refuse ``1.050`` beside ``950``, unless another number of the table shows what the mark means."""
+    if dialect.thousands:
+        return
+    mark = re.escape(dialect.decimal)
+    settled = re.compile(
+        rf"(?<!\d)0*{mark}\d|{mark}\d{{0,2}}(?!\d)|{mark}\d{{4}}|\d{{4}}{mark}|{mark}\d{{3}}[eE{mark}]"
     )
+    doubtful = re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}{mark}\d{{3}}(?!\d)")
+    first: tuple[int, str, str] | None = None
+    for number, line in rows:
+        if dialect.decimal in line:
+            if settled.search(line):
+                return
+            if first is None and (match := doubtful.search(line)):
+                first = number, line, match.group()
+    if first is None:
+        return
+    number, line, cell = first
+    values = set(columns[1:]) or set(columns)
+    if not any(_has_whole(dialect.split(one), values) for one in rows.texts):
+        return
+    column = next((k for k, one in enumerate(dialect.split(line)) if one.lstrip("+-") == cell), 0)
+    raise recording.fail(
+        f"row {number}, column {column + 1} is '{cell}', which is {two_readings(cell, dialect.decimal)}: three digits "
+        "follow every such mark, and other numbers have none; export it without separators between thousands."
+    )
+
+
+def _has_whole(cells: list[str], columns: set[int]) -> bool:
+    return any(k in columns and cell.isdigit() and cell != "0" for k, cell in enumerate(cells))
 
 
 def count_cells(content: str, recording: Recording) -> None:
@@ -163,35 +241,3 @@ def count_cells(content: str, recording: Recording) -> None:
     cells = sum(content.count(mark) for mark in "\t;, ") + content.count("\n")
     if cells > 4 * MAX_CELLS:
         raise recording.fail(f"about {cells} cells, which no set of standards has; split the file.")
-
-
-_UNIT = re.compile(r"[\[(]\s*([^\])]*?)\s*[\])]\s*$|[ _/](nm|cm-1|um|µm|1/cm)\.?\s*$", re.I)
-_WAVELENGTH = re.compile(r"\bwave ?length|^\s*(nm|λ|lambda|wl)\b|\bnm\b", re.I)
-_WAVENUMBER = re.compile(r"\bwave ?number|cm-1|1/cm|cm\^-1|cm⁻¹", re.I)
-
-
-def wavelength_unit(header: str) -> str | None:
-    """``nm``, ``µm`` or ``cm-1`` of a header of the wavelength axis; None if the header is none."""
-    if _WAVENUMBER.search(header):
-        return "cm-1"
-    if re.search(r"[µμu]m\b", header) and not re.search(r"n(m|ano)", header, re.I):
-        return "µm"
-    return "nm" if _WAVELENGTH.search(header) else None
-
-
-_SIGNALS = (
-    (re.compile(r"(?<![a-z])(abs|absorbance|absorption|extinction|od)(?![a-z])", re.I), "absorbance", ""),
-    (re.compile(r"^A$"), "absorbance", ""),
-    (re.compile(r"%\s?T|T\s?%|transmi(ttance|ssion)", re.I), "transmittance", ""),
-    (re.compile(r"%\s?R|R\s?%|reflect(ance|ivity)", re.I), "reflectance", ""),
-    (re.compile(r"fluorescence|emission|excitation|\brfu\b", re.I), "fluorescence", ""),
-    (re.compile(r"counts?|intensity", re.I), "intensity", ""),
-)
-
-
-def signal_of(header: str) -> tuple[str, str] | None:
-    """(signal, unit) that a header names, such as ``Abs`` or ``%T``; None if it names none."""
-    for pattern, signal, unit in _SIGNALS:
-        if pattern.search(header):
-            return signal, "%" if "%" in header and signal in ("transmittance", "reflectance") else unit
-    return None

@@ -24,7 +24,8 @@ class SpectralDataModule(L.LightningDataModule):
         dataset: at least three levels of one analyte.
         config: collocation, margin and batch sizes.
         targets: concentrations that will be asked for, to widen the range served (without folds).
-        folds: levels that are left out in turn besides; each is a further ``config.members`` rows.
+        folds: levels that are left out in turn besides; each is a further ``config.training.members`` rows.
+        gp: the geodesic GP of all standards; None fits it when it is asked for.
 
     Raises:
         InputError: several analytes or fewer than three levels.
@@ -36,6 +37,7 @@ class SpectralDataModule(L.LightningDataModule):
         config: GeodesicConfig | None = None,
         targets: np.ndarray | None = None,
         folds: Folds | None = None,
+        gp: GeodesicGP | None = None,
     ) -> None:
         super().__init__()
         self.config = config or GeodesicConfig()
@@ -46,7 +48,7 @@ class SpectralDataModule(L.LightningDataModule):
             )
         self.dataset = dataset.require_levels(3)
         self.targets, self.folds = targets, folds
-        self._gp: GeodesicGP | None = None
+        self._gp = gp
         self._problem: Problem | None = None
 
     @property
@@ -62,7 +64,7 @@ class SpectralDataModule(L.LightningDataModule):
         if self._problem is None and self.folds is not None:
             self._problem = build_stack(self.gp, self.folds, self.dataset.wavelengths, self.config)
         elif self._problem is None:
-            members = self.config.members
+            members = self.config.training.members
             targets = None if self.targets is None else [self.targets] * members
             self._problem = build_problem([self.gp] * members, self.dataset.wavelengths, self.config, targets)
         return self._problem
@@ -73,5 +75,5 @@ class SpectralDataModule(L.LightningDataModule):
 
     def train_dataloader(self) -> Any:
         """Step numbers of one epoch; the batch itself is drawn on the device."""
-        steps, _, _ = step_counts(len(self.dataset.levels), self.config)
-        return DataLoader(range(steps), batch_size=None)  # type: ignore[arg-type]
+        counts = step_counts(len(self.dataset.levels), self.config)
+        return DataLoader(range(counts.steps), batch_size=None)  # type: ignore[arg-type]

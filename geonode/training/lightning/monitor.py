@@ -1,38 +1,31 @@
-"""What a training does while it runs: rates, range of the metric, solver outcomes, and the device's own counters."""
+"""`Monitor`: what a training does while it runs, to the loggers of a Lightning Trainer."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from geonode.flow import CoupledSpectralODE
-from geonode.geodesic import Status, shoot
-from geonode.training.batches import PointsBatch
 from geonode.training.lightning.strategies import whole_parameters
-from geonode.training.problem import Problem
-
-_WAVELENGTHS = 8  # of those in use, for the solver's outcomes
+from geonode.training.monitoring import Probe, Watcher, device_figures, model_figures
 
 
 class Monitor(Callback):
     """Logs every few epochs, to whatever loggers the Trainer has (TensorBoard and CSV from `build_trainer`).
 
-    ``rate/steps_per_s``, ``rate/samples_per_s`` (spectra of ordered pairs, of every model), ``metric/low`` and
-    ``metric/high`` (g̃ on its table: 1 is the warp alone), ``solver/<status>`` (geodesics between neighbouring levels by
-    outcome, where the path is found by shooting), ``device/<name>`` from ``probe``, and on a CUDA device
-    ``device/peak_memory_bytes``. Loss parts and gradient norms are logged by the module itself.
+    What is logged is listed at `geonode.training.monitoring.Monitoring`; loss parts and gradient norms are logged by
+    the module itself.
 
     Args:
         probe: called for the device's counters, for example power, memory and SM activity by NVML.
         every: epochs between records; the device is waited for only then.
+        watcher: called with the latest of them all, for example to show them.
     """
 
-    def __init__(self, probe: Callable[[], dict[str, float]] | None = None, every: int = 5) -> None:
-        self.probe, self.every = probe, every
+    def __init__(self, probe: Probe | None = None, every: int = 5, watcher: Watcher | None = None) -> None:
+        self.probe, self.every, self.watcher = probe, every, watcher
         self._since = 0.0
         self._steps = self._samples = 0
 
@@ -47,56 +40,22 @@ class Monitor(Callback):
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Log, where it is time."""
-        if (trainer.current_epoch + 1) % self.every and trainer.current_epoch + 1 < trainer.max_epochs:
+        epoch = trainer.current_epoch + 1
+        if epoch % self.every and epoch < trainer.max_epochs:
             return
         if pl_module.device.type == "cuda":
             torch.cuda.synchronize(pl_module.device)
         seconds = max(time.perf_counter() - self._since, 1e-9)
         values = {"rate/steps_per_s": self._steps / seconds, "rate/samples_per_s": self._samples / seconds}
         with whole_parameters(trainer.strategy):
-            values.update(metric_range(pl_module.ode))
-            if pl_module.config.path.name == "shooting":
-                counts = solver_counts(pl_module.ode, pl_module.problem)
-                values.update({f"solver/{name}": float(count) for name, count in counts.items()})
-        if self.probe is not None:
-            values.update({f"device/{name}": value for name, value in self.probe().items()})
-        if pl_module.device.type == "cuda":
-            values["device/peak_memory_bytes"] = float(torch.cuda.max_memory_allocated(pl_module.device))
+            values |= model_figures([(pl_module.ode, pl_module.problem)])
+        values |= device_figures(pl_module.device, self.probe)
         for logger in trainer.loggers:
             logger.log_metrics(values, step=trainer.global_step)
+        if self.watcher is not None:
+            losses = {name: float(value) for name, value in trainer.callback_metrics.items()}
+            self.watcher({"epoch": epoch, "epochs": trainer.max_epochs, **losses, **values})
         self._reset()
 
     def _reset(self) -> None:
         self._since, self._steps, self._samples = time.perf_counter(), 0, 0
-
-
-def samples_in(batch: Any) -> int:
-    """Spectra that one step learns from: ordered pairs of its points, or its pairs, of every model."""
-    models, count = batch.target.shape[:2]
-    return models * count * (count - 1) if isinstance(batch, PointsBatch) else models * count
-
-
-@torch.no_grad()
-def metric_range(ode: CoupledSpectralODE) -> dict[str, float]:
-    """Lowest and highest g̃ on the table, all models and wavelengths."""
-    log_metric = ode.on_table().log_metric
-    low, high = torch.stack([log_metric.min(), log_metric.max()]).exp().tolist()
-    return {"metric/low": low, "metric/high": high}
-
-
-@torch.no_grad()
-def solver_counts(ode: CoupledSpectralODE, problem: Problem) -> dict[str, int]:
-    """Outcomes of shooting between neighbouring levels at a few wavelengths, by name of the status."""
-    u = problem.level_coordinates.to(ode.wavelength)
-    picked = ode.wavelength[torch.linspace(0, len(ode.wavelength) - 1, _WAVELENGTHS, device=u.device).long()]
-    shape = (*u[:, 1:].shape, len(picked))
-    solution = shoot(
-        ode.metric_in_u(),
-        u[:, :-1, None].expand(shape).contiguous(),
-        u[:, 1:, None].expand(shape).contiguous(),
-        picked.expand(shape),
-        newton_steps=ode.path.newton_steps,
-        ode_steps=ode.path.ode_steps,
-    )
-    counts = torch.bincount(solution.status.flatten(), minlength=len(Status)).tolist()
-    return {status.name.lower(): counts[status] for status in Status}

@@ -84,15 +84,15 @@ def sharded_settings(strategy: str, config: GeodesicConfig) -> tuple[Strategy, P
     Raises:
         InputError: settings that need a model's whole gradient on one device, or a type the strategy does not have.
     """
-    if config.metric_clip or config.flow_clip:
+    if config.training.metric_clip or config.training.flow_clip:
         raise InputError(
             f"strategy={strategy!r} cuts parameters across models, so no device has a model's gradient norm; "
             "set metric_clip=0 and flow_clip=0, or use 'ddp'."
         )
     known = ("32-true", "64-true") if strategy == "fsdp" else ("32-true",)
-    if config.precision not in known:
+    if config.training.precision not in known:
         raise InputError(
-            f"strategy={strategy!r} trains in {' or '.join(known)}, not {config.precision}; change precision, "
+            f"strategy={strategy!r} trains in {' or '.join(known)}, not {config.training.precision}; change precision, "
             "or use 'ddp'."
         )
     if strategy == "fsdp":
@@ -104,11 +104,6 @@ def sharded_settings(strategy: str, config: GeodesicConfig) -> tuple[Strategy, P
 def is_sharded(strategy: Strategy) -> bool:
     """True where a device holds a part of the parameters, of their gradients or of the optimiser's state."""
     return isinstance(strategy, (FSDPStrategy, DeepSpeedStrategy))
-
-
-def keeps_its_own_weights(strategy: Strategy) -> bool:
-    """True where the optimiser steps on copies of the parameters, which writing to these does not change."""
-    return isinstance(strategy, DeepSpeedStrategy)
 
 
 def whole_parameters(strategy: Strategy) -> AbstractContextManager[Any]:

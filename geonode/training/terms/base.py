@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from geonode.flow import CoupledSpectralODE
-from geonode.flow.ode import MetricOnTable
+from geonode.flow.path import MetricOnTable
 from geonode.registry import Registry
 from geonode.training.terms.batch import Batch
 

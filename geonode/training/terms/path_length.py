@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from geonode.flow import CoupledSpectralODE
-from geonode.flow.ode import MetricOnTable
+from geonode.flow.path import MetricOnTable
 from geonode.training.terms.base import LOSSES, LossTerm
 from geonode.training.terms.batch import Batch
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from geonode.flow import CoupledSpectralODE
-from geonode.flow.ode import MetricOnTable
+from geonode.flow.path import MetricOnTable
 from geonode.training.terms.base import LOSSES, LossTerm
 from geonode.training.terms.batch import Batch
 

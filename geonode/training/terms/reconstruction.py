@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from geonode.errors import InputError
-from geonode.flow import CoupledSpectralODE, SpectralFlow, fused
-from geonode.flow.ode import MetricOnTable
+from geonode.flow import CoupledSpectralODE
+from geonode.flow.path import MetricOnTable
 from geonode.training.terms.base import LOSSES, LossTerm
 from geonode.training.terms.batch import Batch, PairsBatch, PointsBatch
 
@@ -33,7 +32,7 @@ def _points(ode: CoupledSpectralODE, table: MetricOnTable, batch: PointsBatch) -
 
     With residual r = P − A that is the weighted variance of r over points: no pair is formed.
     """
-    reached = potential(ode, batch.phi, table, batch.index, ode.path.interval_nodes)
+    reached = ode.potential(batch.phi, table, batch.index, ode.path.interval_nodes)
     residual = reached - batch.target
     share = (batch.weight / batch.weight.sum(1, keepdim=True))[..., None]
     centre = (share * residual).sum(1, keepdim=True)
@@ -42,26 +41,13 @@ def _points(ode: CoupledSpectralODE, table: MetricOnTable, batch: PointsBatch) -
 
 def _pairs(ode: CoupledSpectralODE, table: MetricOnTable, batch: PairsBatch) -> Tensor:
     """Mean over pairs of w |A_end − measured|²."""
-    if fused.misfit_fits(ode, batch.source):
-        change, ends = batch.target - batch.source, torch.cat([batch.start, batch.end], 1)
-        phi = ode.table.phi(ends, check=False).to(change) if batch.phi is None else batch.phi
-        return fused.misfit(ode, phi, change, batch.weight, batch.index, table)
+    change = batch.target - batch.source
+    fused = ode.misfit(batch.start, batch.end, change, batch.weight, batch.index, table, batch.phi)
+    if fused is not None:
+        return fused
     predicted = ode.transport(batch.source, batch.start, batch.end, batch.index, table=table)
     error = predicted - batch.target
     if ode.path.name == "shooting":  # a pair whose geodesic was not found (NaN) teaches nothing
         error = torch.where(torch.isnan(predicted.detach()), 0.0, error)
     error = error.square().mean(-1)
     return (error * batch.weight).sum(1) / batch.weight.sum(1)
-
-
-def potential(ode: CoupledSpectralODE, phi: Tensor, table: MetricOnTable, index: Tensor | None, nodes: int) -> Tensor:
-    """∫ h dŝ from the first of P ascending points to each of them [M, P, W]: a cumulative sum over intervals.
-
-    Raises:
-        InputError: a flow that is no function of arc length alone.
-    """
-    if not isinstance(ode.flow, SpectralFlow):
-        raise InputError("Only a SpectralFlow has a potential; integrate other flows along explicit pairs.")
-    s_hat = ode.table.scaled(phi.to(table.density), table.density)
-    steps = ode.flow.integral(s_hat[:, :-1], s_hat[:, 1:], index, nodes=nodes)
-    return torch.cat([torch.zeros_like(steps[:, :1]), steps.cumsum(1)], 1)

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from .. import _blocks
 from .._dispatch import dispatch
-from .._runtime import launch, plain, unrounded
+from .._runtime import launch, plain, plain_vjp, unrounded
 from . import reference
 
 __all__ = ["arc_length"]
@@ -72,13 +72,16 @@ def _(grad, phi, s):
 
 
 def _keep(ctx, inputs, output):
-    ctx.save_for_backward(inputs[0], output[1])
+    ctx.save_for_backward(*inputs, output[1])
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
 
 
 def _vjp(ctx, grad, _):
-    return None, _backward(grad, *ctx.saved_tensors)
+    phi, density, s = ctx.saved_tensors
+    if torch.is_grad_enabled():
+        return tuple(plain_vjp("arc_length", reference.arc_length, [phi, density], [grad]))
+    return None, _backward(grad, phi, s)
 
 
 _arc_length.register_autograd(_vjp, setup_context=_keep)

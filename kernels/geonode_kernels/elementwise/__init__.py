@@ -1,21 +1,16 @@
-"""Elementwise ops of the original blueprint, forward and backward in one launch each way.
+"""Γ from what was computed before: by finite differences of the metric, or from a table; one launch each way."""
 
-`bias_softplus` (softplus of a sum with a bias), `christoffel_fd` (Γ from the metric at c − ε, c, c + ε) and
-`christoffel_grid` (Γ from a table, bilinear).
-"""
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from .. import _blocks
 from .._dispatch import dispatch
-from .._runtime import launch, plain
+from .._runtime import launch, plain, plain_vjp
 from . import reference
 
-__all__ = ["bias_softplus", "christoffel_fd", "christoffel_grid"]
-
-_CHUNK = 256  # rows of a bias gradient summed by one program
-_TILE = (16, 64)
+__all__ = ["christoffel_fd", "christoffel_grid"]
 
 
 def _new(*like: Tensor) -> tuple[Tensor, ...]:
@@ -27,161 +22,82 @@ def _flat(size: int) -> tuple[tuple[int], dict]:
     return (-(-size // o["BLOCK"]),), o
 
 
-# ---------------------------------------------------------------- bias_softplus
-
-
-def bias_softplus(x: Tensor, bias: Tensor, floor: float = 0.0, *, backend: str = "auto") -> Tensor:
-    """softplus(x + bias) + floor; ``x`` [M, N, F] or [N, F], ``bias`` [M, F] or [F]. Accurate for any finite sum.
-
-    Raises:
-        ValueError: shapes that do not fit together.
-        KernelError: ``backend="triton"`` where the kernel cannot run.
-    """
-    single = x.ndim == 2 and bias.ndim == 1
-    if single:
-        x, bias = x[None], bias[None]
-    if x.ndim != 3 or bias.shape != (x.shape[0], x.shape[2]):
-        raise ValueError(
-            f"x {tuple(x.shape)} must be [M, N, F] and bias {tuple(bias.shape)} [M, F] (or both without M)."
-        )
-    op = _softplus if dispatch("bias_softplus", [x, bias], backend=backend) else reference.bias_softplus
-    result = op(x, bias, floor)
-    return result[0] if single else result
-
-
-@torch.library.custom_op("geonode::bias_softplus", mutates_args=())
-def _softplus(x: Tensor, bias: Tensor, floor: float) -> Tensor:
-    from . import _triton
-
-    (out,) = _new(x)
-    grid, o = _flat(x.numel())
-    if x.numel():
-        launch(
-            _triton.softplus_forward, grid, plain(x), plain(bias), out, x.numel(), x.shape[1], x.shape[2], floor, **o
-        )
-    return out
-
-
-@_softplus.register_fake
-def _(x, bias, floor):
-    return _new(x)[0]
-
-
-@torch.library.custom_op("geonode::bias_softplus_backward", mutates_args=())
-def _softplus_backward(grad: Tensor, x: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    from . import _triton
-
-    models, n, features = x.shape
-    (to_x,) = _new(x)
-    chunks = max(1, -(-n // _CHUNK))
-    partial = torch.zeros(chunks, models, features, dtype=torch.float32, device=x.device)
-    if x.numel():
-        launch(
-            _triton.softplus_backward, (-(-features // _TILE[1]), chunks, models),
-            plain(x), plain(bias), plain(grad), to_x, partial, n, features, _CHUNK,
-            BLOCK_N=_TILE[0], BLOCK_F=_TILE[1], num_warps=4,
-        )  # fmt: skip
-    return to_x, partial.sum(0)
-
-
-@_softplus_backward.register_fake
-def _(grad, x, bias):
-    return _new(x, bias)
-
-
-def _keep_softplus(ctx, inputs, output):
-    ctx.save_for_backward(*inputs[:2])
-
-
-def _softplus_vjp(ctx, grad):
-    x, bias = ctx.saved_tensors
-    to_x, to_bias = _softplus_backward(grad, x, bias)
-    return to_x.to(x.dtype), to_bias.to(bias.dtype), None
-
-
-_softplus.register_autograd(_softplus_vjp, setup_context=_keep_softplus)
-
-
 # ---------------------------------------------------------------- christoffel_fd
 
 
-def christoffel_fd(below: Tensor, centre: Tensor, above: Tensor, epsilon: float, *, backend: str = "auto") -> Tensor:
-    """Γ = ½ g′/g by central differences; the error of g′ is O(ε²).
+def christoffel_fd(
+    below: Tensor, centre: Tensor, above: Tensor, shift: Tensor, step: float, *, backend: str = "auto"
+) -> Tensor:
+    """Γ = ½ g′/g from the parabola through g at three points; the error of g′ is O(step²).
 
     Args:
-        below, centre, above: g(c − ε), g(c) and g(c + ε), all of one shape, which Γ has too.
-        epsilon: ε, in the unit of c.
+        below, centre, above: g at the stencil's points, ``step`` apart, all of one shape, which Γ has too.
+        shift: of that shape, where Γ is wanted, relative to the stencil's middle.
+        step: in the unit of c.
         backend: ``auto``, ``triton`` or ``torch``.
 
     Raises:
-        ValueError: shapes that differ, or ε ≤ 0.
+        ValueError: shapes that differ, or a step ≤ 0.
         KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
-    if not below.shape == centre.shape == above.shape:
-        shapes = ", ".join(str(tuple(t.shape)) for t in (below, centre, above))
-        raise ValueError(f"The metric below, at and above c must have one shape, got {shapes}.")
-    if not epsilon > 0:
-        raise ValueError(f"epsilon must be positive, got {epsilon:g}.")
-    if dispatch("christoffel_fd", [below, centre, above], backend=backend):
-        return _difference(below, centre, above, epsilon)
-    return reference.christoffel_fd(below, centre, above, epsilon)
+    tensors = [below, centre, above, shift]
+    if any(t.shape != below.shape for t in tensors):
+        shapes = ", ".join(str(tuple(t.shape)) for t in tensors)
+        raise ValueError(f"The metric below, at and above the middle and the shift must have one shape, got {shapes}.")
+    if not step > 0:
+        raise ValueError(f"step must be positive, got {step:g}.")
+    if dispatch("christoffel_fd", tensors, backend=backend):
+        return _difference(below, centre, above, shift, step)
+    return reference.christoffel_fd(below, centre, above, shift, step)
 
 
 @torch.library.custom_op("geonode::christoffel_fd", mutates_args=())
-def _difference(below: Tensor, centre: Tensor, above: Tensor, epsilon: float) -> Tensor:
+def _difference(below: Tensor, centre: Tensor, above: Tensor, shift: Tensor, step: float) -> Tensor:
     from . import _triton
 
     (out,) = _new(centre)
     grid, o = _flat(out.numel())
     if out.numel():
-        factor = 0.25 / epsilon
-        launch(
-            _triton.difference_forward, grid, plain(below), plain(centre), plain(above), out, out.numel(), factor, **o
-        )
+        inputs = map(plain, (below, centre, above, shift))
+        launch(_triton.difference_forward, grid, *inputs, out, out.numel(), 1.0 / step, **o)
     return out
 
 
 @_difference.register_fake
-def _(below, centre, above, epsilon):
+def _(below, centre, above, shift, step):
     return _new(centre)[0]
 
 
 @torch.library.custom_op("geonode::christoffel_fd_backward", mutates_args=())
-def _difference_backward(grad: Tensor, centre: Tensor, gamma: Tensor, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
+def _difference_backward(
+    grad: Tensor, below: Tensor, centre: Tensor, above: Tensor, shift: Tensor, step: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     from . import _triton
 
-    to_below, to_centre, to_above = _new(centre, centre, centre)
+    outs = _new(centre, centre, centre, centre)
     grid, o = _flat(centre.numel())
     if centre.numel():
-        launch(
-            _triton.difference_backward,
-            grid,
-            plain(grad),
-            plain(centre),
-            gamma,
-            to_below,
-            to_centre,
-            to_above,
-            centre.numel(),
-            0.25 / epsilon,
-            **o,
-        )
-    return to_below, to_centre, to_above
+        inputs = map(plain, (grad, below, centre, above, shift))
+        launch(_triton.difference_backward, grid, *inputs, *outs, centre.numel(), 1.0 / step, **o)
+    return outs[0], outs[1], outs[2], outs[3]
 
 
 @_difference_backward.register_fake
-def _(grad, centre, gamma, epsilon):
-    return _new(centre, centre, centre)
+def _(grad, below, centre, above, shift, step):
+    return _new(centre, centre, centre, centre)
 
 
 def _keep_difference(ctx, inputs, output):
-    ctx.save_for_backward(inputs[1], output)
-    ctx.dtypes, ctx.epsilon = [t.dtype for t in inputs[:3]], inputs[3]
+    ctx.save_for_backward(*inputs[:4])
+    ctx.step = inputs[4]
 
 
 def _difference_vjp(ctx, grad):
-    gradients = _difference_backward(grad, *ctx.saved_tensors, ctx.epsilon)
-    return *(g.to(d) for g, d in zip(gradients, ctx.dtypes, strict=True)), None
+    tensors = ctx.saved_tensors
+    if torch.is_grad_enabled():
+        return *plain_vjp("christoffel_fd", partial(reference.christoffel_fd, step=ctx.step), tensors, [grad]), None
+    gradients = _difference_backward(grad, *tensors, ctx.step)
+    return *(g.to(t.dtype) for g, t in zip(gradients, tensors, strict=True)), None
 
 
 _difference.register_autograd(_difference_vjp, setup_context=_keep_difference)
@@ -292,6 +208,10 @@ def _keep_grid(ctx, inputs, output):
 
 def _grid_vjp(ctx, grad):
     table, c, wavelength = ctx.saved_tensors
+    if torch.is_grad_enabled():
+        ends = ctx.ends[:2], ctx.ends[2:]
+        function = lambda t, x, y: reference.christoffel_grid(t, x, y, *ends)  # noqa: E731
+        return *plain_vjp("christoffel_grid", function, ctx.saved_tensors, [grad]), *[None] * 4
     to_c, to_wavelength = _grid_backward(grad, table, c, wavelength, *ctx.ends)
     return None, to_c.to(c.dtype), to_wavelength.to(wavelength.dtype), *[None] * 4
 

@@ -5,66 +5,41 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .._device import LN2, LOG2E
+
+@triton.jit
+def parabola(below, centre, above, shift, i, inside, inverse):
+    """The shift, and value, slope and curvature of the parabola there, in units of the step (``inverse`` = 1/step)."""
+    low = tl.load(below + i, mask=inside, other=1.0).to(tl.float32)
+    middle = tl.load(centre + i, mask=inside, other=1.0).to(tl.float32)
+    high = tl.load(above + i, mask=inside, other=1.0).to(tl.float32)
+    x = tl.load(shift + i, mask=inside, other=0.0).to(tl.float32) * inverse
+    slope, curvature = 0.5 * (high - low), high - 2.0 * middle + low
+    return x, middle + x * (slope + 0.5 * x * curvature), slope + x * curvature, curvature
 
 
 @triton.jit
-def softplus_forward(x, bias, out, size, N, F, floor, BLOCK: tl.constexpr):
-    """``x``, ``out`` [M, N, F] flat; ``bias`` [M, F]."""
+def difference_forward(below, centre, above, shift, out, size, inverse, BLOCK: tl.constexpr):
+    """½ slope/value of the parabola at ``shift``."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = i < size
-    z = tl.load(x + i, mask=inside, other=0.0).to(tl.float32)
-    z += tl.load(bias + i // (N * F) * F + i % F, mask=inside, other=0.0)
-    decay = tl.exp2(-tl.abs(z) * LOG2E)
-    grown = 1.0 + decay
-    # ln(1 + d), exact where 1 + d has lost d's digits: ln(grown)·d/(grown − 1), and d itself where nothing is left
-    small = tl.where(grown == 1.0, decay, LN2 * tl.log2(grown) * decay / tl.maximum(grown - 1.0, 1e-30))
-    value = tl.maximum(z, 0.0) + small
-    tl.store(out + i, value + floor, mask=inside)
+    _, g, dg, _ = parabola(below, centre, above, shift, i, inside, inverse)
+    tl.store(out + i, (0.5 * inverse) * dg / g, mask=inside)
 
 
 @triton.jit
-def softplus_backward(x, bias, grad, to_x, partial, N, F, rows, BLOCK_N: tl.constexpr, BLOCK_F: tl.constexpr):
-    """σ(x + bias)·grad, and this program's ``rows`` rows of its sum over N: ``partial`` [chunks, M, F]."""
-    m = tl.program_id(2).to(tl.int64)
-    j = tl.program_id(0) * BLOCK_F + tl.arange(0, BLOCK_F)
-    b = tl.load(bias + m * F + j, mask=j < F, other=0.0)
-    total = tl.zeros([BLOCK_N, BLOCK_F], tl.float32)
-    first = tl.program_id(1) * rows
-    for begin in range(first, tl.minimum(first + rows, N), BLOCK_N):
-        n = begin + tl.arange(0, BLOCK_N)
-        inside = (n < N)[:, None] & (j < F)[None, :]
-        at = (m * N + n)[:, None] * F + j[None, :]
-        z = tl.load(x + at, mask=inside, other=0.0).to(tl.float32) + b[None, :]
-        decay = tl.exp2(-tl.abs(z) * LOG2E)
-        sigma = tl.where(z >= 0.0, 1.0, decay) / (1.0 + decay)
-        g = sigma * tl.load(grad + at, mask=inside, other=0.0)
-        tl.store(to_x + at, g, mask=inside)
-        total += g
-    at = (tl.program_id(1).to(tl.int64) * tl.num_programs(2) + m) * F + j
-    tl.store(partial + at, tl.sum(total, 0), mask=j < F)
-
-
-@triton.jit
-def difference_forward(below, centre, above, out, size, factor, BLOCK: tl.constexpr):
-    """(above − below)·factor/centre."""
+def difference_backward(
+    grad, below, centre, above, shift, to_below, to_centre, to_above, to_shift, size, inverse, BLOCK: tl.constexpr
+):
+    """Gradients to the three values and to the shift."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = i < size
-    low = tl.load(below + i, mask=inside, other=0.0).to(tl.float32)
-    high = tl.load(above + i, mask=inside, other=0.0).to(tl.float32)
-    g = tl.load(centre + i, mask=inside, other=1.0).to(tl.float32)
-    tl.store(out + i, (high - low) * factor / g, mask=inside)
-
-
-@triton.jit
-def difference_backward(grad, centre, gamma, to_below, to_centre, to_above, size, factor, BLOCK: tl.constexpr):
-    """Gradients to g(c − ε), g(c), g(c + ε), from Γ itself."""
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = i < size
-    g = tl.load(grad + i, mask=inside, other=0.0) / tl.load(centre + i, mask=inside, other=1.0).to(tl.float32)
-    tl.store(to_centre + i, -g * tl.load(gamma + i, mask=inside, other=0.0), mask=inside)
-    tl.store(to_above + i, g * factor, mask=inside)
-    tl.store(to_below + i, -g * factor, mask=inside)
+    x, g, dg, curvature = parabola(below, centre, above, shift, i, inside, inverse)
+    to_dg = tl.load(grad + i, mask=inside, other=0.0) * (0.5 * inverse) / g
+    to_g = -to_dg * dg / g
+    tl.store(to_below + i, to_g * x * (0.5 * x - 0.5) + to_dg * (x - 0.5), mask=inside)
+    tl.store(to_centre + i, to_g * (1.0 - x * x) - to_dg * 2.0 * x, mask=inside)
+    tl.store(to_above + i, to_g * x * (0.5 * x + 0.5) + to_dg * (x + 0.5), mask=inside)
+    tl.store(to_shift + i, (to_g * dg + to_dg * curvature) * inverse, mask=inside)
 
 
 @triton.jit

@@ -2,17 +2,18 @@
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 
-def bias_softplus(x: Tensor, bias: Tensor, floor: float = 0.0) -> Tensor:
-    """softplus(x + bias) + floor for ``x`` [M, N, F], ``bias`` [M, F]."""
-    return F.softplus(x + bias[:, None], threshold=40.0) + floor
+def christoffel_fd(below: Tensor, centre: Tensor, above: Tensor, shift: Tensor, step: float) -> Tensor:
+    """Γ = ½ g′/g from g at a stencil's points, ``shift`` beside its middle; all of one shape."""
+    g, slope = parabola(below, centre, above, shift, step)
+    return 0.5 * slope / g
 
 
-def christoffel_fd(below: Tensor, centre: Tensor, above: Tensor, epsilon: float) -> Tensor:
-    """Γ = ½ g′/g with g′ = (g(c + ε) − g(c − ε))/2ε; all of one shape."""
-    return (above - below) / (4.0 * epsilon * centre)
+def parabola(below: Tensor, centre: Tensor, above: Tensor, shift: Tensor, step: float) -> tuple[Tensor, Tensor]:
+    """Value and slope, ``shift`` beside the middle, of the parabola through three points ``step`` apart."""
+    slope, curvature = (above - below) / (2.0 * step), (above - 2.0 * centre + below) / step**2
+    return centre + shift * (slope + 0.5 * shift * curvature), slope + shift * curvature
 
 
 def christoffel_grid(

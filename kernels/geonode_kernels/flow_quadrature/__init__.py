@@ -8,10 +8,10 @@ from torch import Tensor
 from .. import _blocks
 from .._dispatch import dispatch, flow_refusal
 from .._gauss import gauss_legendre
-from .._runtime import launch, padded, plain
+from .._runtime import launch, padded, plain, plain_vjp
 from . import reference
 
-__all__ = ["flow_loss", "flow_loss_of_ends", "flow_quadrature"]
+__all__ = ["flow_loss_of_ends", "flow_quadrature"]
 
 
 def flow_quadrature(
@@ -40,33 +40,6 @@ def flow_quadrature(
     return _integral(*(t.to(torch.float32) for t in tensors), nodes)
 
 
-def flow_loss(
-    s_start: Tensor,
-    s_end: Tensor,
-    omega: Tensor,
-    beta: Tensor,
-    a: Tensor,
-    a0: Tensor,
-    target: Tensor,
-    weight: Tensor,
-    nodes: int = 16,
-    *,
-    backend: str = "auto",
-) -> Tensor:
-    """Σ over pairs and wavelengths of weight · (∫ h dŝ − target)², [M]; value and all gradients in one pass.
-
-    ``target`` [M, B, W] is the measured change of absorbance, ``weight`` [M, B]; neither gets a gradient. The other
-    arguments are those of `flow_quadrature`. Where only the loss is needed this does half the work of `flow_quadrature`
-    and its backward.
-
-    Raises:
-        KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
-    """
-    return flow_loss_of_ends(
-        torch.stack([s_start, s_end], 1), omega, beta, a, a0, target, weight, nodes, backend=backend
-    )
-
-
 def flow_loss_of_ends(
     ends: Tensor,
     omega: Tensor,
@@ -79,10 +52,16 @@ def flow_loss_of_ends(
     *,
     backend: str = "auto",
 ) -> Tensor:
-    """`flow_loss` with both ends in one tensor ``ends`` [M, 2, B, W], as one matrix product gives them: one gradient
-    for two.
+    """Σ over pairs and wavelengths of weight · (∫ h dŝ − target)², [M]; value and all gradients in one pass.
 
-    ``target`` [M, B, W], ``weight`` [M, B]; the other arguments are those of `flow_quadrature`.
+    Where only the loss is needed this does half the work of `flow_quadrature` and its backward. `paths_taken` calls it
+    flow_loss.
+
+    Args:
+        ends: ŝ [M, 2, B, W] at both ends, in one tensor as one matrix product gives them: one gradient for two.
+        omega, beta, a, a0, nodes, backend: as for `flow_quadrature`.
+        target: [M, B, W], the measured change of absorbance; no gradient.
+        weight: [M, B]; no gradient.
 
     Raises:
         KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
@@ -210,6 +189,9 @@ def _keep(ctx, inputs, output):
 
 
 def _integral_vjp(ctx, grad):
+    if torch.is_grad_enabled():
+        function = partial(reference.flow_quadrature, nodes=ctx.nodes)
+        return *plain_vjp("flow_quadrature", function, ctx.saved_tensors, [grad]), None
     return *_integral_backward(grad, *ctx.saved_tensors, ctx.nodes), None
 
 

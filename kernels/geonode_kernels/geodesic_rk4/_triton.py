@@ -21,11 +21,9 @@ def forward_kernel(
     b3,
     c_out,
     v_out,
-    jc_out,
-    jv_out,
     stage_gamma,
     stage_slope,
-    checkpoints,
+    states,
     N,
     H1,
     H2,
@@ -36,13 +34,14 @@ def forward_kernel(
     BLOCK: tl.constexpr,
     PRECISION: tl.constexpr,
     OUTPUT: tl.constexpr,
-    JACOBI: tl.constexpr,
+    EVERY: tl.constexpr,
     SAVE: tl.constexpr,
 ):
     """One program integrates BLOCK problems of one model; one rolled loop over the 4·steps stages.
 
-    SAVE keeps what the way back needs: Γ and ∂Γ/∂c of every stage [M, 4·steps, N], and (c, v) of every second step
-    [M, (steps + 1)//2, 2, N]. JACOBI carries ∂(c, v)/∂v(0) along.
+    EVERY keeps (c, v) in ``states``: 1 at the beginning of every step and at the end [M, steps + 1, 2, N], 2 at the
+    beginning of every second step [M, (steps + 1)//2, 2, N], 0 never. SAVE keeps what the way back needs besides: Γ
+    and ∂Γ/∂c of every stage [M, 4·steps, N].
     """
     m = tl.program_id(1).to(tl.int64)
     n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -59,21 +58,19 @@ def forward_kernel(
     # s: the stage's input; k: its slope; total: Σ b_i k_i of the step so far
     cs, vs = c, v
     total_c, total_v = tl.zeros_like(c), tl.zeros_like(c)
-    jc, jv = tl.zeros_like(c), tl.zeros_like(c) + 1.0
-    js, jvs = jc, jv
-    total_jc, total_jv = tl.zeros_like(c), tl.zeros_like(c)
     for i in range(4 * steps):
         stage = i % 4
         last = stage == 3
         weight = tl.where((stage == 0) | last, dt / 6.0, dt / 3.0)
         ahead = tl.where(stage == 2, dt, 0.5 * dt)
-        if SAVE:  # noqa: SIM102 – decided when compiling, the next one at run time
-            if i % 8 == 0:
-                at = (m * ((steps + 1) // 2) + i // 8) * 2 * N + n
-                tl.store(checkpoints + at, cs, mask=inside)
-                tl.store(checkpoints + at + N, vs, mask=inside)
+        if EVERY > 0:  # noqa: SIM102 – decided when compiling, the next one at run time
+            if i % (4 * EVERY) == 0:
+                kept = steps + 1 if EVERY == 1 else (steps + 1) // 2
+                at = (m * kept + i // (4 * EVERY)) * 2 * N + n
+                tl.store(states + at, cs, mask=inside)
+                tl.store(states + at + N, vs, mask=inside)
         y, dy, ddy = value_and_derivatives(
-            cs, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, PRECISION, 2 if JACOBI or SAVE else 1
+            cs, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, PRECISION, 2 if SAVE else 1
         )
         _, _, gamma, dgamma = gamma_from(y, dy, ddy, OUTPUT)
         if SAVE:
@@ -81,25 +78,19 @@ def forward_kernel(
             tl.store(stage_gamma + at, gamma, mask=inside)
             tl.store(stage_slope + at, dgamma, mask=inside)
         kc, kv = vs, -gamma * vs * vs
-        if JACOBI:
-            kj, kjv = jvs, -dgamma * vs * vs * js - 2.0 * gamma * vs * jvs
-            total_jc += weight * kj
-            total_jv += weight * kjv
-            js = tl.where(last, jc + total_jc, jc + ahead * kj)
-            jvs = tl.where(last, jv + total_jv, jv + ahead * kjv)
-            jc, jv = tl.where(last, js, jc), tl.where(last, jvs, jv)
-            total_jc, total_jv = tl.where(last, 0.0, total_jc), tl.where(last, 0.0, total_jv)
         total_c += weight * kc
         total_v += weight * kv
         cs = tl.where(last, c + total_c, c + ahead * kc)
         vs = tl.where(last, v + total_v, v + ahead * kv)
         c, v = tl.where(last, cs, c), tl.where(last, vs, v)
         total_c, total_v = tl.where(last, 0.0, total_c), tl.where(last, 0.0, total_v)
-    tl.store(c_out + row, c, mask=inside)
-    tl.store(v_out + row, v, mask=inside)
-    if JACOBI:
-        tl.store(jc_out + row, jc, mask=inside)
-        tl.store(jv_out + row, jv, mask=inside)
+    if EVERY == 1:
+        at = (m * (steps + 1) + steps) * 2 * N + n
+        tl.store(states + at, c, mask=inside)
+        tl.store(states + at + N, v, mask=inside)
+    else:
+        tl.store(c_out + row, c, mask=inside)
+        tl.store(v_out + row, v, mask=inside)
 
 
 @triton.jit
@@ -138,31 +129,41 @@ def reverse_kernel(
     grad_v1,
     stage_gamma,
     stage_slope,
-    checkpoints,
+    states,
     grad_c0,
     grad_v0,
     N,
     steps,
     dt,
     BLOCK: tl.constexpr,
+    EVERY: tl.constexpr,
 ):
     """The adjoint recurrence: no network in it, since Γ and ∂Γ/∂c of every stage were saved on the way out.
 
     Leaves c in ``stage_gamma`` and ∂L/∂Γ in ``stage_slope``; the weights' gradients are then those of a list of points.
+    EVERY as in `forward_kernel`: with 1, ``grad_c1`` holds the gradient of every state kept, laid out like ``states``,
+    and ``grad_v1`` is not read.
     """
     m = tl.program_id(1).to(tl.int64)
     n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = n < N
-    gc = tl.load(grad_c1 + m * N + n, mask=inside, other=0.0).to(tl.float32)
-    gv = tl.load(grad_v1 + m * N + n, mask=inside, other=0.0).to(tl.float32)
+    if EVERY == 1:
+        at = (m * (steps + 1) + steps) * 2 * N + n
+        gc = tl.load(grad_c1 + at, mask=inside, other=0.0).to(tl.float32)
+        gv = tl.load(grad_c1 + at + N, mask=inside, other=0.0).to(tl.float32)
+    else:
+        gc = tl.load(grad_c1 + m * N + n, mask=inside, other=0.0).to(tl.float32)
+        gv = tl.load(grad_v1 + m * N + n, mask=inside, other=0.0).to(tl.float32)
     for back in range(steps):
         step = steps - 1 - back
-        at = (m * ((steps + 1) // 2) + step // 2) * 2 * N + n
-        c = tl.load(checkpoints + at, mask=inside, other=0.0)
-        v = tl.load(checkpoints + at + N, mask=inside, other=0.0)
+        kept = steps + 1 if EVERY == 1 else (steps + 1) // 2
+        state = (m * kept + step // EVERY) * 2 * N + n
+        c = tl.load(states + state, mask=inside, other=0.0)
+        v = tl.load(states + state + N, mask=inside, other=0.0)
         at = (m * steps + step) * 4 * N + n
-        if step % 2 == 1:
-            _, _, _, _, _, _, _, _, _, _, c, v = step_states(c, v, stage_gamma, at - 4 * N, N, dt, inside)
+        if EVERY == 2:  # noqa: SIM102 – decided when compiling, the next one at run time
+            if step % 2 == 1:
+                _, _, _, _, _, _, _, _, _, _, c, v = step_states(c, v, stage_gamma, at - 4 * N, N, dt, inside)
         g0, g1, g2, g3, c1, v1, c2, v2, c3, v3, _, _ = step_states(c, v, stage_gamma, at, N, dt, inside)
         sixth, third, half = dt / 6.0, dt / 3.0, 0.5 * dt
         xc, xv = stage_back(c3, v3, g3, sixth * gc, sixth * gv, stage_gamma, stage_slope, at + 3 * N, inside)
@@ -179,5 +180,8 @@ def reverse_kernel(
             c, v, g0, sixth * gc + half * xc, sixth * gv + half * xv, stage_gamma, stage_slope, at, inside
         )
         gc, gv = gc + (sum_c + xc), gv + (sum_v + xv)
+        if EVERY == 1:
+            gc += tl.load(grad_c1 + state, mask=inside, other=0.0).to(tl.float32)
+            gv += tl.load(grad_c1 + state + N, mask=inside, other=0.0).to(tl.float32)
     tl.store(grad_c0 + m * N + n, gc, mask=inside)
     tl.store(grad_v0 + m * N + n, gv, mask=inside)

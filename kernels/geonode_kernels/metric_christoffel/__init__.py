@@ -1,14 +1,20 @@
 """The metric network with its derivative: (c, λ) → g, ∂g/∂c, Γ, or its bare value; M weight sets at once."""
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from .. import _blocks
 from .._dispatch import dispatch, width_refusal
-from .._runtime import launch, output_code, padded, plain, precision_code, processors
+from .._runtime import OUTPUTS, launch, output_code, output_name, padded, plain, plain_vjp, precision_code, processors
 from . import reference
 
 __all__ = ["metric_christoffel", "metric_density", "metric_value"]
+
+# what the forward kernel writes at order 0: the network's value, or √g by the code of g's transform
+_VALUE = 0
+_ROOT = {OUTPUTS["exp"]: 1, OUTPUTS["softplus"]: 2}
 
 
 def metric_christoffel(
@@ -86,22 +92,22 @@ def metric_density(
     w3: Tensor,
     b3: Tensor,
     *,
+    output: str = "exp",
     precision: str = "fp32",
     backend: str = "auto",
 ) -> Tensor:
-    """ρ = √g̃ = e^(y/2) [M, N]: the density of arc length of the default flow.
-
-    Arguments as in `metric_christoffel`.
+    """ρ = √g [M, N], the density of arc length. Arguments as in `metric_christoffel`.
 
     Raises:
         KernelError: an unknown name, or ``backend="triton"`` where the kernel cannot run.
     """
     weights = (w1, b1, w2, b2, w3, b3)
-    code = precision_code(precision)
-    if not dispatch("metric_density", [c, wavelength, *weights], backend=backend, refusal=width_refusal(*w2.shape[1:])):
-        return reference.metric_density(c, wavelength, *weights)
+    codes = precision_code(precision), output_code(output)
+    tensors = [c, wavelength, *weights]
+    if not dispatch("metric_density", tensors, backend=backend, refusal=width_refusal(*w2.shape[1:])):
+        return reference.metric_density(c, wavelength, *weights, output=output)
     c, wavelength = torch.broadcast_tensors(c, wavelength)
-    return _density(c, wavelength, *weights, code)
+    return _density(c, wavelength, *weights, *codes)
 
 
 def _launch_forward(c, wavelength, weights, precision, output, order):
@@ -208,7 +214,11 @@ def _keep(ctx, inputs, output):
 
 
 def _christoffel_vjp(ctx, to_g, to_dg, to_gamma):
-    return *_vjp(ctx, [to_g, to_dg, to_gamma], ctx.saved_tensors, *ctx.codes, 1), None, None
+    grads, tensors = [to_g, to_dg, to_gamma], ctx.saved_tensors
+    if torch.is_grad_enabled():
+        function = partial(reference.metric_christoffel, output=output_name(ctx.codes[1]))
+        return *plain_vjp("metric_christoffel", function, tensors, grads), None, None
+    return *_vjp(ctx, grads, tensors, *ctx.codes, 1), None, None
 
 
 _christoffel.register_autograd(_christoffel_vjp, setup_context=_keep)
@@ -219,7 +229,7 @@ def _value(
     c: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor,
     precision: int,
 ) -> Tensor:  # fmt: skip
-    return _launch_forward(c, wavelength, (w1, b1, w2, b2, w3, b3), precision, 0, 0)[0]
+    return _launch_forward(c, wavelength, (w1, b1, w2, b2, w3, b3), precision, _VALUE, 0)[0]
 
 
 @_value.register_fake
@@ -228,7 +238,9 @@ def _(c, wavelength, w1, b1, w2, b2, w3, b3, precision):
 
 
 def _value_vjp(ctx, to_y):
-    return *_vjp(ctx, [to_y], ctx.saved_tensors, *ctx.codes, 0, 0), None
+    if torch.is_grad_enabled():
+        return *plain_vjp("metric_value", reference.metric_value, ctx.saved_tensors, [to_y]), None
+    return *_vjp(ctx, [to_y], ctx.saved_tensors, *ctx.codes, _VALUE, 0), None
 
 
 _value.register_autograd(_value_vjp, setup_context=_keep)
@@ -237,24 +249,28 @@ _value.register_autograd(_value_vjp, setup_context=_keep)
 @torch.library.custom_op("geonode::metric_density", mutates_args=())
 def _density(
     c: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor,
-    precision: int,
+    precision: int, output: int,
 ) -> Tensor:  # fmt: skip
-    return _launch_forward(c, wavelength, (w1, b1, w2, b2, w3, b3), precision, 1, 0)[0]
+    return _launch_forward(c, wavelength, (w1, b1, w2, b2, w3, b3), precision, _ROOT[output], 0)[0]
 
 
 @_density.register_fake
-def _(c, wavelength, w1, b1, w2, b2, w3, b3, precision):
+def _(c, wavelength, w1, b1, w2, b2, w3, b3, precision, output):
     return torch.empty(c.shape, dtype=torch.float32, device=c.device)
 
 
 def _keep_density(ctx, inputs, output):
     ctx.save_for_backward(*inputs[:8], output)
-    ctx.code = inputs[8]
+    ctx.codes = inputs[8:]
 
 
 def _density_vjp(ctx, to_rho):
     *inputs, rho = ctx.saved_tensors
-    return *_vjp(ctx, [to_rho, rho], inputs, ctx.code, 1, 0), None
+    precision, output = ctx.codes
+    if torch.is_grad_enabled():
+        function = partial(reference.metric_density, output=output_name(output))
+        return *plain_vjp("metric_density", function, inputs, [to_rho]), None, None
+    return *_vjp(ctx, [to_rho, rho], inputs, precision, _ROOT[output], 0), None, None
 
 
 _density.register_autograd(_density_vjp, setup_context=_keep_density)

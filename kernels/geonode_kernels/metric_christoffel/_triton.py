@@ -10,7 +10,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .._device import LOG2E, SCALE, TWO_LOG2E, dot, logistic_pair, narrow, remainder, scale_for
+from .._device import LOG2E, SCALE, TWO_LOG2E, dot, logistic_pair, narrow, reciprocal, remainder, scale_for
 from .._network import (
     gamma_from,
     load_first,
@@ -46,7 +46,7 @@ def forward_kernel(
     OUTPUT: tl.constexpr,
     ORDER: tl.constexpr,
 ):
-    """ORDER 0 writes the network's value y (OUTPUT 1: e^{y/2}); ORDER 1 writes g, ∂g/∂c and Γ.
+    """ORDER 0 writes the network's value y (OUTPUT 1: e^{y/2}, 2: √(softplus + 0.1)); ORDER 1 writes g, ∂g/∂c and Γ.
 
     Programs stride over tiles of rows.
     """
@@ -63,7 +63,11 @@ def forward_kernel(
         zl = lam[:, None] * wlk[None, :] + bk1[None, :]
         y, dy, ddy = value_and_derivatives(c, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, PRECISION, ORDER)
         if ORDER == 0:
-            tl.store(y_out + row, tl.exp2(y * (0.5 * LOG2E)) if OUTPUT == 1 else y, mask=inside)
+            if OUTPUT == 1:
+                y = tl.exp2(y * (0.5 * LOG2E))
+            elif OUTPUT == 2:
+                y = tl.sqrt(gamma_from(y, dy, ddy, 0)[0])
+            tl.store(y_out + row, y, mask=inside)
         else:
             g, dg, gamma, _ = gamma_from(y, dy, ddy, OUTPUT)
             tl.store(g_out + row, g, mask=inside)
@@ -165,8 +169,14 @@ def backward_kernel(
             q2 = r2 - r2 * r2
             if ORDER == 0:
                 up = tl.load(grad_y + at, mask=inside, other=0.0).to(tl.float32)
-                if OUTPUT == 1:  # the result was e^{y/2}, kept where the gradient to g would be
+                if OUTPUT == 1:  # the result was ρ = e^{y/2}, kept where the gradient to g would be
                     up *= 0.5 * tl.load(grad_g + at, mask=inside, other=0.0)
+                elif OUTPUT == 2:  # dρ/dy = σ(y)/2ρ
+                    y = y0 - 2.0 * tl.sum(r2 * wo[:, None], 0)
+                    decay = tl.exp2(-tl.abs(y) * LOG2E)
+                    inverse = reciprocal(1.0 + decay)
+                    up *= 0.5 * tl.where(y >= 0.0, inverse, decay * inverse)
+                    up /= tl.load(grad_g + at, mask=inside, other=1.0)
                 up_d = tl.zeros_like(up)
             else:
                 d = (r1 - r1 * r1) * wd[:, None]

@@ -25,9 +25,10 @@ def metric_value(c: Tensor, wavelength: Tensor, *weights: Tensor) -> Tensor:
     return network(c, wavelength, weights)[0]
 
 
-def metric_density(c: Tensor, wavelength: Tensor, *weights: Tensor) -> Tensor:
-    """ρ = e^{y/2} [M, N]."""
-    return torch.exp(0.5 * network(c, wavelength, weights)[0])
+def metric_density(c: Tensor, wavelength: Tensor, *weights: Tensor, output: str = "exp") -> Tensor:
+    """ρ = √g [M, N]: e^{y/2} for ``output="exp"``."""
+    y = network(c, wavelength, weights)[0]
+    return torch.exp(0.5 * y) if output == "exp" else (F.softplus(y) + FLOOR).sqrt()
 
 
 def metric_christoffel(

@@ -1,6 +1,5 @@
 """The flow that sees the velocity: path points from the arc-length table, and the loss with all its gradients."""
 
-from collections.abc import Sequence
 from functools import lru_cache, partial
 
 import torch
@@ -10,14 +9,10 @@ from .. import _blocks
 from .._dispatch import dispatch, flow_refusal
 from .._gauss import gauss_legendre
 from .._runtime import launch, padded, plain
-from ..arc_length import arc_length
-from ..embedded_linear import embedded_linear
 from ..flow_quadrature import scale_models
-from ..metric_christoffel import metric_density
 from . import reference
-from .reference import TableMatrices
 
-__all__ = ["TableMatrices", "path_points", "velocity_flow_loss", "velocity_loss"]
+__all__ = ["path_points", "velocity_loss"]
 
 
 def path_points(
@@ -26,7 +21,9 @@ def path_points(
     series: Tensor,
     slope: Tensor,
     ascending: Tensor,
-    matrices: TableMatrices,
+    grid: Tensor,
+    low: Tensor,
+    high: Tensor,
     nodes: int = 16,
     *,
     backend: str = "auto",
@@ -37,16 +34,15 @@ def path_points(
 
     Args:
         ends: ŝ [M, 2, B, W]. half: S(1)/2 [M, W]. series, slope: coefficients [M, T + 1, W] of S and [M, T, W] of ρ.
-        ascending: S at the table's nodes [M, T, W]. matrices: of the table, whose nodes and range are used.
+        ascending: S at the table's nodes [M, T, W]. grid: the table's nodes [M, T]. low, high: its range [M].
         nodes: Q. backend: ``auto``, ``triton`` or ``torch``.
 
     Raises:
         KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
-    grid, low, high = (t.to(ends.dtype) for t in (matrices.nodes, matrices.low, matrices.high))
+    grid, low, high = (t.to(ends.dtype) for t in (grid, low, high))
     if not dispatch("path_points", [ends, half, series, slope, ascending], backend=backend):
-        matrices = matrices._replace(nodes=grid, low=low, high=high)
-        return reference.path_points(ends, half, series, slope, ascending, matrices, nodes)
+        return reference.path_points(ends, half, series, slope, ascending, grid, low, high, nodes)
     return _points(ends, half, series, slope.detach(), ascending.detach(), grid, low, high, nodes)
 
 
@@ -80,49 +76,6 @@ def velocity_loss(
     if not dispatch("velocity_loss", tensors, backend=backend, refusal=flow_refusal(omega.shape[-1])):
         return reference.velocity_loss(*tensors)
     return _loss(*tensors)[0]
-
-
-def velocity_flow_loss(
-    metric: Sequence[Tensor],
-    flow: Sequence[Tensor],
-    u: Tensor,
-    wavelength: Tensor,
-    phi: Tensor,
-    matrices: TableMatrices,
-    target: Tensor,
-    weight: Tensor,
-    *,
-    nodes: int = 16,
-    precision: str = "fp32",
-    backend: str = "auto",
-) -> Tensor:
-    """Σ weight (A(b) − A(a) − target)² [M] of ``flow="velocity"``: the metric network at every node of every path.
-
-    Arguments as in `geonode_kernels.default_flow_loss`, with ``flow`` = ω, ν [M, H], embedding [M, W, E], weights
-    [M, E, 2H + 1] and bias [M, 2H + 1] of (β | a | a₀), and the table's ``matrices``.
-
-    Raises:
-        KernelError: an unknown name, or ``backend="triton"`` where a kernel cannot run.
-    """
-    omega, nu, embedding, coefficient, bias = flow
-    models, _, size = phi.shape
-    width, hidden = embedding.shape[1], omega.shape[1]
-    networks = {"precision": precision, "backend": backend}
-    density = metric_density(u, wavelength, *metric, **networks).view(models, size, width)
-    ends = arc_length(phi, density, backend=backend).view(models, 2, -1, width)
-    half = 0.5 * (phi[:, -1:] @ density)[:, 0]
-    fixed = density.detach()
-    points = path_points(
-        ends, half, matrices.series.to(fixed) @ density, matrices.slope.to(fixed) @ fixed,
-        matrices.at_nodes.to(fixed) @ fixed, matrices, nodes, backend=backend,
-    )  # fmt: skip
-    line = wavelength.view(models, size, width)[:, :1].expand(models, points[0].numel() // width, width)
-    along = metric_density(points.reshape(models, -1), line.reshape(models, -1), *metric, **networks)
-    per_wavelength = embedded_linear(embedding, coefficient, bias, backend=backend)
-    beta, a, a0 = per_wavelength.split([hidden, hidden, 1], -1)
-    return velocity_loss(
-        ends, along.view(points.shape), half, omega, nu, beta, a, a0[..., 0], target, weight, backend=backend
-    )
 
 
 @lru_cache(maxsize=32)

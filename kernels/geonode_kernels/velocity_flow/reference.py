@@ -4,29 +4,13 @@ On a geodesic arc length grows evenly with t, so node x lies at ŝ = ŝ_a + ½(1
 solves S(u) = (ŝ + 1) S(1)/2, its velocity is u̇ = ½ S(1) (ŝ_b − ŝ_a)/ρ(u) with ρ = √g̃ from the network.
 """
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from .._gauss import gauss_legendre
+from ..arc_length.reference import clenshaw, invert
 
 NEWTON = 5  # steps after bracketing between table nodes
-
-
-class TableMatrices(NamedTuple):
-    """What turns ρ at a table's nodes [M, T, W] into its series, all constant.
-
-    series [M, T + 1, T]: to the Chebyshev coefficients of S; slope [M, T, T]: to those of ρ; at_nodes [M, T, T]: to S
-    at the nodes; nodes [M, T] ascending; low, high [M]: the table's range.
-    """
-
-    series: Tensor
-    slope: Tensor
-    at_nodes: Tensor
-    nodes: Tensor
-    low: Tensor
-    high: Tensor
 
 
 def path_points(
@@ -35,47 +19,41 @@ def path_points(
     series: Tensor,
     slope: Tensor,
     ascending: Tensor,
-    matrices: TableMatrices,
+    grid: Tensor,
+    low: Tensor,
+    high: Tensor,
     nodes: int,
 ) -> Tensor:
     """u [M, Q, B, W] at the Gauss nodes of paths with ŝ ``ends`` [M, 2, B, W].
 
     ``half`` [M, W] is S(1)/2, ``series`` [M, T + 1, W] and ``slope`` [M, T, W] the coefficients of S and ρ,
-    ``ascending`` [M, T, W] S at the table's nodes. The last Newton step is attached, so u has its first derivative.
+    ``ascending`` [M, T, W] S at the table's nodes ``grid`` [M, T]; ``low``, ``high`` [M] are the table's range.
+    The last Newton step is attached, so u has its first derivative.
     """
     x = ends.new_tensor(gauss_legendre(nodes)[0])[None, :, None, None]
     start, end = ends[:, :1], ends[:, 1:]
     target = (start + 0.5 * (1.0 + x) * (end - start) + 1.0) * half[:, None, None]
-    low, high = matrices.low[:, None, None, None], matrices.high[:, None, None, None]
+    low, high = low[:, None, None, None], high[:, None, None, None]
+    edges = [x.expand_as(ascending[:, :1, None]) for x in (low, high)]
+    ends_s = [evaluate(series, x, low, high)[:, 0] for x in edges]
+    places = torch.cat([edges[0][:, 0], grid[..., None].expand_as(ascending), edges[1][:, 0]], 1)
+    lengths = torch.cat([ends_s[0], ascending, ends_s[1]], 1)
+    u = invert(
+        target,
+        places.movedim(1, 0)[:, :, None, None],
+        lengths.movedim(1, 0)[:, :, None, None],
+        lambda u: evaluate(series, u, low, high),
+        lambda u: evaluate(slope, u, low, high).clamp_min(1e-12),
+        NEWTON,
+    )
     with torch.no_grad():
-        u = _bracketed(target, ascending, matrices.nodes)
-        for _ in range(NEWTON):
-            density = evaluate(slope, u, low, high).clamp_min(1e-12)
-            u = (u - (evaluate(series, u, low, high) - target) / density).clamp(low, high)
         density = evaluate(slope, u, low, high)
     return u - (evaluate(series, u, low, high) - target) / density
 
 
 def evaluate(coefficients: Tensor, u: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """Chebyshev series [M, K, W] at u [M, Q, B, W], by Clenshaw's recurrence."""
-    x = (2.0 * u - low - high) / (high - low)
-    later, latest = torch.zeros_like(x), torch.zeros_like(x)
-    for k in range(coefficients.shape[1] - 1, 0, -1):
-        later, latest = latest, 2.0 * x * latest - later + coefficients[:, k, None, None]
-    return x * latest - later + coefficients[:, 0, None, None]
-
-
-def _bracketed(target: Tensor, ascending: Tensor, nodes: Tensor) -> Tensor:
-    """Linear interpolation of u between the table nodes around ``target`` [M, Q, B, W]."""
-    m, q, b, w = target.shape
-    values = ascending.mT.contiguous()  # [M, W, T]
-    wanted = target.permute(0, 3, 1, 2).reshape(m, w, q * b).contiguous()
-    place = torch.searchsorted(values, wanted).clamp(1, nodes.shape[1] - 1)
-    grid = nodes[:, None].expand_as(values)
-    a, c = grid.gather(-1, place - 1), grid.gather(-1, place)
-    left, right = values.gather(-1, place - 1), values.gather(-1, place)
-    u = a + (wanted - left) / (right - left) * (c - a)
-    return u.reshape(m, w, q, b).permute(0, 2, 3, 1)
+    """Chebyshev series [M, K, W] at u [M, Q, B, W]; ``low``, ``high`` [M, 1, 1, 1]: the range of the table."""
+    return clenshaw(coefficients.movedim(1, 0)[:, :, None, None], (2.0 * u - low - high) / (high - low))
 
 
 def velocity_loss(

@@ -13,14 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from geonode.data.readers import text
+from geonode.data.readers import table, text
 from geonode.data.readers.base import READERS, Particularity, Reader
+from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.names import set_concentrations_from_names
 from geonode.data.readers.recording import Recording, Trace
 
 _X = re.compile(r"wave(length|number) ?\(([^)]*)\)", re.IGNORECASE)
 _SIGNALS = {"abs": ("absorbance", ""), "%t": ("transmittance", "%"), "%r": ("reflectance", "%")}
 _BASELINE = re.compile(r"^baseline\b|\b(?:0|100) ?%T\b", re.IGNORECASE)
+_POINT, _COMMA = Dialect(",", "."), Dialect(";", ",")  # a system with decimal commas parts the cells by semicolons
 
 
 @READERS.register("cary")
@@ -34,11 +36,7 @@ class CaryReader(Reader):
     def sniff(self, head: bytes) -> bool:
         """Row 2 repeats ``Wavelength (nm),Abs`` (or another signal) pair by pair."""
         lines = text.decode_head(head).split("\n", 2)
-        if len(lines) < 2:
-            return False
-        cells = [cell.strip() for cell in lines[1].split(",")]
-        pairs = [(x, y) for x, y in zip(cells[::2], cells[1::2], strict=False) if x]
-        return bool(pairs) and all(_X.fullmatch(x) and y for x, y in pairs)
+        return len(lines) >= 2 and _dialect_of(lines[1]) is not None
 
     def read(self, path: Path) -> Recording:
         """Read a Cary export.
@@ -46,12 +44,18 @@ class CaryReader(Reader):
         Raises:
             ReaderError: a cell that is no number, half a pair, metadata blocks that do not match the columns.
         """
-        rows = text.rows_of(text.read_text(path), ",", path)
         recording = self.recording(path)
-        titles, heads = rows[0], rows[1]
+        content = text.read_text(path)
+        table.count_cells(content, recording)
+        lines = content.split("\n")
+        del content  # as large as the lines
+        dialect = _dialect_of(lines[1])
+        assert dialect is not None  # else the file was not recognised
+        titles, heads = dialect.split(lines[0]), dialect.split(lines[1])
         columns = [i for i in range(0, len(heads) - 1, 2) if _X.fullmatch(heads[i])]
-        end = next((i for i, row in enumerate(rows[2:], start=2) if not any(row)), len(rows))
-        names = _block_names(rows[end:])
+        blank = dialect.delimiter + " \t"
+        end = next((i for i, line in enumerate(lines[2:], start=2) if not line.strip(blank)), len(lines))
+        names = _block_names([dialect.split(line) for line in lines[end:]])
         own = [titles[i] if i < len(titles) and titles[i] else f"column {i + 1}" for i in columns]
         if names and len(names) != len(columns):
             raise recording.fail(
@@ -61,14 +65,20 @@ class CaryReader(Reader):
         if names and names != own:
             recording.notes.append("sample names taken from the metadata blocks, in column order; the titles differ")
         _set_units(heads[columns[0]], heads[columns[0] + 1], recording)
-        for column, name in zip(columns, names or own, strict=True):
-            if _BASELINE.search(name) and len(columns) > 1:
-                recording.notes.append(f"'{name}' (column {column + 1}) dropped: a baseline, not a sample")
-                continue
-            x, y = _read_pair(rows, end, column, name, recording)
-            recording.traces.append(Trace(name, x, y, f"column {column + 1}"))
-        set_concentrations_from_names(recording, "the sample names in the metadata blocks" if names else "the titles")
+        _read_pairs(table.Lines.of(lines, 2, end), columns, names or own, dialect, recording)
+        where = "the sample names in the metadata blocks" if names else "the titles"
+        set_concentrations_from_names(recording, where)
         return recording
+
+
+def _dialect_of(line: str) -> Dialect | None:
+    """How the cells of the second row are parted, if it is one of this format."""
+    for dialect in (_POINT, _COMMA):
+        cells = dialect.split(line)
+        pairs = [(x, y) for x, y in zip(cells[::2], cells[1::2], strict=False) if x]
+        if pairs and all(_X.fullmatch(x) and y for x, y in pairs):
+            return dialect
+    return None
 
 
 def _block_names(rows: list[list[str]]) -> list[str]:
@@ -87,22 +97,30 @@ def _set_units(x_head: str, y_head: str, recording: Recording) -> None:
     recording.signal, recording.signal_unit = _SIGNALS.get(y_head.lower(), (y_head, ""))
 
 
-def _read_pair(rows: list[list[str]], end: int, column: int, name: str, recording: Recording):
-    """The two columns of a pair down to its last value; pairs may be of different lengths."""
-    x, y = [], []
-    for line, row in enumerate(rows[2:end], start=3):
-        cells = [*row, "", ""][column : column + 2] if column < len(row) else ["", ""]
-        if not any(cells):
-            continue
-        values = [text.number(cell) for cell in cells]
-        for offset, (cell, value) in enumerate(zip(cells, values, strict=True)):
-            if value is None:
-                what = f"'{text.shorten(cell)}', which is no number" if cell else "empty"
-                raise recording.fail(
-                    f"row {line}, column {column + offset + 1} ('{name}') is {what}; repair that cell."
-                )
-        x.append(values[0])
-        y.append(values[1])
-    if not x:
-        raise recording.fail(f"'{name}' (column {column + 1}) has no values; the file seems to be truncated.")
-    return np.array(x, dtype=np.float64), np.array(y, dtype=np.float64)
+def _read_pairs(
+    rows: table.Lines, columns: list[int], names: list[str], dialect: Dialect, recording: Recording
+) -> None:
+    """Each pair down to its last value: pairs may be of different lengths."""
+    kept = []
+    for column, name in zip(columns, names, strict=True):
+        if _BASELINE.search(name) and len(columns) > 1:
+            recording.notes.append(f"'{name}' (column {column + 1}) dropped: a baseline, not a sample")
+        else:
+            kept.append((column, name))
+    wanted = [k for column, _ in kept for k in (column, column + 1)]
+    named = {k: name for column, name in kept for k in (column, column + 1)}
+    header = [named.get(k, "") for k in range(max(wanted, default=-1) + 1)]
+    found = table.read_columns(rows, wanted, dialect, recording, header=header, allow_empty=True)
+    recording.mask_reasons = found.reasons
+    assert found.empty is not None  # as asked for
+    for k, (column, name) in enumerate(kept):
+        empty = found.empty[:, 2 * k : 2 * k + 2]
+        half = np.flatnonzero(empty[:, 0] != empty[:, 1])
+        if half.size:
+            where = column + 1 + int(empty[half[0], 1])
+            raise recording.fail(f"row {rows.numbers[half[0]]}, column {where} ('{name}') is empty; repair that cell.")
+        there = ~empty[:, 0]
+        if not there.any():
+            raise recording.fail(f"'{name}' (column {column + 1}) has no values; the file seems to be truncated.")
+        x, y, masked = found.values[there, 2 * k], found.values[there, 2 * k + 1], found.masked[there, 2 * k + 1]
+        recording.traces.append(Trace(name, x, y, f"column {column + 1}", masked=masked))

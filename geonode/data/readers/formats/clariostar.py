@@ -13,6 +13,7 @@ import numpy as np
 
 from geonode.data.readers import table, text
 from geonode.data.readers.base import READERS, Particularity, Reader
+from geonode.data.readers.dialect import Dialect, detect_dialect
 from geonode.data.readers.recording import Recording, Trace
 
 
@@ -40,7 +41,7 @@ class ClariostarReader(Reader):
         table.count_cells(content, recording)
         lines = content.split("\n")
         start = next((i for i, line in enumerate(lines) if line.lower().startswith("well")), None)
-        dialect = None if start is None else table.detect_dialect(lines[start + 1 :])
+        dialect = None if start is None else detect_dialect(lines[start + 1 :])
         if start is None or dialect is None:
             raise recording.fail(
                 "no table of wells below the header; the file seems to be truncated, so export it again."
@@ -48,9 +49,8 @@ class ClariostarReader(Reader):
         header = dialect.split(lines[start])
         while header and not header[-1]:
             header.pop()
-        first = next(
-            (k for k in range(len(header)) if all(dialect.number(c) is not None for c in header[k:])), len(header)
-        )
+        words = [k for k, cell in enumerate(header) if dialect.number(cell) is None]
+        first = words[-1] + 1 if words else 0
         if first == len(header):
             raise recording.fail(f"row {start + 1} names no wavelengths; export the spectrum, not a single reading.")
         wavelengths = np.array([dialect.number(cell) for cell in header[first:]], dtype=np.float64)
@@ -58,15 +58,11 @@ class ClariostarReader(Reader):
         preamble = "\n".join(lines[:start])
         recording.signal = "absorbance" if re.search(r"absorbance|abs spectrum", preamble, re.I) else "signal"
         recording.signal_unit = "OD" if "OD" in preamble and recording.signal == "absorbance" else ""
-        rows = [
-            (i, dialect.split(line))
-            for i, line in enumerate(lines[start + 1 :], start=start + 2)
-            if line.strip(" ,;\t")
-        ]
+        rows = table.Lines.of(lines, start + 1)
         columns = table.read_columns(rows, range(first, len(header)), dialect, recording, len(header))
         recording.mask_reasons = columns.reasons
-        for k, (line, row) in enumerate(rows):
-            masked = columns.masked[k]
+        for k, (number, line) in enumerate(rows):
+            row = dialect.split(line)[:first]
             attributes = dict(zip(labels, row, strict=False))
             well = row[0]
             recording.traces.append(
@@ -74,8 +70,8 @@ class ClariostarReader(Reader):
                     " ".join(dict.fromkeys([*row[1:2], well])),
                     wavelengths,
                     columns.values[k],
-                    f"row {line}",
-                    masked=masked,
+                    f"row {number}",
+                    masked=columns.masked[k],
                     attributes=attributes,
                     keys=(well,),
                 )
@@ -84,7 +80,7 @@ class ClariostarReader(Reader):
         return recording
 
 
-def _set_concentrations(recording: Recording, dialect: table.Dialect) -> None:
+def _set_concentrations(recording: Recording, dialect: Dialect) -> None:
     blanks, unknowns, standards = 0, 0, 0
     for trace in recording.traces:
         label = {name.casefold(): cell for name, cell in trace.attributes.items()}

@@ -13,11 +13,12 @@ import numpy as np
 
 from geonode.data.readers import table, text
 from geonode.data.readers.base import READERS, Particularity, Reader
+from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.recording import Recording, Trace
 
 _WELL = re.compile(r"[A-Za-z]{1,2}\d{1,3}")
 _SATURATED = re.compile(r"saturated.*?wells?:\s*(.*)", re.IGNORECASE)
-_DIALECT = table.Dialect("\t", ".")
+_DIALECT = Dialect("\t", ".")
 
 
 @READERS.register("enspire")
@@ -48,12 +49,16 @@ class EnspireReader(Reader):
             raise recording.fail("no table with a first column 'Well'; export the raw results of the wells.")
         header = [cell.strip() for cell in lines[start].rstrip().split("\t")]
         end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if not _is_row(line)), len(lines))
-        rows = [(i + 1, [cell.strip() for cell in lines[i].split("\t")]) for i in range(start + 1, end)]
-        if not rows:
+        rows = table.Lines.of(lines, start + 1, end)
+        if not len(rows):
             raise recording.fail("a header but no row of a well below it; the file seems to be truncated.")
-        for measurement in _measurements(header, recording):
-            _read_measurement(measurement, header, rows, recording)
-        _check_counts(recording)
+        measurements = _measurements(header, recording)
+        for measurement in measurements:
+            before = len(recording.traces)
+            _read_measurement(measurement, header, rows, len(measurements) > 1, recording)
+            _check_counts(recording.traces[before:], recording)
+        if not recording.traces:
+            raise recording.fail("no result in any well; the file seems to be truncated.")
         for line in lines[end:]:
             match = _SATURATED.search(line)
             if match:
@@ -85,11 +90,20 @@ def _measurements(header: list[str], recording: Recording) -> list[tuple[str, in
 
 
 def _read_measurement(
-    measurement: tuple[str, int, list[int]], header: list[str], rows: list[tuple[int, list[str]]], recording: Recording
+    measurement: tuple[str, int, list[int]], header: list[str], rows: table.Lines, several: bool, recording: Recording
 ) -> None:
+    """The wells of one measurement; a scan shorter than another of the same wells leaves its last cells blank."""
     prefix, result, wavelengths = measurement
-    rows = [(i, row) for i, row in rows if result < len(row) and row[result]]
-    columns = table.read_columns(rows, [result, *wavelengths], _DIALECT, recording)
+    columns = table.read_columns(rows, [result, *wavelengths], _DIALECT, recording, allow_empty=several)
+    if columns.empty is not None:
+        there = np.flatnonzero(~columns.empty[:, 0])
+        half = there[columns.empty[there].any(axis=1)]
+        if half.size:
+            raise recording.fail(
+                f"row {rows.numbers[half[0]]} has a result of {prefix} and no wavelength; repair that row."
+            )
+        rows = table.Lines([rows.texts[k] for k in there], [int(rows.numbers[k]) for k in there])
+        columns = table.Columns(columns.values[there], columns.masked[there], reasons=columns.reasons)
     values = columns.values
     varying = [k for k in range(1, values.shape[1]) if np.unique(values[:, k]).size > 1]
     if len(varying) > 1:
@@ -102,31 +116,27 @@ def _read_measurement(
     named = header[wavelengths[axis - 1]].lower()
     recording.signal = "absorbance" if "abs" in named else "fluorescence"
     wells: dict[str, list[int]] = {}
-    for k, (_, row) in enumerate(rows):
-        wells.setdefault(row[0], []).append(k)
+    for k, line in enumerate(rows.texts):
+        wells.setdefault(line.split("\t", 1)[0].strip(), []).append(k)
     sample = header.index("Sample") if "Sample" in header else None
-    several = sum(cell.rpartition(":")[2].strip().lower().startswith("result") for cell in header) > 1
     for well, mine in wells.items():
-        masked = columns.masked[mine, 0]
         recording.traces.append(
             Trace(
                 f"{well} {prefix}" if several else well,
                 values[mine, axis],
                 values[mine, 0],
-                f"rows {rows[mine[0]][0]}–{rows[mine[-1]][0]}",
-                masked=masked,
+                f"rows {rows.numbers[mine[0]]}–{rows.numbers[mine[-1]]}, column {result + 1}",
+                masked=columns.masked[mine, 0],
                 keys=(well,),
-                attributes={} if sample is None else {"Sample": rows[mine[0]][1][sample]},
+                attributes={} if sample is None else {"Sample": _DIALECT.split(rows.texts[mine[0]])[sample]},
             )
         )
 
 
-def _check_counts(recording: Recording) -> None:
+def _check_counts(traces: list[Trace], recording: Recording) -> None:
     """Wells of one scan have as many points; a truncated file ends within one."""
-    if not recording.traces:
-        raise recording.fail("no result in any well; the file seems to be truncated.")
-    first = recording.traces[0]
-    for trace in recording.traces:
+    for trace in traces:
+        first = traces[0]
         if len(trace.values) != len(first.values):
             raise recording.fail(
                 f"well {trace.name} ({trace.place}) has {len(trace.values)} points and {first.name} "

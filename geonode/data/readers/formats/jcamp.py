@@ -12,14 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from geonode.data.readers import names, packed, table, text
+from geonode.data.readers import names, packed, text, units
 from geonode.data.readers.base import READERS, Particularity, Reader
+from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.recording import Recording, Trace
+from geonode.errors import ReaderError
 
 _LABEL = re.compile(r"##([^=]*)=(.*)")
-_X_UNITS = {"1/CM": "cm-1", "CM-1": "cm-1", "NANOMETERS": "nm", "NANOMETER": "nm", "NM": "nm", "MICROMETERS": "µm"}
 _SIGNALS = {"ABSORBANCE": ("absorbance", ""), "TRANSMITTANCE": ("transmittance", ""), "%T": ("transmittance", "%")}
 _PAIR = re.compile(r"[^\s,;]+")
+_COMMA = re.compile(r"(?<=\d),(?=\d)")
 
 
 @dataclass
@@ -32,8 +34,11 @@ class Block:
     data: list[tuple[int, str]] = field(default_factory=list)
 
     def number(self, label: str) -> float | None:
-        value = self.labels.get(label, "").split("$$", 1)[0].strip().replace(",", ".")
-        return text.number(value)
+        return text.number(self.word(label).replace(",", "."))
+
+    def word(self, label: str) -> str:
+        """What a label says, without the comment behind it."""
+        return self.labels.get(label, "").split("$$", 1)[0].strip()
 
 
 @READERS.register("jcamp")
@@ -56,7 +61,7 @@ class JcampReader(Reader):
             ReaderError: damaged data, a check of the standard that fails, no spectrum.
         """
         recording = self.recording(path)
-        units: set[str] = set()
+        axes: set[str] = set()
         signals: set[tuple[str, str]] = set()
         for block in _blocks(text.read_text(path)):
             kind = block.labels.get("DATATYPE", "").upper()
@@ -66,22 +71,39 @@ class JcampReader(Reader):
                     recording.notes.append(f"block '{title}' ({kind.lower()}) has no spectrum and was dropped")
                 continue
             x, y = _read_block(block, title, recording)
-            units.add(_X_UNITS.get(block.labels.get("XUNITS", "").split("$$", 1)[0].strip().upper(), "nm"))
-            y_units = block.labels.get("YUNITS", "").split("$$", 1)[0].strip().upper()
-            signals.add(_SIGNALS.get(y_units, (y_units.lower() or "signal", "")))
+            axes.add(_axis_unit(block.word("XUNITS"), recording))
+            signals.add(_signal(block.word("YUNITS")))
             masked = np.isnan(y)
             if masked.any():
                 recording.mask_reasons["written as ?, lost"] += int(masked.sum())
             recording.traces.append(Trace(title, x, y, f"line {block.line}", masked=masked, keys=(title,)))
         if not recording.traces:
             raise recording.fail("no block with a spectrum (XYDATA or XYPOINTS); export the spectrum itself.")
-        if len(units) > 1 or len(signals) > 1:
-            what = ", ".join(sorted(units) + sorted(signal for signal, _ in signals))
+        if len(axes) > 1 or len(signals) > 1:
+            what = ", ".join(sorted(axes) + sorted(signal for signal, _ in signals))
             raise recording.fail(f"its blocks differ in their units ({what}); export blocks of one kind together.")
-        recording.wavelength_unit = units.pop()
+        recording.wavelength_unit = axes.pop()
         recording.signal, recording.signal_unit = signals.pop()
         names.set_concentrations_from_names(recording, "the titles of the blocks")
         return recording
+
+
+def _axis_unit(said: str, recording: Recording) -> str:
+    """The unit of the abscissa as the file says it; one that is not known here is kept as written, and noted."""
+    unit = units.wavelength_unit(said.replace("_", " "))
+    if unit is not None:
+        return unit
+    note = "the file does not say the unit of its abscissa"
+    if said:
+        note = f"the abscissa is no wavelength of a unit known here: the file says '{text.shorten(said)}'"
+    if note not in recording.notes:
+        recording.notes.append(note)
+    return text.shorten(said).lower()
+
+
+def _signal(said: str) -> tuple[str, str]:
+    """(signal, unit) of the ordinate."""
+    return _SIGNALS.get(said.upper()) or units.signal_of(said) or (said.lower() or "signal", "")
 
 
 def _blocks(content: str) -> list[Block]:
@@ -121,17 +143,13 @@ def _read_block(block: Block, title: str, recording: Recording):
     where = f"block '{title}' (line {block.line})"
     if not block.data:
         raise recording.fail(f"{where} has a label of data and no data; the file seems to be truncated.")
+    if not block.form.startswith(("(XY", "(X++")):
+        raise recording.fail(f"{where} has data of the form {text.shorten(block.form)}; export it as (X++(Y..Y)).")
+    _settle_commas(block, where, recording)
     if block.form.startswith("(XY"):
         return _read_pairs(block, where, recording)
-    if not block.form.startswith("(X++"):
-        raise recording.fail(f"{where} has data of the form {text.shorten(block.form)}; export it as (X++(Y..Y)).")
     starts, ordinates = packed.decode(block.data, recording)
-    stated = block.number("NPOINTS")
-    if stated is not None and stated != len(ordinates):
-        raise recording.fail(
-            f"{where} has {len(ordinates)} points but NPOINTS says {stated:g}; the file seems to be truncated, so "
-            "export it again."
-        )
+    _check_points(block, len(ordinates), where, recording)
     y = np.array(ordinates) * _factor(block, "YFACTOR")
     x = _abscissae(block, starts, len(y), where, recording)
     first = block.number("FIRSTY")
@@ -139,6 +157,45 @@ def _read_block(block: Block, title: str, recording: Recording):
     if first is not None and np.isfinite(y[0]) and abs(first - y[0]) > tolerance:
         recording.notes.append(f"{where}: FIRSTY says {first:g} and the data begin with {y[0]:g}; the data count")
     return x, y
+
+
+def _check_points(block: Block, found: int, where: str, recording: Recording) -> None:
+    """Fewer points than NPOINTS are a truncated file; more are noted."""
+    stated = block.number("NPOINTS")
+    if stated is not None and found < stated:
+        raise recording.fail(
+            f"{where} has {found} points but NPOINTS says {stated:g}; the file seems to be truncated, so export it "
+            "again."
+        )
+    if stated is not None and found > stated:
+        recording.notes.append(f"{where} has {found} points, more than NPOINTS says ({stated:g}); all were read")
+
+
+def _settle_commas(block: Block, where: str, recording: Recording) -> None:
+    """Put points for the decimal commas of a German or French computer, in place.
+
+    A comma between digits parts two numbers by the standard. It is decimal where NPOINTS fits that reading alone; where
+    NPOINTS tells neither, where the labels' own numbers have decimal commas.
+    """
+    if not any(_COMMA.search(line) for _, line in block.data):
+        return
+    changed = [(number, _COMMA.sub(".", line)) for number, line in block.data]
+    stated = block.number("NPOINTS")
+    fits = [_count_points(block.form, data, recording) == stated for data in (block.data, changed)]
+    labels = any(_COMMA.search(block.word(label)) for label in ("FIRSTX", "LASTX", "FIRSTY", "MAXX", "MINX", "MAXY"))
+    if (fits[1] and not fits[0]) or (fits[0] == fits[1] and labels):
+        block.data = changed
+        recording.notes.append(f"{where} read with decimal commas")
+
+
+def _count_points(form: str, data: list[tuple[int, str]], recording: Recording) -> float:
+    """How many points the data hold if read as they stand; −1 if they cannot be."""
+    if form.startswith("(XY"):
+        return sum(len(_PAIR.findall(line)) for _, line in data) / 2
+    try:
+        return len(packed.decode(data, recording)[1])
+    except ReaderError:
+        return -1
 
 
 def _factor(block: Block, label: str) -> float:
@@ -168,7 +225,7 @@ def _abscissae(block: Block, starts: list[tuple[int, float, int]], n: int, where
 
 
 def _read_pairs(block: Block, where: str, recording: Recording):
-    dialect = table.Dialect(" ", ".")
+    dialect = Dialect(" ", ".")
     values = []
     for number, line in block.data:
         for token in _PAIR.findall(line):
@@ -180,8 +237,6 @@ def _read_pairs(block: Block, where: str, recording: Recording):
             raise recording.fail(f"{where} has more than {packed.MAX_POINTS} points; the data are damaged.")
     if len(values) % 2:
         raise recording.fail(f"{where} has an odd number of values, so a pair is incomplete; export it again.")
-    stated = block.number("NPOINTS")
-    if stated is not None and stated != len(values) // 2:
-        raise recording.fail(f"{where} has {len(values) // 2} points but NPOINTS says {stated:g}; export it again.")
+    _check_points(block, len(values) // 2, where, recording)
     pairs = np.array(values).reshape(-1, 2)
     return pairs[:, 0] * _factor(block, "XFACTOR"), pairs[:, 1] * _factor(block, "YFACTOR")

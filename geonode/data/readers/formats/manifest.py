@@ -10,7 +10,8 @@ from pathlib import Path
 
 from geonode.data.readers import text
 from geonode.data.readers.base import READERS, Particularity, Reader
-from geonode.data.readers.concentrations import ConcentrationTable, listing, normalise, read_table, split_unit
+from geonode.data.readers.concentrations import ConcentrationTable, listing, read_table, set_values, split_unit
+from geonode.data.readers.joining import normalise
 from geonode.data.readers.recognition import read_file, recognise
 from geonode.data.readers.recording import Recording, Trace
 from geonode.errors import ReaderError
@@ -54,27 +55,24 @@ class ManifestReader(Reader):
                 f"{len(found.rows)} files, more than {MOST_FILES}; write one data set with SpectralDataset.save."
             )
         analytes = _analytes(found, {file, group, spectrum})
-        units = {found.units.get(name, "") for name in analytes}
         recording = self.recording(path, concentrations_from=f"{path.name}, {listing(analytes)}", repairs=False)
         recording.analytes = None if len(analytes) == 1 and "conc" in analytes[0].lower() else tuple(analytes)
-        recording.concentration_unit = units.pop() if len(units) == 1 else ""
         if not analytes:
             recording.concentrations_from = ""
         formats: dict[str, int] = {}
         for k, row in enumerate(found.rows):
             part = _read_one(found, k, row[file], row.get(spectrum, "") if spectrum else "")
             trace = part.traces[0]
-            values = [found.value(k, name) for name in analytes]
-            if any(value is None for value in values):
-                trace.unknown = True
-            elif values:
-                trace.concentration = tuple(value for value in values if value is not None)
+            set_values(trace, [found.value(k, name) for name in analytes])
+            trace.attributes = {name: cell for name, cell in row.items() if name not in (file, spectrum)}
             trace.group = row[group] if group and row[group] else None
-            trace.name, trace.place, trace.series = row[file], f"row {k + 2}", ""
+            trace.name, trace.place, trace.series = row[file], f"row {found.line(k)}", ""
             trace.keys = (row[file], Path(row[file]).stem)
             _merge(recording, part, row[file])
             recording.traces.append(trace)
             formats[part.format] = formats.get(part.format, 0) + 1
+        units = {found.units.get(name, "") for name in analytes}  # stated in the header, or in the cells
+        recording.concentration_unit = units.pop() if len(units) == 1 else ""
         recording.format = f"{self.format} ({', '.join(f'{n} {name}' for name, n in formats.items())})"
         return recording
 
@@ -84,14 +82,17 @@ def _column(found: ConcentrationTable, called: tuple[str, ...]) -> str | None:
 
 
 def _analytes(found: ConcentrationTable, taken: set[str | None]) -> list[str]:
-    numeric = [name for name in found.header if name not in taken and found.is_numeric(name)]
-    called = [name for name in numeric if "conc" in name.lower()]
+    """The column that is called a concentration, whatever its cells; else every column of numbers."""
+    candidates = [name for name in found.header if name not in taken]
+    numeric = [name for name in candidates if found.is_numeric(name)]
+    called = [name for name in candidates if found.is_called_concentration(name)]
+    called = [name for name in called if name in numeric] or called
     return called[:1] if called else numeric
 
 
 def _read_one(found: ConcentrationTable, k: int, name: str, spectrum: str) -> Recording:
     """The recording of one listed file, cut down to its one spectrum."""
-    place = f"row {k + 2}"
+    place = f"row {found.line(k)}"
     if not name:
         raise found.fail(f"{place} names no file; complete or remove that row.")
     try:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from geonode.data.readers import table, text
 from geonode.data.readers.base import READERS, Particularity, Reader
+from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.recording import Recording, Trace
 
-_DIALECT = table.Dialect(",", ".")
+_DIALECT = Dialect(",", ".")
 
 
 @READERS.register("nanodrop")
@@ -51,7 +52,7 @@ class NanoDropReader(Reader):
         table.count_cells(content, recording)
         lines = content.split("\n")
         header = _DIALECT.split(lines[0])
-        rows = [(i, _DIALECT.split(line)) for i, line in enumerate(lines[1:], start=2) if line.strip(" ,")]
+        rows = table.Lines.of(lines, 1)
         columns = table.read_columns(rows, range(len(header)), _DIALECT, recording, len(header))
         recording.mask_reasons = columns.reasons
         for k in range(1, len(header)):

@@ -1,17 +1,26 @@
-"""Ocean Optics SpectraSuite and OceanView text: a header, a ``>>>>>…<<<<<`` marker in any language, then pairs."""
+"""Ocean Optics SpectraSuite and OceanView text: a header, a ``>>>>>…<<<<<`` marker in any language, then pairs.
+
+A Jaz writes five columns below the marker, headed W, D, R, S and P: wavelength, dark, reference, sample, and the
+spectrum processed from them, which is what is read.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from geonode.data.readers import names, table, text
 from geonode.data.readers.base import READERS, Particularity, Reader
+from geonode.data.readers.dialect import Dialect, detect_dialect
 from geonode.data.readers.recording import Recording, Trace
 
 _MARKER = re.compile(r"^>{4,}.*<{4,}", re.MULTILINE)
+_COLUMNS = {
+    **{"W": "wavelength", "D": "dark", "R": "reference", "S": "sample", "P": "processed"},
+}
 # Where the lamp gives no light, a ratio of counts is anything at all: this many times the 90th percentile is wild.
 WILD = 20.0
 
@@ -39,26 +48,25 @@ class OceanReader(Reader):
         table.count_cells(content, recording)
         lines = content.split("\n")
         start = next(i for i, line in enumerate(lines) if _MARKER.match(line))
-        end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if _MARKER.match(line)), None)
-        body = [(i + 1, lines[i]) for i in range(start + 1, len(lines) if end is None else end) if lines[i].strip()]
-        dialect = table.detect_dialect([line for _, line in body])
+        end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if _MARKER.match(line)), len(lines))
+        body = table.Lines.of(lines, start + 1, end)
+        dialect = detect_dialect(body.texts)
         if dialect is None:
             raise recording.fail("no pairs of numbers below the >>>>> marker; the file seems to be truncated.")
-        rows = [(i, dialect.split(line)) for i, line in body]
-        wrong = next((i for i, row in rows if len(row) != 2), None)
-        if wrong is not None:
-            raise recording.fail(f"row {wrong} is not a pair of numbers; repair or remove that row.")
-        columns = table.read_columns(rows, (0, 1), dialect, recording)
-        _check_pixels(lines[:start], len(rows), recording)
+        header = dialect.split(body.texts[0])
+        header = header if dialect.number(header[0]) is None and len(header) > 1 else None
+        body = body if header is None else body[1:]
+        at = _column_of_values(header, body, dialect, recording)
+        columns = table.read_columns(body, (0, at), dialect, recording)
+        _check_pixels(lines[:start], len(body), recording)
         recording.mask_reasons = columns.reasons
-        masked = columns.masked[:, 1]
         recording.traces.append(
             Trace(
                 path.stem,
                 columns.values[:, 0],
                 columns.values[:, 1],
-                f"row {start + 2} on",
-                masked=masked,
+                f"row {body.numbers[0]} on",
+                masked=columns.masked[:, 1],
                 keys=(path.name, path.stem),
             )
         )
@@ -68,14 +76,42 @@ class OceanReader(Reader):
         return recording
 
 
-def _check_pixels(header: list[str], found: int, recording: Recording) -> None:
+def _column_of_values(header: list[str] | None, body: table.Lines, dialect: Dialect, recording: Recording) -> int:
+    """The second of two columns, or the processed one where the header names several."""
+    width = 2 if header is None else len(header)
+    if not len(body):
+        raise recording.fail("no pairs of numbers below the >>>>> marker; the file seems to be truncated.")
+    wrong = next((number for number, line in body if len(_cells(line, dialect)) != width), None)
+    if wrong is not None:
+        what = "a pair of numbers" if width == 2 else f"{width} numbers, as the header has"
+        raise recording.fail(f"row {wrong} is not {what}; repair or remove that row.")
+    if header is None or width == 2:
+        return 1
+    processed = [k for k, cell in enumerate(header) if cell.upper() == "P" or cell.lower().startswith("processed")]
+    if len(processed) != 1:
+        raise recording.fail(
+            f"{width} columns below the marker ({', '.join(map(text.shorten, header))}), and none of them is called P "
+            "or processed; export the processed spectrum alone."
+        )
+    others = [_COLUMNS.get(cell.upper(), cell) for k, cell in enumerate(header) if k not in (0, processed[0])]
+    recording.notes.append(f"the processed spectrum was read; left out: {', '.join(others)}")
+    return processed[0]
+
+
+def _cells(line: str, dialect: Dialect) -> list[str]:
+    cells = dialect.split(line)
+    while len(cells) > 2 and not cells[-1]:
+        cells.pop()
+    return cells
+
+
+def _check_pixels(header: Sequence[str], found: int, recording: Recording) -> None:
     """``Number of Pixels in Processed Spectrum: 2048``, the last number of the last header line in any language."""
     last = next((line for line in reversed(header) if ":" in line), "")
     stated = last.rpartition(":")[2].strip()
-    if "pix" in last.lower() and stated.isascii() and stated.isdigit() and int(stated[:9]) != found:
-        raise recording.fail(
-            f"{found} points but the header says {stated[:9]}; the file seems to be truncated, so export it again."
-        )
+    if "pix" not in last.lower() or not (stated.isascii() and stated.isdigit()):
+        return
+    recording.require_points(found, int(stated[:9]))
 
 
 def _note_wild_values(trace: Trace, recording: Recording) -> None:

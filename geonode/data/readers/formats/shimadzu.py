@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from geonode.data.readers import names, table, text
+from geonode.data.readers import names, table, text, units
 from geonode.data.readers.base import READERS, Particularity, Reader
+from geonode.data.readers.dialect import detect_dialect
 from geonode.data.readers.recording import Recording, Trace
 
 _HEAD = re.compile(r'^"?Wavelength nm\.?"?\s*[\t,;]', re.IGNORECASE)
@@ -35,20 +36,19 @@ class ShimadzuReader(Reader):
         table.count_cells(content, recording)
         lines = content.split("\n")
         start = next(i for i, line in enumerate(lines[:2]) if _HEAD.match(line))
-        body = [(i, line) for i, line in enumerate(lines[start + 1 :], start=start + 2) if line.strip()]
-        dialect = table.detect_dialect([line for _, line in body])
+        body = table.Lines.of(lines, start + 1)
+        dialect = detect_dialect(body.texts)
         if dialect is None:
             raise recording.fail("a header but no rows of numbers below it; the file seems to be truncated.")
         header = [cell.strip('"') for cell in dialect.split(lines[start])]
         while header and not header[-1]:
             header.pop()
-        rows = [(i, dialect.split(line)) for i, line in body]
         if len(header) < 2:
             raise recording.fail("a header without a column of values; export the spectrum again.")
         title = lines[0].strip().strip('"') if start else path.stem
-        columns = table.read_columns(rows, range(len(header)), dialect, recording, len(header))
+        columns = table.read_columns(body, range(len(header)), dialect, recording, len(header))
         recording.mask_reasons = columns.reasons
-        signal = table.signal_of(header[1].rstrip("."))
+        signal = units.signal_of(header[1].rstrip("."))
         recording.signal, recording.signal_unit = signal or ("signal", "")
         for k in range(1, len(header)):
             name = title if len(header) == 2 else f"{title} {header[k]}"

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
-from geonode.data.readers import text
+from geonode.data.readers import table, text
 from geonode.data.readers.base import READERS, Particularity, Reader
+from geonode.data.readers.dialect import Dialect
+from geonode.data.readers.names import levels_of_headers, parse_header
 from geonode.data.readers.recording import Recording, Trace
 
 _FIRST = {"wavelength", "wavelengths", "wavelength (nm)", "wavelength_nm", "wavelength/nm", "wavelength [nm]"}
+_DIALECT = Dialect(",", ".")
 
 
 @READERS.register("tidy")
@@ -28,7 +29,7 @@ class TidyReader(Reader):
 
     def sniff(self, head: bytes) -> bool:
         """The first cell is ``wavelength`` and another one is a number or a replicate of one."""
-        cells = [cell.strip().strip('"') for cell in text.decode_head(head).split("\n", 1)[0].split(",")]
+        cells = _DIALECT.split(text.decode_head(head).split("\n", 1)[0])
         return cells[0].lower() in _FIRST and any(parse_header(cell) for cell in cells[1:])
 
     def read(self, path: Path) -> Recording:
@@ -36,41 +37,43 @@ class TidyReader(Reader):
 
         Raises:
             ReaderError: a header that is no concentration, one concentration written in two ways, the same header
-                twice, a row of the wrong length, a cell that is no number.
+                twice, a row of the wrong length, a cell that is neither a number nor a word for out of range.
         """
-        rows = text.rows_of(text.read_text(path), ",", path)
-        recording = self.recording(path, concentrations_from="the column headers", signal="signal", repairs=False)
-        header = rows[0]
+        recording = self.recording(
+            path, concentrations_from="the column headers", signal="signal", averages_duplicates=False
+        )
+        content = text.read_text(path)
+        table.count_cells(content, recording)
+        lines = content.split("\n")
+        del content  # as large as the lines
+        header = _DIALECT.split(lines[0])
         while header and not header[-1]:
             header.pop()
         headers = _parse_headers(header, recording)
-        body = [(i, row) for i, row in enumerate(rows[1:], start=2) if any(row)]
-        if not body:
+        body = table.Lines.of(lines, 1)
+        if not len(body):
             raise recording.fail("a header but no row of values below it; the file seems to be truncated.")
-        values = np.empty((len(body), len(header)))
-        for k, (line, row) in enumerate(body):
-            values[k] = _parse_row(row, line, header, recording)
-        for column, (concentration, _, _) in headers.items():
+        columns = table.read_columns(
+            body, range(len(header)), _DIALECT, recording, len(header), header=header, exact=True, dead_pixels=False
+        )
+        recording.mask_reasons = columns.reasons
+        for column, concentration in headers.items():
             recording.traces.append(
-                Trace(header[column], values[:, 0], values[:, column], f"column {column + 1}", (concentration,))
+                Trace(
+                    header[column],
+                    columns.values[:, 0],
+                    columns.values[:, column],
+                    f"column {column + 1}",
+                    (concentration,),
+                    masked=columns.masked[:, column],
+                )
             )
         return recording
 
 
-def parse_header(cell: str) -> tuple[float, str, int] | None:
-    """(concentration, the text of its level, number of the replicate), or None if the header is no concentration."""
-    value = text.number(cell)
-    if value is not None:
-        return value, cell, 0
-    level, _, replicate = cell.rpartition(".")
-    value = text.number(level)
-    if value is None or level.endswith(".") or not (replicate.isascii() and replicate.isdigit()):
-        return None
-    return value, level, int(replicate)
-
-
-def _parse_headers(header: list[str], recording: Recording) -> dict[int, tuple[float, str, int]]:
-    headers: dict[int, tuple[float, str, int]] = {}
+def _parse_headers(header: list[str], recording: Recording) -> dict[int, float]:
+    """The concentration of each column but the first."""
+    headers: dict[int, float] = {}
     written: dict[float, str] = {}
     seen: dict[str, int] = {}
     for column, cell in enumerate(header[1:], start=1):
@@ -92,26 +95,10 @@ def _parse_headers(header: list[str], recording: Recording) -> dict[int, tuple[f
                 f"replicates '{first}.1', '{first}.2'."
             )
         seen[cell] = column
-        headers[column] = parsed
+        headers[column] = parsed[0]
+    levels_of_headers(header[1:], ".", recording)  # refuses 1.000 beside 500
     for cell in seen:
         whole, dot, _ = cell.partition(".")
         if dot and whole in seen and text.number(cell) is not None:
             recording.notes.append(f"'{cell}' was taken as a level of its own, not as a replicate of '{whole}'")
     return headers
-
-
-def _parse_row(row: list[str], line: int, header: list[str], recording: Recording) -> list[float]:
-    while len(row) > len(header) and not row[-1]:
-        row.pop()
-    if len(row) != len(header):
-        raise recording.fail(
-            f"row {line} has {len(row)} cells and the header {len(header)}; complete or remove that row."
-        )
-    values = []
-    for column, cell in enumerate(row):
-        value = text.number(cell)
-        if value is None:
-            what = f"'{text.shorten(cell)}', which is no number" if cell else "empty"
-            raise recording.fail(f"row {line}, column {column + 1} ('{header[column]}') is {what}; repair that cell.")
-        values.append(value)
-    return values

@@ -1,0 +1,176 @@
+"""Where in a text the table of numbers stands, and what is written above it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from geonode.data.readers import units
+from geonode.data.readers.dialect import MAX_LABELS, Dialect, detect_dialect
+from geonode.data.readers.recording import Recording
+from geonode.data.readers.table import Lines
+
+FEWEST_ROWS = 3
+_NO_ROWS = "no rows of numbers; export the spectra as a table, with one wavelength a row."
+_AXIS_CELL = re.compile(r"(?:X|wl[ _]?|nm[ _]?|abs[ _]?)?(\d+(?:[.,]\d+)?)[ _]?(nm|cm-1)?", re.I)
+
+
+@dataclass
+class FoundTable:
+    """A table of numbers within a text.
+
+    Attributes:
+        dialect: how it is written. above: (number, cells) of the lines above that are not blank.
+        body: its rows. width: cells of most of them. labels: cells before the numbers of a row.
+    """
+
+    dialect: Dialect
+    above: list[tuple[int, list[str]]]
+    body: Lines
+    width: int
+    labels: int
+    _columns: dict[int, list[float | None]] = field(default_factory=dict)
+
+    def column(self, k: int) -> list[float | None]:
+        """The numbers of one column; None where a cell is none."""
+        if k not in self._columns:
+            self._columns[k] = [self.dialect.number(cell) for cell in self.cells(k)]
+        return self._columns[k]
+
+    def cells(self, k: int) -> list[str]:
+        """The cells of one column."""
+        mark = self.dialect.delimiter
+        found = []
+        for line in self.body.texts:
+            few = '"' not in line and mark != " "
+            row = line.split(mark, k + 1)[: k + 1] if few else self.dialect.split(line)
+            found.append(row[k].strip() if k < len(row) else "")
+        return found
+
+
+def looks_like_a_table(lines: Sequence[str]) -> bool:
+    """Three rows of numbers, the last of which may be cut off."""
+    dialect = detect_dialect(lines)
+    return dialect is not None and sum(_is_data(dialect.shape(line)) for line in lines) >= FEWEST_ROWS - 1
+
+
+def find_table(lines: Sequence[str], recording: Recording) -> FoundTable:
+    """From the first row of the commonest shape to the last; whatever is between them must be readings too.
+
+    Raises:
+        ReaderError: no two rows of numbers.
+    """
+    dialect = detect_dialect(lines)
+    if dialect is None:
+        raise recording.fail(_NO_ROWS)
+    shapes = np.array([_shape(line, dialect) for line in lines], dtype=np.int32).reshape(-1, 2)
+    data = (shapes[:, 1] - shapes[:, 0] >= 2) & (shapes[:, 0] <= MAX_LABELS)
+    if not data.any():
+        raise recording.fail(_NO_ROWS)
+    labels = Counter(shapes[data, 0].tolist()).most_common(1)[0][0]
+    begun = np.array([not line.lstrip(" ").startswith(dialect.delimiter) for line in lines])
+    mine = np.flatnonzero(data & (shapes[:, 0] == labels) & begun)
+    if len(mine) < 2:
+        raise recording.fail("no table of at least two rows of numbers; export the spectra as a table.")
+    width = Counter(shapes[mine, 1].tolist()).most_common(1)[0][0]
+    first, last = int(mine[0]), int(mine[-1])
+    filled = np.flatnonzero(shapes[:, 1] > 0)
+    if labels and axis_of([_axis_number(cell, dialect) for cell in _split(lines[first], dialect)[labels:]]) is not None:
+        first = int(filled[np.searchsorted(filled, first) + 1])  # names before numbers: the wavelengths head them
+    below = filled[filled > last]
+    if below.size:
+        recording.notes.append(
+            f"{below.size} line{'s' if below.size > 1 else ''} below the table not read, from line {below[0] + 1} on"
+        )
+    above = [(int(i) + 1, _split(lines[i], dialect)) for i in filled[filled < first]]
+    return FoundTable(dialect, above, Lines.of(lines, first, last + 1), width, labels)
+
+
+def _shape(line: str, dialect: Dialect) -> tuple[int, int]:
+    return dialect.shape(line) if line and not line.isspace() else (0, 0)
+
+
+def _is_data(shape: tuple[int, int]) -> bool:
+    labels, width = shape
+    return width - labels >= 2 and labels <= MAX_LABELS
+
+
+def _split(line: str, dialect: Dialect) -> list[str]:
+    """Cells without the empty ones that end a row."""
+    cells = dialect.split(line)
+    while cells and not cells[-1]:
+        cells.pop()
+    return cells
+
+
+def header_of(found: FoundTable) -> tuple[list[str] | None, list[str] | None, int]:
+    """(names of the columns, the row above that names the samples, how many rows both take).
+
+    The names are the row above the table if it has a cell for each column, or for each but the first. Where that row
+    has units alone, the row above it names the columns, and a unit is added to the axis that lacks one.
+    """
+    header = _fitted(found, -1)
+    if header is None:
+        return None, None, 0
+    titles = _fitted(found, -2)
+    if (
+        titles is not None
+        and not any(found.dialect.number(cell) is not None for cell in header)
+        and _only_units(header)
+    ):
+        if any(units.wavelength_unit(cell) or units.is_counter(cell) for cell in titles if cell):
+            named = [f"{a} ({b})" if b and a else a or b for a, b in zip(titles, header, strict=True)]
+            return named, None, 2
+        if len({cell for cell in titles[1:] if cell}) > 1:
+            return header, titles, 2
+    return header, None, 1
+
+
+def _fitted(found: FoundTable, which: int) -> list[str] | None:
+    """A row above, with as many cells as the table has columns."""
+    if len(found.above) < -which:
+        return None
+    cells = found.above[which][1]
+    if len(cells) == found.width:
+        return cells
+    return ["", *cells] if len(cells) == found.width - 1 and len(cells) > 1 else None
+
+
+_UNIT_CELL = re.compile(
+    r"\[?\(?(nm|cm\^?-1|1/cm|[µμu]m|eV|a\.?u\.?|abs\.?|A|OD|%|%\s?[TR]|counts?|rfu|-|arb\.? ?units?|intensity)\)?\]?",
+    re.I,
+)
+
+
+def _only_units(cells: list[str]) -> bool:
+    return any(cells) and all(not cell or _UNIT_CELL.fullmatch(cell) for cell in cells)
+
+
+def axis_of(values: Sequence[float | None]) -> np.ndarray | None:
+    """Values as an axis: three at least, rising or falling (some may be repeated); None if they are none."""
+    if len(values) < 3 or any(value is None for value in values):
+        return None
+    axis = np.array(values, dtype=np.float64)
+    if not np.isfinite(axis).all() or axis[0] == axis[-1]:
+        return None
+    steps = np.diff(axis)
+    return axis if (steps >= 0).all() or (steps <= 0).all() else None
+
+
+def wavelengths_in(cells: Sequence[str], dialect: Dialect) -> tuple[np.ndarray | None, str]:
+    """(wavelengths that cells of a header hold, or None; the unit that they state): ``400``, ``400 nm``, ``X400``."""
+    axis = axis_of([_axis_number(cell, dialect) for cell in cells])
+    match = _AXIS_CELL.fullmatch(cells[0]) if cells else None
+    return axis, (match.group(2) or "").lower() if match else ""
+
+
+def _axis_number(cell: str, dialect: Dialect) -> float | None:
+    value = dialect.number(cell)
+    if value is not None:
+        return value
+    match = _AXIS_CELL.fullmatch(cell)
+    return float(match.group(1).replace(",", ".")) if match else None

@@ -1,0 +1,115 @@
+"""What headers say: the axis and its unit, what was measured, and columns that only count."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from geonode.data.checks import Floats
+
+NANOMETRE_ELECTRONVOLT = 1239.841984
+"""h·c in nm·eV (CODATA 2018): the wavelength of a photon of 1 eV."""
+
+# One line an axis: what names it beyond doubt, and its unit. The first that fits counts.
+_AXES = (
+    (re.compile(r"cm\s*(\^|\*\*)?\s*[{(]?\s*[-−–⁻]\s*[1¹]|\b1\s*/\s*cm|(?<![a-z])/\s*cm\b", re.I), "cm-1"),
+    (re.compile(r"\binverse cm|\bkaysers?\b|reciprocal c", re.I), "cm-1"),
+    (re.compile(r"(?<![a-z])[µμu]m\b|micro ?met|\bmicrons?\b", re.I), "µm"),
+    (re.compile(r"(?<![a-z])m\s?eV\b", re.I), "meV"),
+    (re.compile(r"(?<![a-z])eV\b|electron ?-?volt", re.I), "eV"),
+    (re.compile(r"Å|å\s*[)\]]|angstr(ö|oe|o)m", re.I), "Å"),
+    (re.compile(r"(?<![a-z])THz\b", re.I), "THz"),
+    (re.compile(r"(?<![a-z])GHz\b", re.I), "GHz"),
+    (re.compile(r"(?<![a-z])n\.?m\b\.?|nano ?met", re.I), "nm"),
+)
+_WAVENUMBER = re.compile(
+    r"wave ?-?_?num|raman|wellenzahl|nombre d.?onde|n[uú]mero d.? ?onda|numero d.onda|波数|волновое число", re.I
+)
+_WAVELENGTH = re.compile(
+    r"wave ?-?_?len|^\s*(λ|lambda|wl|wvl|lam)\b|wellenl|longueur d.?onde|longitud de onda|lunghezza d.?onda|"
+    r"comprimento de onda|golflengte|våglängd|bølgelængde|波長|波长|длина волны",
+    re.I,
+)
+_OTHER = re.compile(
+    r"\b(time|zeit|temps|tiempo|tempo|sec(onds?)?|min(utes?)?|hours?|temp(erature)?|temperatur|potential|voltage|volt|"
+    r"conc(entration)?|dose|volume|ph|binding energy|m/z|mass|2.?theta|angle|cycle|distance|depth)\b|^t\s*[(/\[]",
+    re.I,
+)
+_COUNTER = re.compile(
+    r"\s*(#|no\.?|nr\.?|n|i|idx|index|rows?|lines?|pixels?|px|(data ?)?points?|channels?|ch\.?|scan|unnamed: ?0|id|"
+    r"pixel ?#?)\s*(no\.?|nr\.?|numbers?|index|#)?\s*",
+    re.I,
+)
+
+
+def wavelength_unit(header: str) -> str | None:
+    """``nm``, ``µm``, ``cm-1``, ``eV``, … of a header that names such an axis; None of any other header."""
+    if _OTHER.search(header):
+        return None
+    for pattern, unit in _AXES:
+        if pattern.search(header):
+            return unit
+    if _WAVENUMBER.search(header):
+        return "cm-1"
+    return "nm" if _WAVELENGTH.search(header) else None
+
+
+def states_unit(header: str) -> bool:
+    """Whether a header of the axis names the unit itself, and not only what kind of axis it is."""
+    return any(pattern.search(header) for pattern, _ in _AXES)
+
+
+def is_other_axis(header: str) -> bool:
+    """Whether a header names an axis that is no wavelength, such as a time."""
+    return bool(_OTHER.search(header))
+
+
+def is_counter(header: str) -> bool:
+    """Whether a header names what only counts: an index, a row, a pixel."""
+    return bool(_COUNTER.fullmatch(header))
+
+
+def counts(axis: Floats) -> bool:
+    """Whether numbers only count: 0, 1, 2, … or 1, 2, 3, …"""
+    return bool(len(axis) > 2 and axis[0] in (0.0, 1.0) and (np.diff(axis) == 1).all())
+
+
+def is_plausible(axis: Floats) -> bool:
+    """In the range where spectra are measured, in nm or cm⁻¹."""
+    return bool(axis.min() >= 100 and axis.max() <= 50_000)
+
+
+def is_plausible_nm(axis: Floats) -> bool:
+    """In the range of photometers and fluorometers, from the vacuum ultraviolet to the near infrared, in nm."""
+    return bool(axis.min() >= 100 and axis.max() <= 3500)
+
+
+_SIGNALS = (
+    (
+        re.compile(r"(?<![a-z])(abs|absorban(ce|z)|absorption|extin[ck]tion|od|a\.?u\.?)(?![a-z])", re.I),
+        "absorbance",
+        "",
+    ),
+    (re.compile(r"^A$"), "absorbance", ""),
+    (re.compile(r"%\s?T|T\s?%|transmi(ttance|ssion)", re.I), "transmittance", ""),
+    (re.compile(r"%\s?R|R\s?%|reflect(ance|ivity)", re.I), "reflectance", ""),
+    (re.compile(r"fluorescence|emission|excitation|\brfu\b", re.I), "fluorescence", ""),
+    (re.compile(r"counts?|intensity", re.I), "intensity", ""),
+)
+
+
+def signal_of(header: str) -> tuple[str, str] | None:
+    """(signal, unit) that a header names, such as ``Abs`` or ``%T``; None if it names none."""
+    for pattern, signal, unit in _SIGNALS:
+        if pattern.search(header):
+            return signal, "%" if "%" in header and signal in ("transmittance", "reflectance") else unit
+    return None
+
+
+def to_nanometres(values: Floats, unit: str) -> Floats | None:
+    """An axis of photon energies as wavelengths in nm; None for any other unit, or where an energy is not positive."""
+    scale = {"eV": 1.0, "meV": 1000.0}.get(unit)
+    if scale is None or not (values > 0).all():
+        return None
+    return NANOMETRE_ELECTRONVOLT * scale / values

@@ -1,0 +1,61 @@
+"""The bench needs nothing but the package: no file of a checkout is read, and peers run as modules of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import geonode
+import geonode_kernels
+import geonode_runtime
+from geonode.bench import case, peers, problem
+from geonode.errors import InputError
+
+BENCH = Path(geonode.__file__).parent / "bench"
+
+
+@pytest.mark.parametrize("path", sorted(BENCH.rglob("*.py")), ids=lambda p: str(p.relative_to(BENCH)))
+def test_no_module_names_a_folder_of_the_checkout(path):
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"""["'/](benchmarks|tests|examples|tools|shared)["'/]""", text.replace("docs/benchmarks", ""))
+
+
+@pytest.mark.parametrize("name", peers.PEERS)
+def test_every_peer_is_a_module_of_the_package(name):
+    assert importlib.util.find_spec(peers.PEERS[name].module) is not None
+
+
+def test_a_peer_that_is_installed_runs_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (answer,) = peers.run("torchdiffeq", [problem.CHECKED], "cpu", 0.01)
+    assert answer["status"] == "green", answer
+    (row,) = answer["rows"]
+    assert row["error"] < 1e-4 and row["ms"] > 0.0
+
+
+def test_a_peer_or_a_case_that_is_unknown_is_refused_with_the_names():
+    with pytest.raises(InputError, match="torchdiffeq, torchode, diffrax, compile"):
+        peers.run("scipy", [7], "cpu", 0.01)
+    with pytest.raises(InputError, match="geodesic-ivp"):
+        _ = case.CASES["geodesic"]
+
+
+def test_cases_are_listed_without_a_checkout(tmp_path):
+    """From a copy of the packages alone."""
+    for package in (geonode, geonode_kernels, geonode_runtime):
+        source = Path(package.__file__).parent
+        shutil.copytree(source, tmp_path / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "geonode.bench", "--device", "cpu", "--list"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "blueprint-step" in done.stdout
