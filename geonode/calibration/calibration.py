@@ -276,10 +276,14 @@ class Calibration:
         unknown = self.measured.preprocessed(unknown, name)
         return answer(self.inverse, self.facts, unknown, effective, level, dilution, dilution_std)
 
-    def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:
+    def quantify_many(self, spectra: Any, level: float = 0.8, genuine: bool = False) -> list[Quantification]:
         """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together.
 
-        ``level``: nominal coverage of the sets, 0 < level < 1.
+        Args:
+            spectra: ``[U, V]``.
+            level: nominal coverage of the sets, 0 < level < 1.
+            genuine: they are spectra of this assay's own standards, which are never judged as if they might be in
+                another unit or no spectra at all (a blank may be zero throughout).
 
         Raises:
             InputError: as :func:`geonode_runtime.unknowns.prepare_unknown`, or masked values that a step needs.
@@ -287,7 +291,7 @@ class Calibration:
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
         unknowns = [
-            self.measured.preprocessed(self.measured.aligned(row, name=name), name)
+            self.measured.preprocessed(self.measured.aligned(row, name=name, genuine=genuine), name)
             for row, name in zip(rows, names, strict=True)
         ]
         return answer_many(self.inverse, self.facts, unknowns, level)
