@@ -17,11 +17,11 @@ from safetensors.torch import load, save, save_file
 from geonode.errors import BundleError, InputError
 from geonode_runtime.files import write_atomically
 
-VERSION = 3
+VERSION = 4
 """The latest version that is read. 2: the checksum covers the metadata too; 3: spectra are preprocessed, which a reader
-of 2 would not do."""
+of 2 would not do; 4: a model's settings stand by component, which a reader of 3 would take for an incomplete bundle."""
 PLAIN = 2
-"""Bundles without preprocessing are written as this, for earlier readers."""
+"""Bundles without a model's settings (calibrations) are written as this, for earlier readers."""
 _KEY = "geonode_bundle"
 
 

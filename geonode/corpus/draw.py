@@ -91,7 +91,8 @@ def draw(
     lab, prepared, c = lab.reorder(rows), prepared[rows], c[rows]
     density = stages.add_matrix(lab, density)
     density[:, levels + queries :] *= stages.path(lab)
-    relative = torch.where(lab.amount, c, (c - lab.low) / (lab.high - lab.low)).float()
+    # a pH or a potential neither quenches nor absorbs: the same amount of everything at every place of such an axis
+    relative = torch.where(lab.amount, c, 0.5).float()
     signal, detection, unit, rows = stages.detect(lab, density, relative, ends)
     shuffle = source.permutation(batch)
     rows = rows[shuffle]

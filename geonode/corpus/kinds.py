@@ -34,7 +34,7 @@ class Axis(NamedTuple):
     first: Tensor
 
     def constant(self, numbers: Numbers, highest: float) -> Tensor:
-        """A constant with the dimension of a concentration [b, 1], such as a dissociation constant.
+        """A constant with the dimension of a concentration [b, 1], such as a dissociation constant, from ``numbers``.
 
         Analysts choose levels so that something happens among them: log-uniform from a third of the first level that
         is not zero up to ``highest`` (relative to the top), leaning to the upper half.
@@ -90,11 +90,19 @@ class Spectra:
     moves: bool = False
 
     def molar(self, numbers: Numbers, x: Tensor) -> Tensor:
-        """Molar spectra [b, `SPECIES`, W], ≥ 0 unless `signed`, of order one; x [W]: positions in [0, 1]."""
+        """Molar spectra [b, `SPECIES`, W], ≥ 0 unless `signed`, of order one.
+
+        Args:
+            numbers: of these b assays.
+            x: [W], positions in [0, 1].
+        """
         raise NotImplementedError
 
     def density(self, numbers: Numbers, x: Tensor, amounts: Tensor) -> Tensor:
-        """Optical density [b, S, W] of amounts [b, S, `SPECIES`]: Beer–Lambert's sum unless bands move."""
+        """Optical density [b, S, W] of amounts [b, S, `SPECIES`]: Beer–Lambert's sum unless bands move.
+
+        Other arguments as in `molar`.
+        """
         return amounts @ self.molar(numbers, x)
 
 
@@ -120,7 +128,7 @@ class Detection:
             numbers: of these b assays.
             density: [b, S, W]; largest absolute value over the standards is one: the kind scales it as its
                 instrument would have it.
-            c: true concentration [b, S], 0 to about 1 over the calibrated range.
+            c: true concentration [b, S], relative to the highest level; constant where the axis is no amount.
             x: [W], positions in [0, 1].
         """
         raise NotImplementedError
@@ -140,7 +148,12 @@ class Design:
     serial: bool = False
 
     def levels(self, numbers: Numbers, n: int) -> Tensor:
-        """Ascending levels [b, n], the highest 1, the lowest ≥ 0. With `spans` the lowest is 0."""
+        """Ascending levels [b, n], the highest 1, the lowest ≥ 0. With `spans` the lowest is 0.
+
+        Args:
+            numbers: of these b assays.
+            n: levels.
+        """
         raise NotImplementedError
 
 
@@ -150,7 +163,7 @@ DETECTION: Registry[type[Detection]] = Registry("kind of detection", package="ge
 
 
 class Error:
-    """What a measured sample differs by. Errors are independent of each other; a method without effect is not given.
+    """What measured samples differ by. An error overrides one or more of the methods; each is given the ``lab``.
 
     Attributes:
         share: probability that an assay has it.
@@ -159,31 +172,31 @@ class Error:
     share: float = 0.0
 
     def concentration(self, lab: Lab, c: Tensor) -> Tensor | None:
-        """True concentration [B, M] of samples whose nominal one is c."""
+        """True concentration [B, M] of samples in the ``lab`` that were meant to have ``c``."""
         return None
 
     def path(self, lab: Lab) -> Tensor | None:
-        """Relative error [B, M] of the optical path, before detection."""
+        """Relative error [B, M] of the optical path in the ``lab``, before detection."""
         return None
 
     def gain(self, lab: Lab) -> Tensor | None:
-        """Relative error [B, M] of the signal, after detection."""
+        """Relative error [B, M] of the signal in the ``lab``, after detection."""
         return None
 
     def wavelength(self, lab: Lab) -> Tensor | None:
-        """Shift [B, M] of the wavelength axis, as a fraction of the window."""
+        """Shift [B, M] of the wavelength axis in the ``lab``, as a fraction of the window."""
         return None
 
     def additive(self, lab: Lab) -> tuple[Tensor, Tensor] | None:
-        """Amounts [B, M, J] of additive shapes [B, J, W], relative to the response."""
+        """Amounts [B, M, J] of additive shapes [B, J, W] in the ``lab``, relative to the response."""
         return None
 
     def recorded(self, lab: Lab, signal: Tensor, response: Tensor) -> Tensor | None:
-        """The signal [B, M, W] as it is written down; response [B, 1, 1] in its unit."""
+        """The ``signal`` [B, M, W] of the ``lab`` as it is written down; ``response`` [B, 1, 1] in its unit."""
         return None
 
     def variance(self, lab: Lab, signal: Tensor) -> Tensor | None:
-        """Variance of independent noise, broadcast to [B, M, W], relative to the response squared; signal [B, M, W]."""
+        """Variance of noise in the ``lab``, broadcast to [B, M, W]; ``signal`` [B, M, W] comes over the response."""
         return None
 
 

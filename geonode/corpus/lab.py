@@ -87,15 +87,15 @@ class Lab:
         return torch.cat([self.of_levels(self.levels), self.queries, self.unknowns], 1)
 
     def of_levels(self, value: Tensor) -> Tensor:
-        """A value of each level [B, n] as one of each replicate [B, n × R]."""
+        """A ``value`` of each level [B, n] as one of each replicate [B, n × R]."""
         return value[:, :, None].expand(-1, -1, self.counts.replicates).flatten(1)
 
     def numbers(self, columns: int) -> Numbers:
-        """Further random numbers of every assay."""
+        """Further random numbers of every assay, so many ``columns``."""
         return self.source.table(columns)
 
     def normal(self, *shape: int) -> Tensor:
-        """Standard normal [B, M, *shape], times `rough`."""
+        """Standard normal [B, M, *``shape``], times `rough`."""
         number = self.source.normal(self.counts.samples, *shape)
         return number * self.rough.view(*self.rough.shape, *(1 for _ in shape))
 
@@ -107,12 +107,19 @@ class Lab:
         return torch.cat([same.flatten(1), number[:, standards:]], 1) * self.rough
 
     def size(self, numbers: Numbers, share: float, median: float, sigma: float, largest: float) -> Tensor:
-        """Size of an error [B, 1]: log-normal times the laboratory's care, 0 where the assay does not have it."""
+        """Size of an error [B, 1]: log-normal times the laboratory's care, 0 where the assay does not have it.
+
+        Args:
+            numbers: of all assays; three are taken.
+            share: of the assays that have it.
+            median, sigma: of the size, before care.
+            largest: cap.
+        """
         size = (numbers.log_normal(median, sigma) * self.care).clamp_max(largest)
         return torch.where(numbers.chance(share), size, 0.0)
 
     def reorder(self, rows: Tensor) -> Lab:
-        """The same with assays in another order; rows [B]."""
+        """The same with assays in another order, ``rows`` [B]."""
         moved: dict[str, Any] = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(self)

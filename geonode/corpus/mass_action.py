@@ -47,7 +47,7 @@ def increasing_root(function: Callable[[Tensor], Tensor], high: Tensor, *, round
     """
     step = torch.arange(points, dtype=high.dtype, device=high.device) / (points - 1)
     geometric = torch.where(step > 0, 10.0 ** (12.0 * (step - 1.0)), 0.0)
-    low, high = torch.zeros_like(high), high
+    low, left, right = torch.zeros_like(high), high, high
     for turn in range(rounds):
         grid = low[..., None] + (high - low)[..., None] * (geometric if turn == 0 else step)
         value = function(grid)

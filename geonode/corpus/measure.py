@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 
@@ -19,20 +21,25 @@ def disturbed(lab: Lab, signal: Tensor, response: Tensor) -> Tensor:
     shifts = [part for part in (error.wavelength(lab) for error in errors) if part is not None]
     if shifts:
         slope = torch.nn.functional.pad(clean[..., 2:] - clean[..., :-2], (1, 1)) * (0.5 * lab.counts.wavelengths)
-        signal = signal + sum(shifts)[..., None] * slope
+        signal = signal + _sum(shifts)[..., None] * slope
     gains = [part for part in (error.gain(lab) for error in errors) if part is not None]
     if gains:
-        signal = signal * (1.0 + sum(gains))[..., None]
+        signal = signal * (1.0 + _sum(gains))[..., None]
     additive = [part for part in (error.additive(lab) for error in errors) if part is not None]
     amounts = torch.cat([amount for amount, _ in additive], -1)
     shapes = torch.cat([shape for _, shape in additive], -2)
-    variance = sum(part for part in (error.variance(lab, clean / response) for error in errors) if part is not None)
+    variance = _sum([part for part in (error.variance(lab, clean / response) for error in errors) if part is not None])
     noise = lab.source.normal(*signal.shape[1:])
     signal = signal + response * (amounts @ shapes + variance.sqrt() * noise)
     for error in errors:
         written = error.recorded(lab, signal, response)
         signal = signal if written is None else written
     return signal
+
+
+def _sum(parts: list[Tensor]) -> Tensor:
+    """The sum of one or more tensors that broadcast."""
+    return functools.reduce(torch.add, parts)
 
 
 def replicate_counts(lab: Lab) -> Tensor:

@@ -139,7 +139,7 @@ class Source:
 class Numbers:
     """The random numbers of some assays, taken column by column: one hash for all parameters of a draw.
 
-    Every method gives [rows, *shape], or [rows, 1] without a shape, so that a parameter broadcasts over samples.
+    Every method gives [rows, *shape], or [rows, 1] without a ``shape``, so that a parameter broadcasts over samples.
 
     Args:
         table: uniform numbers [rows, columns].
@@ -162,7 +162,7 @@ class Numbers:
         return self._table[:, start : self._taken].view(self.rows, *shape)
 
     def uniform(self, low: float, high: float, *shape: int) -> Tensor:
-        """Uniform between two numbers."""
+        """Uniform between ``low`` and ``high``, of any ``shape``."""
         number = self._take(shape)
         if (low, high) == (0.0, 1.0):
             return number
@@ -170,28 +170,28 @@ class Numbers:
         return torch.lerp(low_, high_, number)
 
     def log_uniform(self, low: float, high: float, *shape: int) -> Tensor:
-        """Uniform in the logarithm, between two positive numbers."""
+        """Uniform in the logarithm between ``low`` and ``high``, both positive, of any ``shape``."""
         return torch.exp(self.uniform(math.log(low), math.log(high), *shape))
 
     def normal(self, *shape: int) -> Tensor:
-        """Standard normal."""
+        """Standard normal, of any ``shape``."""
         return torch.erfinv(self.uniform(-1.0, 1.0, *shape)) * math.sqrt(2.0)
 
     def log_normal(self, median: float, sigma: float, *shape: int) -> Tensor:
-        """A median times exp(σ z)."""
+        """``median`` × exp(``sigma`` z), of any ``shape``."""
         z = torch.erfinv(self.uniform(-1.0, 1.0, *shape))
         return torch.exp(z * (sigma * math.sqrt(2.0))) * median
 
     def chance(self, probability: float, *shape: int) -> Tensor:
-        """True with a probability."""
+        """True with a ``probability``, of any ``shape``."""
         return self._take(shape) < probability
 
     def sign(self, *shape: int) -> Tensor:
-        """+1 or −1."""
+        """+1 or −1, of any ``shape``."""
         return torch.sign(self._take(shape) - 0.5)
 
     def choice(self, weights: Sequence[float], *shape: int) -> Tensor:
-        """int64: a number from 0 on, in proportion to the weights."""
+        """int64: a number from 0 on, in proportion to the ``weights``, of any ``shape``."""
         total, number = sum(weights), self._take(shape).float()
         edges = tuple(edge / total for edge in itertools.accumulate(weights))[:-1]
         return torch.bucketize(number.contiguous(), _constant(edges, torch.float32, number.device))

@@ -243,7 +243,7 @@ def detect(lab: Lab, density: Tensor, relative: Tensor, ends: tuple[int, int]) -
     Args:
         lab: rows in the order of density.
         density: [B, S, W], largest 1 over the standards.
-        relative: concentration over the calibrated range [B, S].
+        relative: concentration relative to the highest level [B, S], constant where the axis is no amount.
         ends: rows before the first may be a fluorophore's, rows from the second on are signed.
     """
     source, kinds = lab.source, [DETECTION[name] for name in DETECTIONS]

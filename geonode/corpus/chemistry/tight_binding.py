@@ -16,12 +16,15 @@ from geonode.corpus.numbers import Numbers
 
 @CHEMISTRY.register("tight_binding")
 class TightBinding(Chemistry):
-    """Species H, HG and free G (visible in one assay of three). Host 0.1 to 1.5 of the top, Kd 1e-5 to 0.1 of host."""
+    """Species H, HG and free G (visible in one assay of three). Kd 1e-5 to 0.1 of the host.
+
+    Host from 0.6 of the first level to 1.5 of the highest.
+    """
 
     share = 0.05
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:
-        host = numbers.log_uniform(0.1, 1.5)
+        host = axis.constant(numbers, 1.5).maximum(0.6 * axis.first)
         kd = host * numbers.log_uniform(1e-5, 0.1)
         visible = numbers.log_uniform(0.1, 1.0) * numbers.chance(0.33)
         bound = bound_1_1(host, c, kd)
