@@ -79,7 +79,8 @@ class CoupledSpectralODE(nn.Module):
         if isinstance(metric, Metric) and metric.dim == 1 and metric.in_warp_coordinate:
             return metric
         metric = as_log_metric(metric, self.warp)
-        require_finite(metric, self.table.nodes, self.wavelength)
+        served = [self.table.low[:, None], self.table.nodes, self.table.high[:, None]]
+        require_finite(metric, torch.cat(served, 1), self.wavelength)
         return metric
 
     def place(self, device: torch.device | str, dtype: torch.dtype) -> CoupledSpectralODE:
