@@ -74,7 +74,8 @@ class FlowContract:
 
     def _ends(self) -> tuple[Tensor, Tensor, Tensor]:
         source = torch.zeros(2, 2, _WIDTH, dtype=torch.float64)
-        return source, *(torch.tensor([row] * 2, dtype=torch.float64) for row in ([0.1, 0.8], [0.9, 0.3]))
+        start, end = torch.tensor([[[0.1, 0.8]] * 2, [[0.9, 0.3]] * 2], dtype=torch.float64)
+        return source, start, end
 
     def _one_analyte(self) -> None:
         if self.analytes > 1:
