@@ -7,7 +7,6 @@ concentration, which columns were left out, and how many lines around the table 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from geonode.data.readers.text import shorten
 _RAW = re.compile(r"\b(dark|ref(erence)?|background|raw|baseline|scope)\b", re.I)
 
 
-def read_spectra(lines: Sequence[str], recording: Recording) -> Recording:
+def read_spectra(lines: list[str], recording: Recording) -> Recording:
     """Fill a recording with the spectra of the table that stands in the lines.
 
     Raises:

@@ -205,7 +205,7 @@ class _Job:
 
 def _require_no_doubt(rows: Lines, columns: Sequence[int], dialect: Dialect, recording: Recording) -> None:
     """Refuse ``1.050`` beside ``950``, unless another number of the table shows what the mark means."""
-    if dialect.thousands:
+    if dialect.thousands or recording.numbers_are_typed:
         return
     mark = re.escape(dialect.decimal)
     settled = re.compile(

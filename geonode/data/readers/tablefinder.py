@@ -52,13 +52,13 @@ class FoundTable:
         return found
 
 
-def looks_like_a_table(lines: Sequence[str]) -> bool:
+def looks_like_a_table(lines: list[str]) -> bool:
     """Three rows of numbers, the last of which may be cut off."""
     dialect = detect_dialect(lines)
     return dialect is not None and sum(_is_data(dialect.shape(line)) for line in lines) >= FEWEST_ROWS - 1
 
 
-def find_table(lines: Sequence[str], recording: Recording) -> FoundTable:
+def find_table(lines: list[str], recording: Recording) -> FoundTable:
     """From the first row of the commonest shape to the last; whatever is between them must be readings too.
 
     Raises:
