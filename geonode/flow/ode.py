@@ -128,7 +128,10 @@ class CoupledSpectralODE(nn.Module):
         return make_rule(self.path.christoffel, metric, self.table.low, self.table.high, self.wavelength)
 
     def grid(self, u: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
-        """u [M, P, W] from [M, P, W] or [M, P], and the scaled wavelengths there, of the same shape."""
+        """u [M, P, W] from [M, P, W] or [M, P], and the scaled wavelengths there, of the same shape.
+
+        ``index`` [K] picks wavelengths; None takes all of them.
+        """
         wavelength = self.wavelength if index is None else self.wavelength[index]
         if u.ndim == 2:
             u = u[:, :, None].expand(*u.shape, len(wavelength))
@@ -175,7 +178,11 @@ class CoupledSpectralODE(nn.Module):
         return self.solver().closed_form and self.path.name == "arc_length"
 
     def solver(self, which: Solver | str | None = None) -> Solver:
-        """A solver with the settings of the path: ``which`` itself or by name; None for the configured one."""
+        """A solver with the settings of the path: ``which`` itself or by name; None for the configured one.
+
+        Raises:
+            InputError: an unknown name, or a solver for several analytes.
+        """
         solver = Solver.of(self.path, which)
         if solver.needs_potential:
             raise InputError("solver='potential' is for several analytes; along one axis choose quadrature.")
