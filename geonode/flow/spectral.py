@@ -41,7 +41,7 @@ class SpectralFlow(EmbeddedFlow):
 
     @classmethod
     def from_config(cls, config: FlowConfig, context: Mapping[str, Any]) -> Self:
-        """See `Flow.from_config` for ``config`` and ``context``; the embedding is no wider than there are wavelengths."""
+        """See `Flow.from_config` for ``config`` and ``context``; no wider an embedding than there are wavelengths."""
         # more directions than wavelengths would say nothing
         narrow = config.replace(embedding=min(config.embedding, context["wavelengths"]))
         return super().from_config(narrow, context)
