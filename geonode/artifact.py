@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from geonode.bundle import PLAIN, VERSION, read_bundle, write_bundle
+from geonode.bundle import VERSION, read_bundle, write_bundle
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
-from geonode.config import GeodesicConfig
+from geonode.config import REGISTRIES, GeodesicConfig, implementations
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.bundled import dataset_arrays, dataset_from, dataset_metadata
 from geonode.errors import BundleError
@@ -49,6 +49,7 @@ def write_model(model: GeodesicModel, path: Path) -> None:
     metadata = {
         "dataset": dataset_metadata(model.standards),
         "config": model.config.to_json(),
+        "implementations": implementations(model.config),
         "gp": model.gp.state()[1],
         "history": model.history,
         "made": {name: value for name, value in model.made.items() if name != "bundle"},
@@ -56,7 +57,7 @@ def write_model(model: GeodesicModel, path: Path) -> None:
     if model.preprocessing is not None:
         # What it learned follows from the standards, on which it is fitted again.
         metadata["preprocessing"] = model.preprocessing.describe()
-    write_bundle(path, _tensors(model), metadata, PLAIN if model.preprocessing is None else VERSION)
+    write_bundle(path, _tensors(model), metadata, VERSION)
 
 
 def _tensors(model: GeodesicModel) -> dict[str, torch.Tensor]:
@@ -90,6 +91,7 @@ def read_model(path: Path) -> tuple[ModelParts, dict[str, Any]]:
 
 
 def _parts(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> ModelParts:
+    _require_registered(path, metadata.get("implementations", {}))
     config = GeodesicConfig.from_json(metadata["config"])
     standards = dataset_from({name: value.numpy() for name, value in _under("dataset", tensors)}, metadata["dataset"])
     chain = None
@@ -116,6 +118,17 @@ def _parts(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, Any
             raise KeyError(f"the parameter {lacking[0]} of the folds")
     parts.folds = folds
     return parts
+
+
+def _require_registered(path: Path, made_of: dict[str, dict[str, str]]) -> None:
+    """Refuse a model one of whose parts is not registered here, naming the module that defines it."""
+    for kind, parts in made_of.items():
+        for name, module in parts.items():
+            if kind in REGISTRIES and name not in REGISTRIES[kind]:
+                raise BundleError(
+                    f"{path} was made with the {kind} {name!r}, which is not registered here; import the module that "
+                    f"defines it ({module}) and load it again."
+                )
 
 
 def _under(name: str, tensors: dict[str, torch.Tensor]) -> list[tuple[str, torch.Tensor]]:

@@ -18,24 +18,29 @@ from geonode.errors import InputError
 from geonode.flow import FLOWS, SOLVERS, Flow, Solver
 from geonode.flow.config import FlowConfig, flow_settings
 from geonode.geodesic.config import PathConfig
-from geonode.metric import LogMetric, Metric
+from geonode.metric import METRICS, LogMetric, Metric
 from geonode.metric.config import MetricConfig, metric_settings
+from geonode.registry import Registry
 from geonode.settings import check_choice, check_kind
 from geonode.training.config import TrainingConfig
-from geonode.training.terms import LossConfig
+from geonode.training.terms import LOSSES, LossConfig
 
 __all__ = [
     "ALIASES",
+    "REGISTRIES",
     "FlowConfig",
     "GeodesicConfig",
     "LossConfig",
     "MetricConfig",
     "PathConfig",
     "TrainingConfig",
+    "implementations",
 ]
 
 Component = MetricConfig | PathConfig | FlowConfig | LossConfig | TrainingConfig
 PREDICTORS = ("node", "gp")
+REGISTRIES: dict[str, Registry[Any]] = {r.kind: r for r in (METRICS, FLOWS, SOLVERS, LOSSES)}
+"""The registries of what a configuration names, by what they hold: "metric", "flow", "solver", "loss term"."""
 _COMPONENTS: dict[str, type[Component]] = {
     "metric": MetricConfig,
     "path": PathConfig,
@@ -206,6 +211,17 @@ class GeodesicConfig:
         if unknown:
             raise InputError(f"Unknown setting {unknown[0]!r}; known settings are {', '.join(sorted(known))}.")
         return cls(**values)
+
+
+def implementations(config: GeodesicConfig) -> dict[str, dict[str, str]]:
+    """What a configuration names, for a record: kind (a key of `REGISTRIES`) → name → the module that defines it."""
+    names = {
+        "metric": [str(config.metric.name)],
+        "flow": [config.flow.name],
+        "solver": [config.path.solver],
+        "loss term": [name for name, weight in config.loss.weights.items() if weight > 0.0],
+    }
+    return {kind: {name: REGISTRIES[kind][name].__module__ for name in found} for kind, found in names.items()}
 
 
 def _assembled(present: Mapping[str, Any], components: Mapping[str, Any], flat: Mapping[str, Any]) -> dict[str, Any]:

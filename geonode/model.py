@@ -19,7 +19,8 @@ from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.errors import InputError
-from geonode.flow import CoupledSpectralODE
+from geonode.flow import CoupledSpectralODE, Flow, Solver
+from geonode.metric import LogMetric, Metric
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
@@ -207,6 +208,9 @@ def fit(
     dataset: SpectralDataset,
     config: GeodesicConfig | None = None,
     *,
+    metric: Metric | LogMetric | type | str | None = None,
+    flow: Flow | type | str | None = None,
+    solver: Solver | type | str | None = None,
     device: str = "auto",
     seed: int | None = None,
     progress: Progress | None = None,
@@ -224,6 +228,10 @@ def fit(
     Args:
         dataset: at least three levels of one analyte. Wavelengths with masked values are left out.
         config: None for the defaults.
+        metric, flow, solver: objects, classes or registered names, in place of those that ``config`` names. Of an
+            object its class and the arguments it was made with are taken, so that every member of the ensemble starts
+            from a seed of its own and a bundle can say what it holds; its class must be registered. A `Metric` is taken
+            as one of concentration, a `LogMetric` as the correction of the warp.
         device: ``auto``, ``cpu``, ``cuda`` or ``mps``, for the training; the fitted model lives on the CPU.
         seed: overrides ``config.seed``.
         progress: called as ``progress(what, done, total)``.
@@ -243,14 +251,14 @@ def fit(
 
     Raises:
         InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels, preprocessing
-            that cannot be done.
+            that cannot be done, or a metric, flow or solver that is not registered.
         DeviceError: a device or precision that cannot be had.
         Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``.
         TrainingError: the loss did not stay finite, roll-backs with smaller steps included.
     """
     config = config or GeodesicConfig()
-    if seed is not None:
-        config = config.replace(seed=seed)
+    given = {"metric": metric, "flow": flow, "solver": solver, "seed": seed}
+    config = config.replace(**{name: value for name, value in given.items() if value is not None})
     from geonode.device import resolve_device
 
     resolve_device(device)

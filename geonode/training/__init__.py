@@ -1,4 +1,4 @@
-"""Training: the pure step, the batches, the stacked loop, and Lightning around them.
+"""Training: the pure step, the batches, the loop that trains everything on one device, and Lightning around its step.
 
 The names load on first use (PEP 562): the stacked loop (`train`, `predict`) never needs Lightning, which takes seconds.
 """

@@ -78,7 +78,7 @@ def adapt(
     ode.table.require_inside(new.points)
     for parameter in ode.parameters():
         parameter.requires_grad_(False)
-    correction = LowRank(ode.flow.embedding, rank, seed_of(ode.config))
+    correction = LowRank(embedding, rank, seed_of(ode.config))
     parametrize.register_parametrization(ode.flow, "embedding", correction)
     optimizer = torch.optim.AdamW(correction.parameters(), lr=rate, weight_decay=weight_decay)
     batch = PointsBatch(ode.table.phi(new.points).to(new.target), new.target, new.weight)

@@ -48,7 +48,7 @@ def test_each_predictor_is_the_one_that_answers(spec):
         k = int(np.flatnonzero(data.levels == fold)[0])
         by_hand = fit_gp(data.without_level(k)).predict([fold]).mean[0] - data.level_means()[k]
         assert rows["gp", fold] == pytest.approx(float(np.sqrt(np.mean(by_hand**2))), rel=1e-9)
-        assert abs(rows["node", fold] / rows["gp", fold] - 1.0) > 1e-3
+        assert abs(rows["node", fold] / rows["gp", fold] - 1.0) > 1e-5  # the flow starts at the process's mean
     assert len(rows) == 4
 
 

@@ -85,7 +85,7 @@ def test_a_job_of_the_sweep_equals_the_same_fold_of_the_batch(spec):
 @pytest.mark.parametrize(
     "changes", ["wavelengths_per_step: 7, members: 2", "members: 1", "flow: velocity, batch_size: 8, members: 1"]
 )
-def test_jobs_trained_as_one_stack_have_the_results_of_each_alone(spec, changes, one_thread):
+def test_jobs_trained_as_one_stack_have_the_results_of_each_alone(spec, changes, one_thread, away):
     text = SPEC.replace("EPOCHS", "3").replace("members: 1", f"precision: 64-true, {changes}")
     middle = 20 if "velocity" in changes else 30  # without 30 there is a point less: the others are padded
     spec.write_text(f"folds: [0, {middle}, 60]{text}")

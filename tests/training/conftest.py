@@ -42,9 +42,11 @@ def away(monkeypatch) -> None:
     def build(self, *arguments):
         ode = fresh(self, *arguments)
         draws = torch.Generator().manual_seed(7)
-        with torch.no_grad():
-            for parameter in [*(ode.metric.parameters() if ode.metric else ()), *ode.flow.parameters()]:
-                parameter.add_(0.1 * torch.randn(parameter.shape, generator=draws, dtype=torch.float64).to(parameter))
+        with torch.no_grad():  # each model by the same step, however many there are
+            for parameter in [*ode.metric.parameters(), *ode.flow.parameters()]:
+                parameter.add_(
+                    0.1 * torch.randn(parameter.shape[1:], generator=draws, dtype=torch.float64).to(parameter)
+                )
         return ode
 
     monkeypatch.setattr(Problem, "build_model", build)

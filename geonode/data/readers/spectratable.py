@@ -7,7 +7,6 @@ concentration, which columns were left out, and how many lines around the table 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from geonode.data.readers.text import shorten
 _RAW = re.compile(r"\b(dark|ref(erence)?|background|raw|baseline|scope)\b", re.I)
 
 
-def read_spectra(lines: Sequence[str], recording: Recording) -> Recording:
+def read_spectra(lines: list[str], recording: Recording) -> Recording:
     """Fill a recording with the spectra of the table that stands in the lines.
 
     Raises:
@@ -52,7 +51,7 @@ def read_spectra(lines: Sequence[str], recording: Recording) -> Recording:
 
 def _is_plate(found: FoundTable, header: list[str]) -> bool:
     """Rows A, B, C, … under columns 1, 2, 3, …: wells, each with one number."""
-    numbers = [cell for cell in header if cell]
+    numbers = [cell for cell in header[1:] if cell]
     if numbers[:2] != ["1", "2"] or numbers != [str(k + 1) for k in range(len(numbers))]:
         return False
     letters = [cell.upper() for cell in found.cells(0)]
