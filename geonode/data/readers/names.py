@@ -200,7 +200,10 @@ def _with_doubt(one: NamedConcentration, others: list[str], counted: bool) -> Na
     if one.number_before and not counted and re.fullmatch(r"\d{3}(?:[.,]\d+)?", one.written):
         joined = f"{one.number_before}{one.written}"
         doubt = doubt or f"'{one.number_before} {one.written} {one.unit}' is {joined} or {one.value}"
-    return NamedConcentration(None if doubt else value, one.unit, one.series, doubt, one.written, one.number_before)
+    series = one.series
+    if counted:  # the count of a sample is no part of the name of its series
+        series = re.sub(r"[ _\-]*\d{1,3}$", "", series)
+    return NamedConcentration(None if doubt else value, one.unit, series, doubt, one.written, one.number_before)
 
 
 _UNIT_ALONE = re.compile(rf"(?<![A-Za-z])({_UNIT})(?![A-Za-z/])")

@@ -51,7 +51,7 @@ def read_spectra(lines: list[str], recording: Recording) -> Recording:
 
 def _is_plate(found: FoundTable, header: list[str]) -> bool:
     """Rows A, B, C, … under columns 1, 2, 3, …: wells, each with one number."""
-    numbers = [cell for cell in header if cell]
+    numbers = [cell for cell in header[1:] if cell]
     if numbers[:2] != ["1", "2"] or numbers != [str(k + 1) for k in range(len(numbers))]:
         return False
     letters = [cell.upper() for cell in found.cells(0)]

@@ -79,7 +79,7 @@ def find_table(lines: list[str], recording: Recording) -> FoundTable:
     width = Counter(shapes[mine, 1].tolist()).most_common(1)[0][0]
     first, last = int(mine[0]), int(mine[-1])
     filled = np.flatnonzero(shapes[:, 1] > 0)
-    if labels and axis_of([_axis_number(cell, dialect) for cell in _split(lines[first], dialect)[labels:]]) is not None:
+    if labels and _heads(_split(lines[first], dialect)[labels:], dialect):
         first = int(filled[np.searchsorted(filled, first) + 1])  # names before numbers: the wavelengths head them
     below = filled[filled > last]
     if below.size:
@@ -88,6 +88,12 @@ def find_table(lines: list[str], recording: Recording) -> FoundTable:
         )
     above = [(int(i) + 1, _split(lines[i], dialect)) for i in filled[filled < first]]
     return FoundTable(dialect, above, Lines.of(lines, first, last + 1), width, labels)
+
+
+def _heads(cells: list[str], dialect: Dialect) -> bool:
+    """Whether the first row of numbers behind a label is no sample, but the wavelengths of the rows below it."""
+    axis = axis_of([_axis_number(cell, dialect) for cell in cells])
+    return axis is not None and (units.is_plausible(axis) or units.counts(axis))
 
 
 def _shape(line: str, dialect: Dialect) -> tuple[int, int]:
