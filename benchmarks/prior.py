@@ -51,8 +51,10 @@ COLUMNS = ("interior median", "interior worst", "lowest", "highest")
 _JUDGING_SEED = 20_260_101
 
 
-def correlation(error: np.ndarray, distance: np.ndarray) -> float:
-    """Spearman's rank correlation."""
+def correlation(error: np.ndarray, distance: np.ndarray) -> float | None:
+    """Spearman's rank correlation; None where all distances are one (evenly spaced standards)."""
+    if np.ptp(distance) <= 1e-9 * np.abs(distance).max():
+        return None
     return float(spearmanr(np.ravel(error), np.ravel(distance)).statistic)
 
 

@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
         devices: Annotated[int, typer.Option("--devices", min=1, help="Devices; several train side by side.")] = 1,
         quiet: Quiet = False,
     ) -> None:
-        """Pre-train the flow on simulated assays: a GPU makes what comes with geonode, a minute on a CPU shows it learn.
+        """Pre-train the flow on simulated assays: a GPU makes what ships, a minute on a CPU shows it learn.
 
         Examples:
 

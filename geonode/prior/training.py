@@ -23,6 +23,7 @@ from geonode.prior.loss import Errors, errors, total
 from geonode.prior.network import Network
 from geonode.prior.optimiser import MuonAdamW, parameter_groups
 from geonode.prior.settings import PretrainSettings
+from geonode.training.lightning.checkpoints import SafetensorsIO
 
 _LOG_EVERY = 50
 _LOOK_EVERY = 10  # steps between looks at the clock, at which all ranks agree
@@ -57,6 +58,7 @@ class PretrainModule(lightning.LightningModule):
         self._lost: Tensor | int = 0
         self.seen = 0
         self.until: float | None = None
+        self.checkpoint: Path | None = None
 
     # ------------------------------------------------------------------ data
 
@@ -114,6 +116,8 @@ class PretrainModule(lightning.LightningModule):
             self._log_window(step)
         if step % self.settings.validate_every == 0 or step == self.settings.steps:
             self._say({"step": step, "validation": self.validate()})
+            if self.checkpoint is not None:
+                self.trainer.save_checkpoint(self.checkpoint)
 
     def on_train_end(self) -> None:
         """What is left of the last window."""
@@ -206,7 +210,7 @@ def pretrain(
 
     Args:
         settings: see :class:`PretrainSettings`.
-        folder: where ``last.ckpt`` is written at the end (and at every validation).
+        folder: where ``last.ckpt`` is written at every validation and at the end (safetensors and JSON, no pickle).
         accelerator, devices: as Lightning takes them; several devices train by DDP, each on assays of its own.
         resume: a checkpoint to go on from.
         max_seconds: stop after so many seconds, whatever the step.
@@ -233,10 +237,12 @@ def pretrain(
         enable_model_summary=False,
         use_distributed_sampler=False,
         num_sanity_val_steps=0,
+        plugins=[SafetensorsIO()],
     )
-    trainer.fit(module, ckpt_path=None if resume is None else str(resume), weights_only=False)
     Path(folder).mkdir(parents=True, exist_ok=True)
-    trainer.save_checkpoint(Path(folder) / "last.ckpt")
+    module.checkpoint = Path(folder) / "last.ckpt"
+    trainer.fit(module, ckpt_path=None if resume is None else str(resume))
+    trainer.save_checkpoint(module.checkpoint)
     return module
 
 
