@@ -17,7 +17,7 @@ from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode.validation.comparison import Comparison, NodeSettings, NodeTrainer, Progress
 from geonode.validation.fold_spectra import FoldSpectra, as_measured, preprocessed
-from geonode.validation.inverse_comparison import evaluate_inverse
+from geonode.validation.inverse_comparison import evaluate_inverse, failures
 from geonode.validation.metrics import all_metrics, rmse
 from geonode.validation.result import EvaluationReport, MethodResult
 
@@ -88,6 +88,7 @@ def evaluate(
     report.signal, report.units = dataset.signal, dataset.units
     if inverse:
         report.inverse = evaluate_inverse(dataset, progress=progress, preprocessing=chain)
+        report.notes += failures(report.inverse)
     return report
 
 
