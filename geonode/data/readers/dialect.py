@@ -137,6 +137,14 @@ def _row_pattern(dialect: Dialect) -> re.Pattern[str]:
 
 
 @functools.cache
+def regular_rows(dialect: Dialect, width: int) -> re.Pattern[str]:
+    """Lines that are so many plain numbers each, to be matched many at once."""
+    number, mark = rf"(?>{_number(dialect)})", re.escape(dialect.delimiter)
+    row = rf"{number}(?:{mark}{number}){{{width - 1}}}"
+    return re.compile(rf"{row}(?:\n{row})*+")
+
+
+@functools.cache
 def _quoted(delimiter: str) -> re.Pattern[str]:
     return re.compile(rf'(?<![^{re.escape(delimiter)} ])"([^"{re.escape(delimiter)}]*)"(?![^{re.escape(delimiter)} ])')
 

@@ -241,10 +241,9 @@ def _raw_columns(cells: list[str], at: int, left_out: set[int]) -> set[int]:
 
 def _no_axis(found: FoundTable) -> str:
     numbers = found.column(0)
-    k = next((i for i, value in enumerate(numbers) if value is None), None)
+    k = next(iter(np.flatnonzero(np.isnan(numbers)).tolist()), None)
     if k is None:
-        values = np.array(numbers, dtype=np.float64)
-        steps = np.sign(np.diff(values))
+        steps = np.sign(np.diff(numbers))
         k = int(np.flatnonzero(steps * steps[0] < 0)[0]) + 1 if (steps * steps[0] < 0).any() else 0
         what = "not in order with the rows above it" if k else "the same as in every other row"
     else:
