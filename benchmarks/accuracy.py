@@ -31,9 +31,9 @@ sys.path.insert(0, str(ROOT))
 
 from geonode.config import GeodesicConfig  # noqa: E402
 from geonode.data import load_standards  # noqa: E402
-from geonode.files import write_text  # noqa: E402
 from geonode.validation import METHODS, evaluate  # noqa: E402
-from geonode.validation.report import SUMMARIES, EvaluationReport  # noqa: E402
+from geonode.validation.result import SUMMARIES, EvaluationReport  # noqa: E402
+from geonode_runtime.files import write_text  # noqa: E402
 
 SERIES = (
     "aunp_dmsa_nacl",

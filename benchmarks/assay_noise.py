@@ -27,13 +27,13 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
-from geonode.calibration.geodesic_gp import GeodesicGP  # noqa: E402
+from geonode.calibration.gp.geodesic_gp import GeodesicGP  # noqa: E402
 from geonode.config import GeodesicConfig  # noqa: E402
 from geonode.data import simulate_assay  # noqa: E402
 from geonode.data.simulate import AssayParameters  # noqa: E402
-from geonode.files import write_text  # noqa: E402
 from geonode.training.ensemble import fit_node_folds  # noqa: E402
-from geonode.validation.baselines import baseline  # noqa: E402
+from geonode.validation import baseline  # noqa: E402
+from geonode_runtime.files import write_text  # noqa: E402
 
 NOISE = (0.01, 0.003, 0.001)
 SIMPLE = ("linear", "pchip", "cubic", "quadratic", "line", "isotherm")

@@ -35,7 +35,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
 from geonode.calibration.calibration import Calibration  # noqa: E402
 from geonode.data import simulate_assay  # noqa: E402
-from geonode.files import write_text  # noqa: E402
+from geonode_runtime.files import write_text  # noqa: E402
 
 LEVELS = np.array([0.0, 10.0, 20.0, 30.0, 40.0, 60.0])
 WAVELENGTHS = np.arange(200.0, 801.0)

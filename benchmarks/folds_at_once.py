@@ -24,9 +24,9 @@ from geonode.calibration import GeodesicGP
 from geonode.commands.common import nvml_probe
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
-from geonode.files import write_text
 from geonode.training import Problem, build_problem, predict, train
 from geonode.training.chunks import select
+from geonode_runtime.files import write_text
 
 
 def stacked_problem(config: GeodesicConfig, seeds: int, device: str, dtype: torch.dtype) -> tuple[Problem, np.ndarray]:

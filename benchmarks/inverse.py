@@ -28,11 +28,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 from accuracy import SERIES, data_folder  # noqa: E402
 
 from geonode.calibration.calibration import Calibration  # noqa: E402
-from geonode.calibration.geodesic_gp import GeodesicGP  # noqa: E402
+from geonode.calibration.gp.geodesic_gp import GeodesicGP  # noqa: E402
 from geonode.data import load_standards, simulate_assay  # noqa: E402
-from geonode.files import write_text  # noqa: E402
-from geonode.validation.evaluate import responding_wavelengths  # noqa: E402
-from geonode.validation.inverse import evaluate_inverse  # noqa: E402
+from geonode.validation.evaluation import responding_wavelengths  # noqa: E402
+from geonode.validation.inverse_comparison import evaluate_inverse  # noqa: E402
+from geonode_runtime.files import write_text  # noqa: E402
 
 
 def band_coverage(dataset: Any) -> dict[str, Any]:

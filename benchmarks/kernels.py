@@ -1,6 +1,6 @@
 """Kernels on a GPU: correctness first, then time, share of the measured ceilings, and the same work in peers.
 
-    python benchmarks/kernels.py --commit $(git rev-parse HEAD) --out benchmarks/results
+    python benchmarks/kernels.py --out benchmarks/results
 
 Writes kernels-<card>.json; every row is the median of repeated runs in this one run. A row whose kernel disagrees
 with the float64 reference reports no time. Peers run in processes of their own (kernels_peers.py).
@@ -37,6 +37,7 @@ from kernels_peers import STEPS
 from kernels_steps import DefaultStep, VelocityStep
 
 import geonode_kernels as gk
+from geonode.bench.host import commit
 
 
 def geodesic_rows(rates: dict) -> list[dict]:
@@ -177,7 +178,7 @@ def ratios(rows: list[dict], others: list[dict]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--commit", default="unknown", help="commit of the code measured")
+    parser.add_argument("--commit", help="commit of the code measured; default: this checkout's")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
     parser.add_argument("--skip-peers", action="store_true")
     arguments = parser.parse_args()
@@ -198,7 +199,7 @@ def main() -> None:
         "torch": torch.__version__,
         "triton": triton.__version__,
         "cuda": torch.version.cuda,
-        "commit": arguments.commit,
+        "commit": arguments.commit or commit(),
         "blocks": gk.block_table(),
         "ceilings": rates,
         "rows": rows,

@@ -1,6 +1,6 @@
 """geonode's own training, step by step and by captured steps: 500 epochs on a simulated assay of 6 levels × 601.
 
-python benchmarks/kernels_training.py --commit $(git rev-parse HEAD) --out benchmarks/results
+python benchmarks/kernels_training.py --out benchmarks/results
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
+from geonode.bench.host import commit  # noqa: E402
 from geonode.calibration import GeodesicGP  # noqa: E402
 from geonode.config import GeodesicConfig  # noqa: E402
 from geonode.data import simulate_assay  # noqa: E402
@@ -27,7 +28,7 @@ from geonode.training import build_problem, predict, train  # noqa: E402
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--commit", default="unknown", help="commit of the code measured")
+    parser.add_argument("--commit", help="commit of the code measured; default: this checkout's")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
     arguments = parser.parse_args()
     assay = simulate_assay(wavelengths=np.linspace(300.0, 700.0, 601).tolist())
@@ -55,7 +56,13 @@ def main() -> None:
     card = torch.cuda.get_device_name()
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     driver = subprocess.run(query, capture_output=True, text=True).stdout.strip()
-    result = {"card": card, "driver": driver, "torch": torch.__version__, "commit": arguments.commit, "rows": rows}
+    result = {
+        "card": card,
+        "driver": driver,
+        "torch": torch.__version__,
+        "commit": arguments.commit or commit(),
+        "rows": rows,
+    }
     arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / f"kernels-training-{card.replace(' ', '-')}.json"
     path.write_text(json.dumps(result, indent=1), encoding="utf-8")

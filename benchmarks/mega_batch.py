@@ -20,9 +20,9 @@ from geonode.calibration import GeodesicGP
 from geonode.commands.common import nvml_probe
 from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
-from geonode.files import write_text
 from geonode.training import BatchSource, build_problem
-from geonode.training.captured import StackSteps, use_captured
+from geonode.training.steps import StackSteps, use_captured
+from geonode_runtime.files import write_text
 
 
 def run(flow: str, members: int, steps: int, precision: str) -> dict[str, object]:

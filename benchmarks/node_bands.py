@@ -23,14 +23,14 @@ import torch
 from inverse import ROOT, SERIES, data_folder
 
 from geonode.calibration import GeodesicGP
-from geonode.calibration.coverage import responding_wavelengths
-from geonode.calibration.node_process import HeldOutResidual, NodeProcess, expected_square
+from geonode.calibration.assessment.coverage import responding_wavelengths
+from geonode.calibration.gp.node_process import HeldOutResidual, NodeProcess, expected_square
 from geonode.config import GeodesicConfig
 from geonode.data import load_standards
-from geonode.files import write_text
 from geonode.training.chunks import select, select_model
 from geonode.training.ensemble import predict, train
 from geonode.training.problem import build_problem
+from geonode_runtime.files import write_text
 
 
 def nested(dataset: Any, config: GeodesicConfig) -> tuple[dict[tuple[int, ...], tuple[GeodesicGP, np.ndarray]], int]:

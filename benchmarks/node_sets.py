@@ -24,8 +24,8 @@ from inverse import ROOT, data_folder
 from geonode.calibration import Calibration
 from geonode.config import GeodesicConfig
 from geonode.data import load_standards
-from geonode.files import write_text
 from geonode.model import fit
+from geonode_runtime.files import write_text
 
 SERIES = ("flu_quinine", "aunp_dmsa_nacl", "nanodrop_anisaldehyde")
 METHODS = ("node", "gp")

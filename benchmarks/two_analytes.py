@@ -28,13 +28,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
 from geonode.analytes import SurfaceGP, all_pairs, evaluate_surface, leave_cells_out, leave_rows_out  # noqa: E402
-from geonode.analytes.held_out import METHODS, HeldOut  # noqa: E402
+from geonode.analytes.evaluation import METHODS, HeldOut  # noqa: E402
 from geonode.analytes.interpolators import INTERPOLATORS  # noqa: E402
-from geonode.calibration.coverage import responding_wavelengths  # noqa: E402
+from geonode.calibration.assessment.coverage import responding_wavelengths  # noqa: E402
 from geonode.data import SpectralDataset, load_standards, simulate_sensor  # noqa: E402
 from geonode.data.sensor import CHLORIDE  # noqa: E402
-from geonode.files import write_text  # noqa: E402
 from geonode.geodesic.solution import Status  # noqa: E402
+from geonode_runtime.files import write_text  # noqa: E402
 
 PLAIN = tuple(INTERPOLATORS)
 LOGARITHMIC = tuple(f"{name} (log)" for name in INTERPOLATORS)

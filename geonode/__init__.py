@@ -43,6 +43,7 @@ _PUBLIC = {
     "GeodesicConfig": "geonode.config",
     "GeodesicSpectralModule": "geonode.training",
     "SpectralDataModule": "geonode.training",
+    "setup_device": "geonode.device",
     "fit": "geonode.model",
     "evaluate": "geonode.validation",
     "load": "geonode.model",
@@ -51,6 +52,7 @@ _SUBMODULES = (
     "calibration",
     "config",
     "data",
+    "device",
     "errors",
     "flow",
     "geodesic",
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from geonode.christoffel import christoffel
     from geonode.config import GeodesicConfig
     from geonode.data import SpectralDataset, load_standards, simulate_assay
+    from geonode.device import setup_device
     from geonode.flow import CoupledSpectralODE, SpectralFlow
     from geonode.geodesic import GeodesicSolution, arc_length_geodesic, exponential_map, shoot
     from geonode.metric import MetricNetwork, WarpMetric
@@ -98,6 +101,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "GeodesicConfig",
     "GeodesicSpectralModule",
     "SpectralDataModule",
+    "setup_device",
     "fit",
     "evaluate",
     "load",

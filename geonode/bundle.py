@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from geonode.errors import BundleError, InputError
-from geonode.files import write_atomically
+from geonode_runtime.files import write_atomically
 
 VERSION = 3
 """The latest version that is read. 2: the checksum covers the metadata too; 3: spectra are preprocessed, which a reader

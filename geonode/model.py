@@ -1,4 +1,4 @@
-"""`fit`, the fitted model, and its bundle: standards in, predicted spectra out."""
+"""`fit` and the fitted model: standards in, predicted spectra out. `geonode.artifact` writes and reads it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from geonode.bundle import PLAIN, VERSION, checksums, environment, read_bundle, write_bundle
+from geonode.artifact import read_model, write_model
+from geonode.bundle import checksums, environment
 from geonode.calibration import Calibration, GeodesicGP
+from geonode.calibration.assessment.coverage import coverage
 from geonode.calibration.calibration import level_std
-from geonode.calibration.coverage import coverage
-from geonode.calibration.node_process import NodeEnsemble
-from geonode.calibration.quantify import Quantification
+from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
-from geonode.data.bundled import dataset_arrays, dataset_from, dataset_metadata
-from geonode.errors import BundleError, InputError
+from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE
-from geonode.training.datamodule import fit_gp
 from geonode.training.ensemble import predict
-from geonode.training.folds import Folds, build_stack, node_ensemble, restore, select_rows, split
-from geonode.training.problem import Problem, asked_range
+from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
+from geonode.training.problem import Problem, asked_range, fit_gp
+from geonode_runtime.verdicts import Quantification
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -201,29 +200,7 @@ class GeodesicModel:
         Raises:
             InputError: the folder does not exist, or ``path`` is a folder.
         """
-        arrays = {f"dataset/{k}": v for k, v in dataset_arrays(self.standards).items()}
-        tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
-        if self.ode is not None:
-            for name, parameter in self.ode.named_parameters():
-                tensors[f"ode/{name}"] = parameter.detach().cpu()
-        if self.folds is not None:
-            tensors |= {f"folds/{name}": value for name, value in self.folds.state.items()}
-        if self.concentration_std is not None:
-            tensors["concentration_std"] = torch.from_numpy(np.array(self.concentration_std))
-        gp_arrays, gp_meta = self.gp.state()
-        for name, value in gp_arrays.items():
-            tensors[f"gp/{name}"] = torch.from_numpy(np.array(value))
-        metadata = {
-            "dataset": dataset_metadata(self.standards),
-            "config": self.config.to_json(),
-            "gp": gp_meta,
-            "history": self.history,
-            "made": {name: value for name, value in self.made.items() if name != "bundle"},
-        }
-        if self.preprocessing is not None:
-            # What it learned follows from the standards above, on which it is fitted again.
-            metadata["preprocessing"] = self.preprocessing.describe()
-        write_bundle(Path(path), tensors, metadata, PLAIN if self.preprocessing is None else VERSION)
+        write_model(self, Path(path))
 
 
 def fit(
@@ -258,8 +235,8 @@ def fit(
             preprocessed spectra. None: none.
         checkpoint: folder for checkpoints of the training; None writes none.
         resume: go on from the newest intact checkpoint there; from the start where there is none.
-        strategy: one of `geonode.training.distributed.STRATEGIES`; ``auto`` is DDP under torchrun or SLURM.
-        callbacks: further Lightning callbacks, for example `geonode.training.monitor.Monitor`.
+        strategy: one of `geonode.training.launch.STRATEGIES`; ``auto`` is DDP under torchrun or SLURM.
+        callbacks: further Lightning callbacks, for example `geonode.training.lightning.monitor.Monitor`.
         training: further options of `geonode.training.train_module`: ``batch="auto"``, ``compiled``, ``recompute``,
             ``profiler``.
 
@@ -273,7 +250,8 @@ def fit(
     config = config or GeodesicConfig()
     if seed is not None:
         config = config.replace(seed=seed)
-    from geonode.training.trainer import resolve_device, train_module
+    from geonode.device import resolve_device
+    from geonode.training.lightning.trainer import train_module
 
     resolve_device(device)
     chain = Preprocessing.of(preprocessing)
@@ -286,7 +264,7 @@ def fit(
         model = GeodesicModel(dataset, config, gp, concentration_std=std, preprocessing=chain, standards=standards)
         model.made = made
         return model
-    from geonode.training.datamodule import SpectralDataModule
+    from geonode.training.lightning.datamodule import SpectralDataModule
 
     gp = fit_gp(dataset)
     folds = Folds.of(dataset, gp, chain) if config.folds else None
@@ -334,54 +312,7 @@ def load(path: str | Path) -> GeodesicModel:
     Raises:
         BundleError: missing, truncated, altered, foreign, or of a later version.
     """
-    path = Path(path)
-    tensors, metadata = read_bundle(path)
-    model = _from_bundle(path, tensors, metadata)
-    bundle = {name: metadata[name] for name in ("version", "geonode", "checksum") if name in metadata}
-    model.made = {**metadata.get("made", {}), "bundle": bundle}  # bundles of geonode 0.1.0 and before do not say more
+    parts, made = read_model(Path(path))
+    model = GeodesicModel(**vars(parts))
+    model.made = made
     return model
-
-
-def _from_bundle(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> GeodesicModel:
-    try:
-        config = GeodesicConfig.from_json(metadata["config"])
-        arrays = {k[8:]: v.numpy() for k, v in tensors.items() if k.startswith("dataset/")}
-        standards = dataset_from(arrays, metadata["dataset"])
-        chain = None
-        if "preprocessing" in metadata:
-            chain = Preprocessing([(step["name"], step["parameters"]) for step in metadata["preprocessing"]])
-        dataset = standards if chain is None else chain.fit_transform(standards)
-        gp = GeodesicGP.from_state(
-            {k[3:]: v.numpy() for k, v in tensors.items() if k.startswith("gp/")}, metadata["gp"]
-        )
-        if chain is not None:
-            _require_same_result(dataset, gp, path)
-        std = tensors["concentration_std"].numpy() if "concentration_std" in tensors else None
-        state = {k[4:]: v for k, v in tensors.items() if k.startswith("ode/")}
-        if not state:
-            return GeodesicModel(dataset, config, gp, None, None, metadata["history"], std, chain, standards)
-        dtype = torch.float64 if config.precision == "64-true" else torch.float32
-        folds = Folds.of(dataset, gp, chain) if config.folds else None
-        problem = select_rows(build_stack(gp, folds, dataset.wavelengths, config), config.members).to("cpu", dtype)
-        ode = restore(problem, config, state)
-        if folds is not None:
-            folds.state = {k[6:]: v for k, v in tensors.items() if k.startswith("folds/")}
-            lacking = sorted(set(state) - set(folds.state))
-            if lacking:
-                raise KeyError(f"the parameter {lacking[0]} of the folds")
-    except BundleError:
-        raise
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise BundleError(f"{path} is not a complete geonode bundle ({error}); fit again and save anew.") from error
-    return GeodesicModel(dataset, config, gp, problem, ode, metadata["history"], std, chain, standards, folds)
-
-
-def _require_same_result(dataset: SpectralDataset, gp: GeodesicGP, path: Path) -> None:
-    """Preprocessing, fitted again, must give the standards that the model was fitted to: another version of a library
-    may compute a step differently, and then unknowns would no longer be comparable."""
-    now, then = dataset.level_means(), gp.level_means
-    if now.shape != then.shape or not np.allclose(now, then, rtol=1e-6, atol=1e-6 * float(np.abs(then).max())):
-        raise BundleError(
-            f"{path}: the preprocessing gives other spectra of the standards than when it was fitted, so the libraries "
-            "that do it (chemotools, scikit-learn) have changed; fit again."
-        )

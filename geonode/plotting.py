@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from geonode.validation.figures import level_colours, new_figure, plot_evaluation, save_figure
+from geonode.report.style import level_colours, new_figure, plot_evaluation, save_figure
 
 if TYPE_CHECKING:
     import xarray as xr

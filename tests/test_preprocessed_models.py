@@ -16,12 +16,12 @@ from geonode import GeodesicConfig, SpectralDataset
 from geonode import bundle as bundle_module
 from geonode.bundle import read_bundle, write_bundle
 from geonode.calibration import Calibration, quality_check
+from geonode.calibration.leave_out import nested_leave_one_level_out
 from geonode.cli import app
 from geonode.data import Preprocessing
 from geonode.errors import BundleError, InputError
 from geonode.validation.fold_spectra import preprocessed
-from geonode.validation.inverse import evaluate_inverse
-from geonode.validation.splits import nested_leave_one_level_out
+from geonode.validation.inverse_comparison import evaluate_inverse
 
 LEVELS = np.array([0.0, 10.0, 20.0, 30.0, 40.0, 60.0])
 WAVE = np.arange(300.0, 701.0, 5.0)

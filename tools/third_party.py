@@ -19,8 +19,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Asked for by extras that are not installed beside the tests (a GPU, other software of clusters): as their sources say.
 ELSEWHERE = {
-    "cupy-cuda12x": "MIT License",
-    "cupy-cuda13x": "MIT License",
     "deepspeed": "Apache Software License",
     "diffrax": "Apache Software License",
     "jax": "Apache Software License",

@@ -15,7 +15,7 @@ from geonode import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.flow import CoupledSpectralODE
 from geonode.training import BatchSource, PairsBatch, PointsBatch, SpectralDataModule, losses
-from geonode.training.step import clip_gradients, learning_rate, parameter_groups
+from geonode.training.loss import clip_gradients, learning_rate, parameter_groups
 
 
 class LossOf(torch.nn.Module):

@@ -22,9 +22,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 from geonode.analytes import SurfaceGP, all_pairs, fit_surface_nodes, gauss_curvature  # noqa: E402
 from geonode.data import SpectralDataset, load_standards  # noqa: E402
 from geonode.data.sensor import simulate_sensor  # noqa: E402
-from geonode.files import write_text  # noqa: E402
 from geonode.geodesic.solution import GeodesicSolution, Status  # noqa: E402
 from geonode.plotting import new_figure, save_figure  # noqa: E402
+from geonode_runtime.files import write_text  # noqa: E402
 
 BLUE, ORANGE = "#0072B2", "#D55E00"
 

@@ -1,8 +1,8 @@
 """Several analytes at once: a learned embedding of the concentration plane, its geometry, and spectra on it."""
 
 from geonode.analytes.embedding import EnsembleEmbedding
+from geonode.analytes.evaluation import HeldOut, evaluate_surface, leave_cells_out, leave_rows_out
 from geonode.analytes.geometry import all_pairs, gauss_curvature
-from geonode.analytes.held_out import HeldOut, evaluate_surface, leave_cells_out, leave_rows_out
 from geonode.analytes.node import fit_surface_nodes
 from geonode.analytes.surface_gp import SurfaceGP, SurfacePrediction
 

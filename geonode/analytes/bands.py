@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.special import stdtrit
 
-from geonode.calibration.coverage import responding_wavelengths
+from geonode.calibration.assessment.coverage import responding_wavelengths
 
 if TYPE_CHECKING:
     from geonode.analytes.surface_gp import SurfaceGP

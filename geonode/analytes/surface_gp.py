@@ -24,7 +24,7 @@ from torch import Tensor
 
 from geonode.analytes.bands import RowEffect, new_values, outside_hull, row_effect
 from geonode.analytes.embedding import EmbeddingMetric, EnsembleEmbedding, Surfaces
-from geonode.calibration.gp_numerics import one_thread
+from geonode.calibration.gp.numerics import one_thread
 from geonode.errors import InputError
 from geonode.metric import WarpMetric
 from geonode.metric.warp import WARPS, scaled_warps

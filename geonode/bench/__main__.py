@@ -92,7 +92,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _require_writable(option: str, path: str | None) -> None:
-    from geonode.files import require_replaceable
+    from geonode_runtime.files import require_replaceable
 
     if path is None:
         return
@@ -168,7 +168,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace, result: dict[str, Any]) -> None:
-    from geonode.files import write_text
+    from geonode_runtime.files import write_text
 
     if options.json:
         write_text(options.json, json.dumps(result, allow_nan=False, default=str) + "\n")

@@ -129,7 +129,7 @@ def coupled(setting: Setting, budget: float) -> Iterator[Extra]:
     """
     from geonode.bench.cases.node import batch, build_ode, pairs_batch
     from geonode.config import GeodesicConfig
-    from geonode.training.step import losses
+    from geonode.training.loss import losses
 
     size, base = Size(10, 61) if setting.device == "cuda" else Size(4, 21), GeodesicConfig()
     choices: list[tuple[str, str, dict[str, Any]]] = [

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("torch", "triton", "numpy", "scipy", "torchdiffeq", "torchode", "jax", "diffrax", "nvidia-ml-py")
+_ROOT = Path(__file__).resolve().parents[2]
+_SOURCES = ("geonode", "kernels", "runtime", "pyproject.toml")
 
 
 def describe() -> dict[str, Any]:
@@ -53,19 +55,37 @@ def version(package: str) -> str | None:
         return None
 
 
-def commit() -> str | None:
-    """GEONODE_COMMIT where it is set, else the checkout's commit, ``+changes`` where sources differ from it."""
+def commit() -> str:
+    """Of the code that is running: GEONODE_COMMIT where it is set, else the commit of geonode's own checkout.
+
+    ``+changes`` follows where its sources differ from that commit, files that were never added included. "unknown" for
+    an installed geonode, whatever repository may surround it or the working directory.
+    """
     told = os.environ.get("GEONODE_COMMIT")
     if told:
         return told
-    root = Path(__file__).resolve().parent.parent.parent
+    top = _git("rev-parse", "--show-toplevel")
+    own = Path(__file__).relative_to(_ROOT).as_posix()
+    # another repository may hold this folder (an environment inside somebody's project): is this file one of its?
+    if top is None or Path(top).resolve() != _ROOT or _git("ls-files", "--error-unmatch", own) is None:
+        return "unknown"
+    head, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--untracked-files=all", "--", *_SOURCES)
+    if head is None or changes is None:  # a repository without a commit
+        return "unknown"
+    return head + ("+changes" if changes else "")
+
+
+def _git(*arguments: str) -> str | None:
+    """What git says of the folder that this package lies in; None where it says nothing, or there is no git."""
+    # GIT_DIR and its like name the repository of whoever called us, from a hook of theirs for example
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        head = subprocess.run(["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-        status = ["git", "-C", str(root), "status", "--porcelain", "-uno", "--", "geonode", "kernels"]
-        changed = subprocess.run(status, capture_output=True, text=True, check=True).stdout.strip()
-        return head.stdout.strip() + ("+changes" if changed else "")
-    except (OSError, subprocess.CalledProcessError):
+        done = subprocess.run(
+            ["git", "-C", str(_ROOT), *arguments], capture_output=True, text=True, env=environment, timeout=30.0
+        )
+    except (OSError, subprocess.TimeoutExpired):
         return None
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def _cpu() -> str:

@@ -23,7 +23,7 @@ def html(result: dict[str, Any]) -> str:
         ("device", where), ("driver", device.get("driver") or "–"), ("activity counter", result["activity"]["title"]),
         ("host", f"{host['cpu']}, {host['cores']} cores, {host['system']}, threads {host['threads']}"),
         ("versions", f"geonode {host['geonode']}, python {host['python']}, {versions}"),
-        ("commit", host["commit"] or "unknown"),
+        ("commit", host["commit"]),
         ("when", f"{host['time']}, {result['seconds']:.0f} s, suite {result['suite']}"),
     ]  # fmt: skip
     advice = "".join(f"<li>{escape(s)}</li>" for s in result["advice"])

@@ -8,7 +8,7 @@ import torch
 
 from geonode.bench.case import Case, Setting
 from geonode.errors import InputError
-from geonode.files import write_atomically, write_text
+from geonode_runtime.files import write_atomically, write_text
 
 
 def record(case: Case, setting: Setting, folder: str | Path, steps: int = 5) -> list[Path]:

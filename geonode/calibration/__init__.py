@@ -1,24 +1,49 @@
 """Spectra from concentration and concentration from spectra, with their uncertainty.
 
-The estimator and the splitter load on first use: they bring scikit-learn.
+The public names load on first use (PEP 562): the estimator brings scikit-learn, and most callers want one room only.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from geonode.calibration.budget import UncertaintyBudget, uncertainty_budget
-from geonode.calibration.calibration import Calibration
-from geonode.calibration.geodesic_gp import GeodesicGP, GPPrediction
-from geonode.calibration.quality import QualityCheck, quality_check
-from geonode.calibration.quantify import VERDICTS, Quantification
-from geonode.calibration.resolution import ambiguity_map, detection_limits, resolution
-from geonode.calibration.standards import check_standards
-from geonode.calibration.suggest import suggest_standard
-from geonode.calibration.univariate import single_wavelength, straight_line, wavelength_ratio
+# Public name → the module that defines it, relative to this package or absolute.
+_PUBLIC = {
+    "Calibration": "calibration",
+    "GPPrediction": "gp.prediction",
+    "GeodesicCalibrator": "estimator",
+    "GeodesicGP": "gp.geodesic_gp",
+    "LeaveOneConcentrationOut": "leave_out",
+    "QualityCheck": "assessment.quality",
+    "Quantification": "geonode_runtime.verdicts",
+    "UncertaintyBudget": "design.budget",
+    "VERDICTS": "geonode_runtime.verdicts",
+    "ambiguity_map": "design.resolution",
+    "check_standards": "assessment.standards_check",
+    "detection_limits": "design.resolution",
+    "quality_check": "assessment.quality",
+    "resolution": "design.resolution",
+    "single_wavelength": "baselines.univariate",
+    "straight_line": "baselines.univariate",
+    "suggest_standard": "design.suggest",
+    "uncertainty_budget": "design.budget",
+    "wavelength_ratio": "baselines.univariate",
+}
 
 if TYPE_CHECKING:
-    from geonode.calibration.estimator import GeodesicCalibrator, LeaveOneConcentrationOut
+    from geonode.calibration.assessment.quality import QualityCheck, quality_check
+    from geonode.calibration.assessment.standards_check import check_standards
+    from geonode.calibration.baselines.univariate import single_wavelength, straight_line, wavelength_ratio
+    from geonode.calibration.calibration import Calibration
+    from geonode.calibration.design.budget import UncertaintyBudget, uncertainty_budget
+    from geonode.calibration.design.resolution import ambiguity_map, detection_limits, resolution
+    from geonode.calibration.design.suggest import suggest_standard
+    from geonode.calibration.estimator import GeodesicCalibrator
+    from geonode.calibration.gp.geodesic_gp import GeodesicGP
+    from geonode.calibration.gp.prediction import GPPrediction
+    from geonode.calibration.leave_out import LeaveOneConcentrationOut
+    from geonode_runtime.verdicts import VERDICTS, Quantification
 
 __all__ = [
     "VERDICTS",
@@ -44,8 +69,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("GeodesicCalibrator", "LeaveOneConcentrationOut"):
-        from geonode.calibration import estimator
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'geonode.calibration' has no attribute {name!r}")
+    module = _PUBLIC[name]
+    module = module if module.startswith("geonode_runtime") else f"geonode.calibration.{module}"
+    value = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value
 
-        return getattr(estimator, name)
-    raise AttributeError(f"module 'geonode.calibration' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from geonode.calibration.curve_check import CurveCheck
-from geonode.calibration.geodesic_gp import GeodesicGP
-from geonode.calibration.held_out import HeldOut, hold_out, textbook_limits
-from geonode.calibration.inverse import InverseModel
-from geonode.calibration.measured import MeasuredStandards
-from geonode.calibration.node_process import NodeEnsemble
-from geonode.calibration.quantify import FEWEST_CHECKED, Quantification, VerdictRules
+from geonode.calibration.assessment.curve_check import CurveCheck
+from geonode.calibration.assessment.held_out import HeldOut, hold_out, textbook_limits
+from geonode.calibration.gp.geodesic_gp import GeodesicGP
+from geonode.calibration.gp.node_process import NodeEnsemble
+from geonode.calibration.inverse.model import InverseModel
+from geonode.calibration.measured_standards import MeasuredStandards
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode_runtime.answers import UNCHECKED, Facts, answer, answer_many, check_options, without_matrix
 from geonode_runtime.own import OwnSpectra
+from geonode_runtime.verdicts import FEWEST_CHECKED, Quantification, VerdictRules
 
 LIMIT_FACTOR = 10.0
 """Learned limits of "does not match" this many times the textbook's are said to be wide."""
@@ -267,7 +267,7 @@ class Calibration:
             name: of the unknown, for messages.
 
         Raises:
-            InputError: see :func:`geonode.calibration.unknowns.prepare_unknown`; also a level, dilution or
+            InputError: see :func:`geonode_runtime.unknowns.prepare_unknown`; also a level, dilution or
                 uncertainty out of range.
         """
         check_options(level, dilution, dilution_std)
@@ -287,7 +287,7 @@ class Calibration:
         ``level``: nominal coverage of the sets, 0 < level < 1.
 
         Raises:
-            InputError: as :func:`geonode.calibration.unknowns.prepare_unknown`, or masked values that a step needs.
+            InputError: as :func:`geonode_runtime.unknowns.prepare_unknown`, or masked values that a step needs.
         """
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
         names = [f"unknown {i + 1}" for i in range(len(rows))]

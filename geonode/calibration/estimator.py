@@ -1,11 +1,10 @@
-"""The calibrator as a scikit-learn regressor, and the splitter that leaves one concentration out.
+"""The calibrator as a scikit-learn regressor.
 
 This module imports scikit-learn; ``import geonode`` does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,11 +14,11 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from geonode.bundle import PLAIN, read_bundle, write_bundle
+from geonode.calibration.assessment.coverage import coverage
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.coverage import coverage
-from geonode.calibration.quantify import Quantification
-from geonode.calibration.sets import concentration_sets
 from geonode.errors import BundleError, InputError
+from geonode_runtime.sets import concentration_sets
+from geonode_runtime.verdicts import Quantification
 
 _KIND = "geodesic_calibrator"
 
@@ -90,7 +89,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     @property
     def coverage_(self) -> dict[str, float | None]:
         """How often held-out standards lay inside their 80 % sets, and inside the 80 % bands of the spectrum, apart for
-        responding and silent wavelengths (see :func:`geonode.calibration.coverage.coverage`)."""
+        responding and silent wavelengths (see :func:`geonode.calibration.assessment.coverage.coverage`)."""
         check_is_fitted(self)
         return coverage(self.calibration_)
 
@@ -158,43 +157,6 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         spectra, _ = self.calibration_.own_spectra.as_new(self._checked(X))
         coordinates, residual = model.projection.coordinates(spectra)
         return concentration_sets(model, model.distances(coordinates, np.maximum(residual, 1.0)), level)
-
-
-class LeaveOneConcentrationOut:
-    """Cross-validation that leaves all spectra of one concentration out at a time.
-
-    ``split(X, y, groups)`` groups by ``groups`` where given, else by equal ``y``: replicates never sit on both sides.
-    """
-
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Pairs of training and test indices, levels ascending.
-
-        Args:
-            X: not looked at, as scikit-learn's splitters do.
-            y: ``[N]`` concentrations. groups: ``[N]`` labels, taken instead where given.
-
-        Raises:
-            InputError: neither ``y`` nor ``groups``, not one label per spectrum, or fewer than two different ones.
-        """
-        labels = _labels(y, groups)
-        for label in np.unique(labels):
-            yield np.flatnonzero(labels != label), np.flatnonzero(labels == label)
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """The number of levels (or groups). Arguments and errors as for `split`."""
-        return len(np.unique(_labels(y, groups)))
-
-
-def _labels(y: Any, groups: Any) -> np.ndarray:
-    if y is None and groups is None:
-        raise InputError("LeaveOneConcentrationOut needs the concentrations y, or groups.")
-    labels = np.asarray(y if groups is None else groups)
-    if labels.ndim != 1 or len(np.unique(labels)) < 2:
-        raise InputError(
-            f"LeaveOneConcentrationOut needs one label per spectrum and at least two different ones, but got shape "
-            f"{labels.shape} with {len(np.unique(labels))}."
-        )
-    return labels
 
 
 def _group_means(y: np.ndarray, groups: Any) -> np.ndarray:

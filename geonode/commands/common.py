@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from geonode import files
 from geonode.errors import InputError
+from geonode_runtime import files
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table: only errors.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of initial weights and draws.")]
+# Of commands that take settings: an option that is not given leaves what the file says.
+SeedOrSettings = Annotated[
+    int | None, typer.Option("--seed", help="Seed of initial weights and draws; default: the settings', else 0.")
+]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 Select = Annotated[
     str | None,

@@ -32,9 +32,9 @@ def register(app: typer.Typer) -> None:
             geonode demo --out demo
         """
         from geonode.data import simulate_assay
+        from geonode.device import resolve_device
         from geonode.model import fit
         from geonode.plotting import plot_predictions
-        from geonode.training import resolve_device
         from geonode.validation import evaluate
 
         chosen = resolve_device(device)

@@ -1,4 +1,4 @@
-"""`geonode doctor`: versions, devices, which kernels are usable, free memory."""
+"""`geonode doctor`: versions, devices with free memory, what is usable here, and why the rest is not."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Annotated
 
 import typer
 
+from geonode.commands import probes
 from geonode.commands.common import Device
 
 _PACKAGES = (
     "geodesic-node", "torch", "torchdiffeq", "lightning", "numpy", "scipy", "xarray", "h5netcdf", "scikit-learn",
-    "chemotools", "safetensors", "triton", "cupy-cuda12x", "cupy-cuda13x", "nvidia-ml-py",
+    "chemotools", "safetensors", "triton", "nvidia-ml-py",
 )  # fmt: skip
 
 
@@ -27,7 +28,7 @@ def register(app: typer.Typer) -> None:
         ] = None,
         device: Device = "auto",
     ) -> None:
-        """Say what this machine has and what geonode can use of it.
+        """Say what this machine has and what geonode can use of it: every part is tried, not looked up.
 
         Examples:
 
@@ -37,30 +38,41 @@ def register(app: typer.Typer) -> None:
         """
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(show_header=False, box=None)
         for name, value in findings():
-            table.add_row(name, value)
+            table.add_row(name, Text(value))
         Console().print(table)
         if fit is not None:
-            from geonode.commands.plan import lines, read_config
-            from geonode.data import simulate_assay
-            from geonode.training import resolve_device
-            from geonode.training.plan import plan
-
-            where = resolve_device(device)
-            typer.echo(f"{fit} on six simulated spectra × 601 (geonode plan takes others):")
-            for line in lines(plan(read_config(fit, False), simulate_assay(), None, where), where):
-                typer.echo(line)
+            _plan(fit, device)
 
 
 def findings() -> list[tuple[str, str]]:
-    """(what, value) rows: versions, devices with free memory, kernels."""
+    """(what, value) rows: versions, devices with free memory, what is usable here and why the rest is not."""
+    from geonode.device import current_setup
+
     rows = [("python", platform.python_version()), ("system", f"{platform.system()} {platform.machine()}")]
     rows += [(name, _version(name)) for name in _PACKAGES]
     rows += _devices()
-    rows += _kernels()
-    return rows
+    rows += [("torch is set to", str(current_setup()))]
+    return rows + probes.parts()
+
+
+def _plan(settings: Path, device: str) -> None:
+    """Where a training fits, how long it takes, and which of its operations went through a kernel."""
+    import geonode_kernels
+    from geonode.commands.plan import lines, read_config
+    from geonode.data import simulate_assay
+    from geonode.device import resolve_device
+    from geonode.training.plan import plan
+
+    where = resolve_device(device)
+    typer.echo(f"{settings} on six simulated spectra × 601 (geonode plan takes others):")
+    for line in lines(plan(read_config(settings, False), simulate_assay(), None, where), where):
+        typer.echo(line)
+    for operation, path in sorted(geonode_kernels.paths_taken().items()):
+        typer.echo(f"  {operation} went through {path}")
 
 
 def _version(package: str) -> str:
@@ -71,40 +83,23 @@ def _version(package: str) -> str:
 
 
 def _devices() -> list[tuple[str, str]]:
-    import os
-
     import torch
 
-    rows = [("cpu", f"{os.cpu_count()} cores, {torch.get_num_threads()} used by torch, {_free_memory()} free")]
+    found = probes.memory()
+    room = "unknown memory" if found is None else f"{found[0] / 2**30:.1f} of {found[1] / 2**30:.1f} GiB free"
+    rows = [("cpu", f"{probes.cores()} cores, {torch.get_num_threads()} used by torch, {room}")]
     if torch.cuda.is_available():
         for i in range(torch.cuda.device_count()):
             free, total = torch.cuda.mem_get_info(i)
+            capability = ".".join(map(str, torch.cuda.get_device_capability(i)))
             rows.append(
-                (f"cuda:{i}", f"{torch.cuda.get_device_name(i)}, {free / 2**30:.1f} of {total / 2**30:.1f} GiB free")
+                (
+                    f"cuda:{i}",
+                    f"{torch.cuda.get_device_name(i)}, compute capability {capability}, "
+                    f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free",
+                )
             )
     else:
-        rows.append(("cuda", "no usable device"))
-    rows.append(("mps", "available" if torch.backends.mps.is_available() else "no usable device"))
+        rows.append(("cuda", f"not usable: {probes.no_cuda()}"))
+    rows.append(("mps", "usable" if torch.backends.mps.is_available() else "not usable: no Apple GPU"))
     return rows
-
-
-def _free_memory() -> str:
-    import os
-
-    try:
-        return f"{os.sysconf('SC_AVPHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.1f} GiB"
-    except (ValueError, OSError):  # not told by this system
-        return "unknown memory"
-
-
-def _kernels() -> list[tuple[str, str]]:
-    """Whether the fused kernels can run here, and why not; the path each operation took in this process."""
-    from geonode_kernels import _runtime
-
-    try:
-        import triton
-    except ImportError:
-        return [("kernels", "torch (Triton is not installed)")]
-    usable = _runtime.triton_available()
-    rows = [("kernels", f"triton {triton.__version__}" if usable else "torch (no CUDA device for Triton)")]
-    return rows + [(f"  {op}", path) for op, path in sorted(_runtime.paths_taken().items())]

@@ -14,7 +14,7 @@ from geonode.commands.common import (
     Files,
     Preprocess,
     Quiet,
-    Seed,
+    SeedOrSettings,
     Select,
     Unit,
     check_output,
@@ -22,6 +22,7 @@ from geonode.commands.common import (
     say,
     write_text,
 )
+from geonode.commands.plan import read_config
 
 
 def register(app: typer.Typer) -> None:
@@ -38,10 +39,14 @@ def register(app: typer.Typer) -> None:
         column: Column = None,
         preprocess: Preprocess = None,
         method: Annotated[list[str] | None, typer.Option("--method", help="Only this method; repeatable.")] = None,
+        settings: Annotated[
+            Path | None,
+            typer.Option("--settings", help="Settings of the neural flow as JSON (GeodesicConfig.to_json)."),
+        ] = None,
         inverse: Annotated[
             bool, typer.Option("--inverse", help="Also concentration from spectrum, against PLS and others.")
         ] = False,
-        seed: Seed = 0,
+        seed: SeedOrSettings = None,
         device: Device = "auto",
         quiet: Quiet = False,
     ) -> None:
@@ -59,9 +64,9 @@ def register(app: typer.Typer) -> None:
             geonode evaluate standards.csv --preprocess savgol:15,2,1 --preprocess snv --inverse
         """
         from geonode.data import Preprocessing, load_standards
-        from geonode.training import resolve_device
+        from geonode.device import resolve_device
+        from geonode.report.style import figure_path
         from geonode.validation import evaluate as evaluate_standards
-        from geonode.validation.figures import figure_path
 
         if plot is not None:
             plot = figure_path(plot)
@@ -69,12 +74,14 @@ def register(app: typer.Typer) -> None:
             if path is not None:
                 check_output(path)
         chain = Preprocessing.of(preprocess)
+        config = read_config(settings, False)
         dataset = load_standards(
             list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
         )
         with progress_bar(quiet) as progress:
             report = evaluate_standards(
                 dataset,
+                config,
                 methods=method,
                 seed=seed,
                 device=resolve_device(device),

@@ -15,7 +15,7 @@ from geonode.commands.common import (
     Files,
     Preprocess,
     Quiet,
-    Seed,
+    SeedOrSettings,
     Select,
     Unit,
     check_output,
@@ -48,12 +48,12 @@ def register(app: typer.Typer) -> None:
             typer.Option(help="node (neural flow, default) or gp (the Gaussian process alone: seconds)."),
         ] = None,
         folds: Annotated[
-            bool,
+            bool | None,
             typer.Option(
-                "--folds",
+                "--folds/--no-folds",
                 help="Train the flow without each standard too: predict, quantify and report then rest on it.",
             ),
-        ] = False,
+        ] = None,
         epochs: Annotated[int | None, typer.Option(help="Epochs of training; default 60.")] = None,
         margin: Annotated[
             float | None, typer.Option(help="Range served beyond the standards, as a fraction of theirs.")
@@ -97,7 +97,7 @@ def register(app: typer.Typer) -> None:
         profile: Annotated[
             bool, typer.Option("--profile", help="torch.profiler's table and trace in --log-dir.")
         ] = False,
-        seed: Seed = 0,
+        seed: SeedOrSettings = None,
         device: Device = "auto",
         quiet: Quiet = False,
     ) -> None:
@@ -122,8 +122,8 @@ def register(app: typer.Typer) -> None:
         from geonode.config import GeodesicConfig
         from geonode.data import Preprocessing, load_standards
         from geonode.model import fit as fit_model
-        from geonode.training.distributed import is_main_process
-        from geonode.training.monitor import Monitor
+        from geonode.training.launch import is_main_process
+        from geonode.training.lightning.monitor import Monitor
 
         quiet = quiet or not is_main_process()
         check_output(out)
@@ -133,7 +133,7 @@ def register(app: typer.Typer) -> None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
         chain = Preprocessing.of(preprocess)
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
-        changes["folds"] = folds or None
+        changes["folds"] = folds
         changes = {name: value for name, value in changes.items() if value is not None}
         if settings is not None:
             config = read_config(settings, blueprint).replace(**changes)

@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
             geonode plan settings.json --data standards.csv --models 48
         """
         from geonode.data import load_standards, simulate_assay
-        from geonode.training import resolve_device
+        from geonode.device import resolve_device
         from geonode.training.plan import plan as make_plan
 
         where = resolve_device(device)
@@ -109,17 +109,15 @@ def lines(plan: Plan, device: Any) -> list[str]:
 
 
 def capacity_of(device: Any) -> int | None:
-    """Bytes of memory of this device; None where the system does not tell."""
-    import os
-
+    """Bytes of memory that a training here may take; None where the system does not tell."""
     import torch
+
+    from geonode.commands.probes import memory
 
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return None
+    found = memory()
+    return None if found is None else found[1]
 
 
 def size(count: float) -> str:

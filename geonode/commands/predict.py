@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
             geonode predict assay.bundle --at 100 --at 300 --out predicted.csv
         """
-        from geonode.calibration.coverage import band_sentence
+        from geonode.calibration.assessment.coverage import band_sentence
         from geonode.model import load
 
         for path in (out, json_path):

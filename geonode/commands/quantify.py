@@ -59,7 +59,7 @@ def register(app: typer.Typer) -> None:
 
             geonode quantify assay.bundle plate.csv --each
         """
-        from geonode.calibration.quality import check_nominal
+        from geonode.calibration.assessment.quality import check_nominal
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.model import load
         from geonode.schema import SCHEMAS
@@ -139,7 +139,7 @@ def _control(model: GeodesicModel, unknown: UnknownSpectra, nominal: float, quie
 def _standing(model: GeodesicModel) -> dict[str, Any]:
     """What stands beside every interval: how often held-out standards were covered, and what is wrong with them."""
     from geonode.calibration import check_standards
-    from geonode.calibration.coverage import coverage, coverage_sentence
+    from geonode.calibration.assessment.coverage import coverage, coverage_sentence
 
     calibration = model.calibration
     flagged = [check.sentence(calibration.unit) for check in check_standards(calibration) if check.flagged]

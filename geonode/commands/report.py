@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
             geonode report assay.bundle --out report
         """
         from geonode.model import load
-        from geonode.report.write import write_report
+        from geonode.report.write_report import write_report
 
         written, notes = write_report(load(bundle), out, bundle)
         for note in notes:

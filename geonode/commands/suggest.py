@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
             geonode suggest assay.bundle
         """
         from geonode.calibration import suggest_standard
-        from geonode.calibration.suggest import PRIOR
+        from geonode.calibration.design.suggest import PRIOR
         from geonode.model import load
         from geonode.schema import SCHEMAS
 

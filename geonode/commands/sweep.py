@@ -51,11 +51,11 @@ def register(app: typer.Typer) -> None:
 
             geonode sweep sweep.yaml --out results/ --shard $SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT
         """
+        from geonode.device import resolve_device
         from geonode.sweep.jobs import stacks
         from geonode.sweep.ray_pool import run_on_ray
         from geonode.sweep.results import Results, merge, read_rows
         from geonode.sweep.spec import read_spec
-        from geonode.training import resolve_device
 
         # a worker that is lost loses its stack, and more than some models at a time gain nothing on a CPU
         most = stack or (48 if resolve_device(device).type == "cuda" else 6)

@@ -11,7 +11,7 @@ import numpy as np
 
 from geonode.data.dataset import SpectralDataset
 from geonode.errors import InputError, ReaderError
-from geonode.files import write_atomically
+from geonode_runtime.files import write_atomically
 
 if TYPE_CHECKING:
     import xarray as xr

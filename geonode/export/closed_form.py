@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from geonode.calibration import GeodesicGP
-from geonode.calibration.inverse import InverseModel
+from geonode.calibration.inverse.model import InverseModel
 from geonode.metric.warp import LOGARITHM_KAPPAS, SATURATION_KAPPAS
 
 _SQRT_DELTA2, _SQUARE_DELTA, _HELD_SLOPE = 0.01**2, 1e-3, 1e-3
@@ -123,7 +123,7 @@ class GPSpectra(nn.Module):
         return mean, variance.permute(1, 0), torch.matmul(weighted, apart.permute(1, 0, 2)).flatten(1)
 
     def expected_square(self, c: Tensor) -> Tensor:
-        """q [C, 1] float64: see :func:`geonode.calibration.node_process.expected_square`."""
+        """q [C, 1] float64: see :func:`geonode.calibration.gp.node_process.expected_square`."""
         _, variance, between = self._parts(c)
         found = torch.matmul(variance, self.expected_weight) + torch.matmul(between, self.expected_product)
         return torch.clamp(found, min=0.0)
@@ -150,7 +150,7 @@ def eliminate(matrix: Tensor, pivots: int) -> Tensor:
 
 
 class Quantifier(nn.Module):
-    """Unknown spectra against the predicted curve, all float64 (see :mod:`geonode.calibration.inverse`).
+    """Unknown spectra against the predicted curve, all float64 (see :mod:`geonode.calibration.inverse.model`).
 
     Inputs: ``spectra [U, W]`` (preprocessed as the standards were; each the mean of so many replicates),
     ``usable [U, W]`` 1 or 0 (0: the value is ignored), ``replicates [U]``. Outputs: coordinates ``[U, r]``, residual

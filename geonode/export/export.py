@@ -18,8 +18,8 @@ from geonode.export.distill import distilled
 from geonode.export.int8 import quantised
 from geonode.export.node import NodeSpectra, spectra_module, spectral_range
 from geonode.export.onnx_file import gather, onnx_model, require_packages, traced, write_onnx
-from geonode.files import write_atomically
 from geonode.model import GeodesicModel
+from geonode_runtime.files import write_atomically
 from geonode_runtime.model import Model, load
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ class NodeSpectra(nn.Module):
 
     w_i falls with the arc length from standard i, as in :func:`geonode.training.ensemble.predict`. The variance is the
     Gaussian process's and that between the seeds; of a model with folds it is that of
-    :class:`geonode.calibration.node_process.NodeProcess`, (q(c) + N) times a shape over wavelengths in place of the
+    :class:`geonode.calibration.gp.node_process.NodeProcess`, (q(c) + N) times a shape over wavelengths in place of the
     process's. Dead units are left
     out: those that over the served range are constants at every wavelength; the constant goes into a₀.
 

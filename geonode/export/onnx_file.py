@@ -21,8 +21,8 @@ from geonode.calibration import check_standards
 from geonode.errors import InputError
 from geonode.export.closed_form import INPUTS, OUTPUTS, Exported, Quantifier
 from geonode.export.preprocessing import exported_steps
-from geonode.files import require_replaceable, write_atomically
 from geonode.model import GeodesicModel
+from geonode_runtime.files import require_replaceable, write_atomically
 from geonode_runtime.model import CHECKSUM, FORMAT, KEY, NO_CHECKSUM
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
 
 def _standing(calibration: Any) -> dict[str, Any]:
     """What stands beside every interval, as `geonode quantify` says it."""
-    from geonode.calibration.coverage import coverage, coverage_sentence
+    from geonode.calibration.assessment.coverage import coverage, coverage_sentence
 
     flagged = [check.sentence(calibration.unit) for check in check_standards(calibration) if check.flagged]
     notes = [*calibration.notes, *flagged]

@@ -17,7 +17,7 @@ from geonode.geodesic.chebyshev import (
     integral_of_series,
     series_from_values,
 )
-from geonode_kernels import arc_length, kernel_obstacle
+from geonode_kernels import arc_length, verify
 from geonode_kernels._runtime import unrounded
 from geonode_kernels.velocity_flow import TableMatrices
 
@@ -87,7 +87,7 @@ class ArcLengthTable(nn.Module):
 
     def scaled(self, phi: Tensor, density: Tensor) -> Tensor:
         """ŝ [M, P, W] in [−1, 1] on the calibrated range, from Φ [M, P, T] and ρ [M, T, W] of one dtype."""
-        if not phi.requires_grad and kernel_obstacle([phi, density]) is None:
+        if not phi.requires_grad and verify([phi, density]) is None:
             return arc_length(torch.cat([phi, self.phi_one.to(phi)], 1), density)
         with unrounded(phi):
             return 2.0 * (phi @ density) / self.length(density) - 1.0

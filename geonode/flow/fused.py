@@ -13,31 +13,35 @@ import torch
 from torch import Tensor, nn
 
 from geonode.flow.network import SpectralFlow
-from geonode.metric import LogMetricNetwork
-from geonode_kernels import arc_length, flow_loss_of_ends, kernel_obstacle, metric_density, metric_value, velocity_loss
-from geonode_kernels._runtime import flow_refusal, width_refusal
+from geonode_kernels import (
+    MetricWeights,
+    arc_length,
+    flow_loss_of_ends,
+    metric_density,
+    metric_value,
+    velocity_loss,
+    verify,
+)
+from geonode_kernels._dispatch import autocast_precision, flow_refusal, width_refusal
 
 if TYPE_CHECKING:
     from geonode.flow.ode import CoupledSpectralODE, MetricOnTable
 
-# tf32 has the mantissa of fp16
-_PRECISION = {torch.bfloat16: "bf16", torch.float16: "tf32"}
-
 
 def metric_weights(network: nn.Module | None) -> tuple[Tensor, ...] | None:
-    """W1, b1, W2, b2, W3, b3 of a metric network that the kernels know: two hidden layers of tanh units, not wide."""
-    if type(network) is not LogMetricNetwork:  # a subclass may compute something else
+    """W1, b1, W2, b2, W3, b3 of ln g̃ as a network that the kernels know, or None."""
+    if network is None:
         return None
-    mlp = network.network.mlp
-    if mlp.activation != "tanh" or len(mlp.weights) != 3 or width_refusal(*mlp.sizes[1:-1]):
+    known: MetricWeights | str = network.kernel_weights()  # type: ignore[operator]  (an nn.Module in name only)
+    if isinstance(known, str) or known.output != "exp" or width_refusal(*known.hidden):
         return None
-    return tuple(t for pair in zip(mlp.weights, mlp.biases, strict=True) for t in pair)
+    return known.tensors
 
 
 def metric_fits(network: nn.Module | None, u: Tensor) -> bool:
     """Whether `log_metric` of ``u`` has a kernel here."""
     weights = metric_weights(network)
-    return weights is not None and kernel_obstacle([u, *weights]) is None
+    return weights is not None and verify([u, *weights]) is None
 
 
 def log_metric(network: nn.Module | None, u: Tensor, wavelength: Tensor) -> Tensor:
@@ -45,13 +49,7 @@ def log_metric(network: nn.Module | None, u: Tensor, wavelength: Tensor) -> Tens
     weights = metric_weights(network)
     assert weights is not None
     flat = u.reshape(len(u), -1), wavelength.reshape(len(u), -1)
-    return metric_value(*flat, *weights, precision=products()).view(u.shape)
-
-
-def products() -> str:
-    """Precision of matrix products under the autocast that is on now."""
-    on = torch.is_autocast_enabled("cuda")
-    return _PRECISION.get(torch.get_autocast_dtype("cuda"), "fp32") if on else "fp32"
+    return metric_value(*flat, *weights, precision=autocast_precision()).view(u.shape)
 
 
 def misfit_fits(ode: CoupledSpectralODE, source: Tensor) -> bool:
@@ -59,7 +57,7 @@ def misfit_fits(ode: CoupledSpectralODE, source: Tensor) -> bool:
     config, flow = ode.config, ode.flow
     if type(flow) is not SpectralFlow or config.solver != "quadrature" or config.path == "shooting":
         return False  # a subclass may compute something else
-    return (flow_refusal(flow.hidden) or kernel_obstacle([source, *flow.parameters()])) is None
+    return (flow_refusal(flow.hidden) or verify([source, *flow.parameters()])) is None
 
 
 def misfit(
@@ -106,4 +104,4 @@ def _density(ode: CoupledSpectralODE, points: Tensor, index: Tensor | None, back
     wavelength = ode.wavelength if index is None else ode.wavelength[index]
     line = wavelength.to(flat.dtype).expand(flat.shape)
     both = flat.reshape(len(flat), -1), line.reshape(len(flat), -1)
-    return metric_density(*both, *weights, precision=products(), backend=backend).view(points.shape)
+    return metric_density(*both, *weights, precision=autocast_precision(), backend=backend).view(points.shape)

@@ -22,6 +22,7 @@ from geonode.flow.network import FreeFlow, SpectralFlow
 from geonode.flow.solvers import integrate
 from geonode.geodesic import shoot
 from geonode.metric import WARPS, LogMetricNetwork, Metric, MetricNetwork, WarpMetric
+from geonode_kernels import MetricWeights
 from geonode_kernels._gauss import gauss_legendre
 from geonode_kernels.velocity_flow import TableMatrices, path_points
 
@@ -284,6 +285,10 @@ class WarpCoordinateMetric(Metric):
         log_metric, slope = _log_metric_and_slope(self.network, self.stack, c, wavelength)
         value = log_metric.exp()
         return value, value * slope
+
+    def kernel_weights(self) -> MetricWeights | str:
+        """See `Metric.kernel_weights`: those of the network."""
+        return "the metric is flat: there is no network" if self.network is None else self.network.kernel_weights()
 
 
 def _log_metric(

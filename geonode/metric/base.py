@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from geonode.errors import InputError
+from geonode_kernels import MetricWeights
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,10 @@ class Metric(nn.Module):
         g = self(c, wavelength)
         return g * v * v if self.dim == 1 else (v.unsqueeze(-1) * g * v.unsqueeze(-2)).sum((-2, -1))
 
+    def kernel_weights(self) -> MetricWeights | str:
+        """What the fused kernels need of this metric to stand in for it, or in words why they cannot."""
+        return f"{type(self).__name__} is not a network that the kernels know"
+
     def check(self, c: Tensor) -> None:
         """Raise InputError unless the last axis of ``c`` is the D coordinates (D ≥ 2)."""
         if self.dim > 1 and (c.ndim == 0 or c.shape[-1] != self.dim):
@@ -122,6 +127,15 @@ class Metric(nn.Module):
                 f"{type(self).__name__} has {self.dim} coordinates but the concentration has shape {tuple(c.shape)}; "
                 f"give an array whose last axis is {self.dim}."
             )
+
+
+def overridden(instance: object, owner: type, *names: str) -> str | None:
+    """Which of ``owner``'s methods the class of ``instance`` replaces, in words; None for none.
+
+    Kernels hold ``owner``'s formulas, so that they must not stand in for a subclass that computes something else.
+    """
+    other = [name for name in names if getattr(type(instance), name) is not getattr(owner, name)]
+    return f"{type(instance).__name__} computes {' and '.join(other)} in its own way" if other else None
 
 
 def tangent_of(function: Callable[[Tensor], Any], c: Tensor, tangent: Tensor) -> tuple[Any, Any]:

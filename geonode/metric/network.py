@@ -16,8 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from geonode.errors import InputError
-from geonode.metric.base import Chart, Metric
+from geonode.metric.base import Chart, Metric, overridden
 from geonode.metric.warp import WarpMetric
+from geonode_kernels import MetricWeights
+from geonode_kernels.metric_christoffel.reference import FLOOR
 
 # name → functions of z: the value y, and from (z, y) the first and the second derivative
 Curve = tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]
@@ -188,6 +190,18 @@ class _NetworkOfConcentration(nn.Module):
         value, first, second = (part.reshape(*part.shape[:-3], *shape, part.shape[-1]).to(c.dtype) for part in parts)
         return value, first, second
 
+    def kernel_weights(self, output: str) -> MetricWeights | str:
+        """The weights of a network of two hidden layers of tanh units of (c, λ), or why this is none."""
+        mlp = self.mlp
+        if self.dim != 1:
+            return f"the metric has {self.dim} coordinates, and the kernels hold one"
+        if not self.uses_wavelength:
+            return "the metric does not take the wavelength, and the kernels' network does"
+        if mlp.activation != "tanh" or len(mlp.weights) != 3:
+            return f"the kernels hold two hidden layers of tanh units, not {len(mlp.weights) - 1} of {mlp.activation}"
+        pairs = zip(mlp.weights, mlp.biases, strict=True)
+        return MetricWeights(tuple(t for pair in pairs for t in pair), output)
+
 
 class MetricNetwork(Metric):
     """A learned metric: (c, λ), both normalised to order one, through an MLP to a symmetric positive definite g.
@@ -293,6 +307,13 @@ class MetricNetwork(Metric):
         """The middle of the normalised range."""
         return torch.full_like(like, 0.5)
 
+    def kernel_weights(self) -> MetricWeights | str:
+        """See `Metric.kernel_weights`: the original recipe, softplus + 0.1, of one analyte."""
+        reason = overridden(self, MetricNetwork, "forward", "value_and_derivative", "in_domain", "energy")
+        if reason is None and (self.transform != "softplus" or self.floor != FLOOR):
+            reason = f"the kernels hold softplus + {FLOOR:g}, not {self.transform} + {self.floor:g}"
+        return reason or self.network.kernel_weights("softplus")
+
     def _triangle(self, entries: Tensor) -> Tensor:
         padded = torch.cat([entries, torch.zeros_like(entries[..., :1])], dim=-1)
         return padded[..., self.layout].reshape(*entries.shape[:-1], self.dim, self.dim)
@@ -345,6 +366,11 @@ class LogMetricNetwork(nn.Module):
         value, slope = self.network.evaluate_with_derivative(u, wavelength)
         return value[..., 0], slope[0, ..., 0]
 
+    def kernel_weights(self) -> MetricWeights | str:
+        """What the fused kernels need of g̃ = exp m, or in words why they cannot stand in for it."""
+        reason = overridden(self, LogMetricNetwork, "forward", "value_and_derivative")
+        return reason or self.network.kernel_weights("exp")
+
 
 class ExponentialMetric(Metric):
     """g̃(u, λ) = exp m_θ(u, λ): the full metric seen in the warp coordinate (D = 1).
@@ -366,6 +392,11 @@ class ExponentialMetric(Metric):
         m, slope = self.network.value_and_derivative(c, wavelength)
         g = torch.exp(m)
         return g, slope * g
+
+    def kernel_weights(self) -> MetricWeights | str:
+        """See `Metric.kernel_weights`: those of m."""
+        reason = overridden(self, ExponentialMetric, "forward", "value_and_derivative", "in_domain", "energy")
+        return reason or self.network.kernel_weights()
 
 
 class ConformalWarpMetric(Metric):

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from geonode.bundle import environment
 from geonode.metric.warp import WARPS
 from geonode.report import tables
-from geonode.report.figures import describe, figure_html, training_sheet
+from geonode.report.calibration_report import coverage_sentence, limit_lines
 from geonode.report.shell import document, table
 from geonode.report.slider import slider_data, slider_section
-from geonode.validation.calibration_report import coverage_sentence, limit_lines
+from geonode.report.svg import describe, figure_html, training_sheet
 
 if TYPE_CHECKING:
     from geonode.model import GeodesicModel
-    from geonode.validation.calibration_figures import Sheet
-    from geonode.validation.calibration_report import CalibrationReport
+    from geonode.report.calibration_report import CalibrationReport
+    from geonode.report.calibration_sheets import Sheet
 
 SECTIONS = (
     ("spectra", "Spectra at any concentration"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import stdtrit
 
-from geonode.validation.calibration_figures import GAP
+from geonode.report.calibration_sheets import GAP
 
 if TYPE_CHECKING:
     from geonode.model import GeodesicModel

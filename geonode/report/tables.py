@@ -7,8 +7,8 @@ from html import escape
 from typing import Any
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.quantify import MEANING
 from geonode.report.shell import table
+from geonode_runtime.verdicts import MEANING
 
 
 def number(value: float | None) -> str:

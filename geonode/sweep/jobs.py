@@ -90,7 +90,9 @@ def run_stack(jobs: Sequence[Job], device: str = "auto") -> list[dict[str, Any]]
         DeviceError: a device that is not there. TrainingError: the loss of one of them did not stay finite.
     """
     from geonode.calibration import GeodesicGP
-    from geonode.training import build_problem, predict, resolve_device, train
+    from geonode.calibration.leave_out import levels_kept
+    from geonode.device import resolve_device
+    from geonode.training import build_problem, predict, train
 
     start = time.perf_counter()
     dataset = load_data(jobs[0].source)
@@ -100,7 +102,7 @@ def run_stack(jobs: Sequence[Job], device: str = "auto") -> list[dict[str, Any]]
     left_out = [int(np.flatnonzero(levels == job.fold)[0]) for job in jobs]
     gps = {}
     for k in dict.fromkeys(left_out):
-        training = np.delete(np.arange(len(levels)), k)
+        training = levels_kept(len(levels), k)
         (gps[k],) = GeodesicGP().fit_folds(levels, means, [training], dataset.replicate_deviations(), index)
     configs = [GeodesicConfig.from_json(job.config) for job in jobs]
     config = configs[0]

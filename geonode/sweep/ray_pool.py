@@ -93,7 +93,7 @@ def _device(device: str, address: str | None, resources: Mapping[str, float]) ->
         return device
     if address is not None:
         return "cuda" if resources.get("GPU", 0.0) >= 1.0 else "cpu"
-    from geonode.training import resolve_device
+    from geonode.device import resolve_device
 
     return resolve_device().type
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from geonode.errors import InputError
-from geonode.files import write_text
 from geonode.schema import require_readable, versioned
+from geonode_runtime.files import write_text
 
 _BESIDE = {"seconds", "worker"}  # differ between two runs of one job
 

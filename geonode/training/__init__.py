@@ -11,32 +11,31 @@ from typing import TYPE_CHECKING, Any
 # Public name → the module that defines it.
 _PUBLIC = {
     "BatchSource": "batches",
-    "GeodesicSpectralModule": "module",
-    "PairsBatch": "step",
-    "PointsBatch": "step",
+    "GeodesicSpectralModule": "lightning.module",
+    "PairsBatch": "batches",
+    "PointsBatch": "batches",
     "Problem": "problem",
-    "SafetensorsIO": "checkpoint_io",
-    "SpectralDataModule": "datamodule",
+    "SafetensorsIO": "lightning.checkpoints",
+    "SpectralDataModule": "lightning.datamodule",
     "build_problem": "problem",
-    "build_trainer": "trainer",
-    "fit_gp": "datamodule",
+    "build_trainer": "lightning.trainer",
+    "fit_gp": "problem",
     "fit_node_folds": "ensemble",
-    "losses": "step",
+    "losses": "loss",
     "predict": "ensemble",
-    "resolve_device": "trainer",
     "train": "ensemble",
-    "train_module": "trainer",
+    "train_module": "lightning.trainer",
 }
 
 if TYPE_CHECKING:
-    from geonode.training.batches import BatchSource
-    from geonode.training.checkpoint_io import SafetensorsIO
-    from geonode.training.datamodule import SpectralDataModule, fit_gp
+    from geonode.training.batches import BatchSource, PairsBatch, PointsBatch
     from geonode.training.ensemble import fit_node_folds, predict, train
-    from geonode.training.module import GeodesicSpectralModule
-    from geonode.training.problem import Problem, build_problem
-    from geonode.training.step import PairsBatch, PointsBatch, losses
-    from geonode.training.trainer import build_trainer, resolve_device, train_module
+    from geonode.training.lightning.checkpoints import SafetensorsIO
+    from geonode.training.lightning.datamodule import SpectralDataModule
+    from geonode.training.lightning.module import GeodesicSpectralModule
+    from geonode.training.lightning.trainer import build_trainer, train_module
+    from geonode.training.loss import losses
+    from geonode.training.problem import Problem, build_problem, fit_gp
 
 __all__ = [
     "BatchSource",
@@ -52,7 +51,6 @@ __all__ = [
     "fit_node_folds",
     "losses",
     "predict",
-    "resolve_device",
     "train",
     "train_module",
 ]

@@ -17,8 +17,9 @@ from torch.nn.utils import parametrize
 
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE, SpectralFlow
+from geonode.training.batches import PointsBatch
+from geonode.training.loss import learning_rate, losses
 from geonode.training.problem import Problem
-from geonode.training.step import PointsBatch, learning_rate, losses
 
 
 class LowRank(nn.Module):

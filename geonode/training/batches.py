@@ -7,16 +7,48 @@ teacher, as many between points of the served range.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from geonode.config import GeodesicConfig
-from geonode.data.pairs import PairSampler
+from geonode.data.pairs import PairSampler, keyed_generator
+from geonode.errors import InputError
 from geonode.flow.arctable import ArcLengthTable
-from geonode.training.distributed import shard
-from geonode.training.draws import draw_points, draw_wavelengths
 from geonode.training.problem import Problem
-from geonode.training.step import PairsBatch, PointsBatch
+
+_WAVELENGTHS, _PAIRS = 1, 2  # streams: draws of different kinds never share a generator
+
+
+class PointsBatch(NamedTuple):
+    """P points in ascending order along the warp coordinate: all their ordered pairs, each interval integrated once.
+
+    phi [M, P, T] (integration matrix of the points), target [M, P, W] (spectra, scaled), weight [M, P] (0 = padding),
+    index [W] of the wavelengths or None for all, gamma [M, T] pull-back Christoffel symbol at the table nodes or None.
+    """
+
+    phi: Tensor
+    target: Tensor
+    weight: Tensor
+    index: Tensor | None = None
+    gamma: Tensor | None = None
+
+
+class PairsBatch(NamedTuple):
+    """B explicit pairs: start, end [M, B] (warp coordinate, float64), source, target [M, B, W], weight [M, B].
+
+    phi [M, 2B, T]: integration matrix of the starts, then of the ends, where it is at hand.
+    """
+
+    start: Tensor
+    end: Tensor
+    source: Tensor
+    target: Tensor
+    weight: Tensor
+    index: Tensor | None = None
+    gamma: Tensor | None = None
+    phi: Tensor | None = None
 
 
 def step_counts(levels: int, config: GeodesicConfig) -> tuple[int, int, int]:
@@ -126,3 +158,40 @@ class BatchSource:
 def _rows(spectra: Tensor, index: Tensor) -> Tensor:
     """Rows ``index`` [M, B] of [M, P, W] → [M, B, W]."""
     return spectra.gather(1, index[..., None].expand(-1, -1, spectra.shape[2]))
+
+
+def draw_wavelengths(
+    width: int, count: int | None, seed: int, epoch: int, step: int, device: torch.device | str = "cpu"
+) -> Tensor | None:
+    """Indices of ``count`` of ``width`` wavelengths without replacement; None where all are used."""
+    if count is None or count >= width:
+        return None
+    generator = keyed_generator(seed, epoch, step, _WAVELENGTHS, device=device)
+    return torch.randperm(width, generator=generator, device=device)[:count]
+
+
+def draw_points(
+    size: int, count: int, seed: int, epoch: int, step: int, device: torch.device | str = "cpu"
+) -> tuple[Tensor, Tensor]:
+    """``count`` pairs (start, end) of point numbers below ``size``, stratified so that every region is visited."""
+    generator = keyed_generator(seed, epoch, step, _PAIRS, device=device)
+    # a type of its own: in float64 Lightning changes the default, and with it what would be drawn
+    uniform = torch.rand(2, count, generator=generator, device=device, dtype=torch.float32)
+    order = torch.randperm(count, generator=generator, device=device)
+    start = (torch.arange(count, device=device) + uniform[0]) / count
+    end = (order + uniform[1]) / count
+    return (start * size).long().clamp(max=size - 1), (end * size).long().clamp(max=size - 1)
+
+
+def shard(index: Tensor, rank: int, world: int) -> tuple[Tensor, float]:
+    """This rank's part of the wavelengths ``index`` [K], and the factor that makes ranks' averages those of the whole.
+
+    Raises:
+        InputError: fewer wavelengths than processes.
+    """
+    if len(index) < world:
+        raise InputError(
+            f"A step uses {len(index)} wavelengths, fewer than the {world} processes that share it; start fewer."
+        )
+    part = index[rank::world]
+    return part, len(part) * world / len(index)

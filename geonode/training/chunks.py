@@ -19,8 +19,8 @@ from torch import Tensor
 from geonode.config import GeodesicConfig
 from geonode.flow import CoupledSpectralODE
 from geonode.metric import WarpMetric
+from geonode.training.control import Outcome
 from geonode.training.problem import Problem, place
-from geonode.training.stack import Outcome
 
 Progress = Callable[[int, int], None]
 Result = TypeVar("Result")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -15,18 +16,17 @@ from torch import Tensor
 
 from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
-from geonode.errors import DeviceError
 from geonode.flow import CoupledSpectralODE
 from geonode.flow.network import SpectralFlow
-from geonode.training.apart import rounded_alone
 from geonode.training.batches import BatchSource
-from geonode.training.captured import train_stack, use_captured
 from geonode.training.chunks import chunk_size, train_chunks
 from geonode.training.compiling import compiler_failures
+from geonode.training.control import Outcome
+from geonode.training.loss import build_losses, potential
 from geonode.training.memory import shrinking
+from geonode.training.precision import dtype_of, require_precision
 from geonode.training.problem import Problem, build_problem
-from geonode.training.stack import Outcome
-from geonode.training.step import build_losses, potential
+from geonode.training.steps import train_stack, use_captured
 
 Progress = Callable[[int, int], None]
 
@@ -55,11 +55,11 @@ def train(
         progress: called as ``progress(epoch, epochs)``.
         ode: a model to go on from (trained in place); None starts a fresh one from ``seed``.
         backend: ``auto`` replays a captured step on a CUDA device where it can, ``triton`` insists on it, ``torch``
-            never does (see `geonode.training.captured`). Where memory runs out, training starts anew with half as many
+            never does (see `geonode.training.steps`). Where memory runs out, training starts anew with half as many
             models at a time, and says so; the weights are the same.
         rates: [M, 2] learning rates of metric and flow; None takes the configured ones for every model.
         patience: epochs without a better data loss after which a model rests; None: never.
-        report: given the `geonode.training.stack.Outcome` (epochs, roll-backs, skipped steps of each model).
+        report: given the `geonode.training.control.Outcome` (epochs, roll-backs, skipped steps of each model).
         compiled: the losses through ``torch.compile`` (half a minute, once; pays where there is no kernel).
         recompute: parts of the wavelengths whose activations are computed again backwards; 0 keeps all of them.
 
@@ -68,8 +68,7 @@ def train(
             model fits into memory; or ``compiled`` on a CPU without a C++ compiler.
         TrainingError: the loss of some model did not stay finite, three roll-backs included.
     """
-    if config.precision == "16-mixed" and problem.target.device.type != "cuda":
-        raise DeviceError("precision='16-mixed' needs a CUDA device; use precision='32-true' or 'bf16-mixed'.")
+    require_precision(config, problem.target.device)
     ode = problem.build_model(config, seed) if ode is None else ode
     start = [p.detach().clone() for p in ode.parameters()]
     function = build_losses(compiled, recompute)
@@ -78,7 +77,7 @@ def train(
         source = BatchSource(rows, part.table, config, seed)
         captured = use_captured(backend, source, config) and not compiled
         own = None if rates is None else rates[which]
-        with compiler_failures() if compiled else rounded_alone(rows.target):
+        with compiler_failures() if compiled else nullcontext():
             return train_stack(
                 part, source, config, tell, capture=captured, rates=own, patience=patience, function=function
             )
@@ -170,7 +169,7 @@ def fit_node_folds(
     Raises:
         DeviceError, TrainingError: as `train`.
     """
-    dtype = torch.float64 if config.precision == "64-true" else torch.float32
+    dtype = dtype_of(config)
     problem = build_problem(gps, wavelengths, config, targets).to(device, dtype)
     ode = train(problem, config, seed, progress)
     longest = max(len(t) for t in targets)

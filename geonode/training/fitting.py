@@ -6,11 +6,11 @@ import torch
 
 from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError
-from geonode.training.apart import rounded_alone
 from geonode.training.batches import BatchSource, step_counts
+from geonode.training.loss import build_losses
 from geonode.training.memory import is_out_of_memory, largest_that_fits, release
+from geonode.training.precision import dtype_of
 from geonode.training.problem import Problem
-from geonode.training.step import build_losses
 
 _MOST_PARTS = 64
 
@@ -24,7 +24,7 @@ def fitted(problem: Problem, config: GeodesicConfig, device: torch.device | str)
     Raises:
         DeviceError: not even a batch of one fits.
     """
-    dtype = torch.float64 if config.precision == "64-true" else torch.float32
+    dtype = dtype_of(config)
     problem = problem.to(device, dtype)
     levels = problem.levels.shape[1]
     if config.all_pairs:
@@ -76,6 +76,5 @@ def _try(problem: Problem, config: GeodesicConfig, recompute: int) -> None:
     ode = problem.build_model(config, config.seed)
     state = [torch.zeros_like(p) for p in ode.parameters() for _ in range(3)]  # gradient and two moments
     batch = BatchSource(problem, ode.table, config, config.seed).batch(0, 0)
-    with rounded_alone(problem.target):
-        build_losses(recompute=recompute)(ode, batch, config.loss.at(1.0))["total"].sum().backward()
+    build_losses(recompute=recompute)(ode, batch, config.loss.at(1.0))["total"].sum().backward()
     del state

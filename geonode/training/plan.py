@@ -22,14 +22,13 @@ from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.geodesic.ivp import fewest_rebuilt
-from geonode.training.apart import rounded_alone
 from geonode.training.batches import BatchSource, step_counts
-from geonode.training.captured import StackSteps, use_captured
 from geonode.training.chunks import chunk_size, side_by_side
-from geonode.training.datamodule import fit_gp
+from geonode.training.loss import build_optimizer, losses
 from geonode.training.memory import workspace_bytes
-from geonode.training.problem import Problem, build_problem
-from geonode.training.step import build_optimizer, losses
+from geonode.training.precision import dtype_of
+from geonode.training.problem import Problem, build_problem, fit_gp
+from geonode.training.steps import StackSteps, use_captured
 
 GIB = 2**30
 DEVICES = {
@@ -113,7 +112,7 @@ def plan(
     models = models or config.members
     gp = fit_gp(dataset.require_levels(3))
     width = min(config.wavelengths_per_step or dataset.shape[1], dataset.shape[1])
-    dtype = torch.float64 if config.precision == "64-true" else torch.float32
+    dtype = dtype_of(config)
     problem = build_problem([gp], dataset.wavelengths, config).to(device, dtype)
     groups = build_optimizer(problem.build_model(config, 0)).param_groups
     parameters = sum(p.numel() for group in groups for p in group["params"])
@@ -201,7 +200,7 @@ def measured_step(
     """Bytes of one forward and backward pass over ``width`` wavelengths: the peak beyond what stood before."""
     columns = np.unique(np.linspace(0, dataset.shape[1] - 1, width).round().astype(int))
     config = config.replace(wavelengths_per_step=None)
-    dtype = torch.float64 if config.precision == "64-true" else torch.float32
+    dtype = dtype_of(config)
     wavelengths = dataset.wavelengths[columns]
     problem = build_problem([gp.select_wavelengths(columns)] * models, wavelengths, config).to(device, dtype)
     ode = problem.build_model(config, 0)
@@ -210,8 +209,7 @@ def measured_step(
     cuda = torch.device(device).type == "cuda"
 
     def step() -> None:
-        with rounded_alone(problem.target):  # as it is trained
-            losses(ode, batch, weights)["total"].sum().backward()
+        losses(ode, batch, weights)["total"].sum().backward()
 
     step()  # warms up
     ode.zero_grad(set_to_none=True)
@@ -264,8 +262,7 @@ def measured_rate(problem: Problem, config: GeodesicConfig) -> tuple[float, floa
         start = time.perf_counter()
         epoch = len(seconds) % config.epochs
         for number in range(group):
-            with rounded_alone(problem.target):  # as it is trained
-                steps.take(epoch, number % source.steps_per_epoch)
+            steps.take(epoch, number % source.steps_per_epoch)
             if (number + 1) % source.steps_per_epoch == 0:
                 steps.control.end_epoch(number // source.steps_per_epoch, last=False)
         wait()

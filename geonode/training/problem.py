@@ -17,6 +17,7 @@ from torch import Tensor
 
 from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
+from geonode.data import SpectralDataset
 from geonode.flow import CoupledSpectralODE, FreeFlow, SpectralFlow, linear_warp
 from geonode.geodesic.chebyshev import chebyshev_nodes
 from geonode.metric import WarpMetric
@@ -110,6 +111,12 @@ def asked_range(levels: np.ndarray, margin: float, targets: np.ndarray | None = 
     if targets is not None and len(targets):
         low, high = min(low, float(np.min(targets))), max(high, float(np.max(targets)))
     return float(low), float(high)
+
+
+def fit_gp(dataset: SpectralDataset) -> GeodesicGP:
+    """The geodesic GP of a dataset's level means, its replicates as noise."""
+    deviations = dataset.replicate_deviations() if len(dataset.spectra) > len(dataset.levels) else None
+    return GeodesicGP().fit_levels(dataset.levels, dataset.level_means(), deviations)
 
 
 def build_problem(

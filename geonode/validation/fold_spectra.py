@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from geonode.calibration.leave_out import NestedSplits
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
-from geonode.validation.splits import NestedSplits
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ Imports torch alone; Triton is looked for when a kernel is first asked for.
 """
 
 from ._blocks import block_table, tune, use_table, use_tuned
-from ._runtime import KernelError, kernel_obstacle, paths_taken, triton_available
+from ._dispatch import KernelError, dispatch, paths_taken, triton_available, verify
+from ._weights import MetricWeights
 from .adamw import FlatAdamW
 from .arc_length import arc_length
 from .elementwise import bias_softplus, christoffel_fd, christoffel_grid
@@ -20,6 +21,7 @@ __all__ = [
     "CapturedStep",
     "FlatAdamW",
     "KernelError",
+    "MetricWeights",
     "Shot",
     "TableMatrices",
     "arc_length",
@@ -28,6 +30,7 @@ __all__ = [
     "christoffel_fd",
     "christoffel_grid",
     "default_flow_loss",
+    "dispatch",
     "embedded_linear",
     "flow_loss",
     "flow_loss_of_ends",
@@ -35,7 +38,6 @@ __all__ = [
     "geodesic_rk4",
     "geodesic_rk4_jacobi",
     "geodesic_shoot",
-    "kernel_obstacle",
     "metric_christoffel",
     "metric_density",
     "metric_value",
@@ -47,4 +49,5 @@ __all__ = [
     "use_tuned",
     "velocity_flow_loss",
     "velocity_loss",
+    "verify",
 ]

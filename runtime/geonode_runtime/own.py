@@ -2,7 +2,7 @@
 
 The span of the standards is made of their noisy spectra and leans towards the very noise that is in them: a standard's
 own coordinates contain it (√W standard deviations of it), those of a new spectrum do not. The curve is fitted with it
-taken out (`geonode.calibration.inverse`, *self-noise*), so a standard's own spectrum compared to it as if it were new
+taken out (`geonode.calibration.inverse.model`, *self-noise*), so a standard's own spectrum compared to it as if it were new
 lies many standard deviations off, in directions of which nothing but noise is known, and is drawn to wherever the curve
 is uncertain enough to explain that: beyond the end of the standards. What is left without it is the fit of the standard
 to its own calibration, from which RMSEC is made.

@@ -21,7 +21,7 @@ from geonode.analytes import (
 from geonode.analytes.bands import outside_hull
 from geonode.analytes.embedding import EmbeddingMetric
 from geonode.analytes.interpolators import INTERPOLATORS, Bilinear
-from geonode.calibration.coverage import responding_wavelengths
+from geonode.calibration.assessment.coverage import responding_wavelengths
 from geonode.data.sensor import simulate_sensor
 from geonode.errors import InputError
 from geonode.metric import Euclidean, PoincareHalfPlane, PullbackMetric, Sphere

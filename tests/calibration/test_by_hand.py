@@ -10,11 +10,11 @@ import torch
 from scipy import stats
 
 from geonode.calibration import Calibration, quality_check, suggest_standard
-from geonode.calibration.geodesic_gp import GeodesicGP
-from geonode.calibration.inverse import InverseModel
-from geonode.calibration.quantify import VerdictRules, scale_component, verdict
-from geonode.calibration.sets import Component, ConcentrationSet
+from geonode.calibration.gp.geodesic_gp import GeodesicGP
+from geonode.calibration.inverse.model import InverseModel
 from geonode.metric.warp import scaled_warps
+from geonode_runtime.sets import Component, ConcentrationSet
+from geonode_runtime.verdicts import VerdictRules, scale_component, verdict
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy
 
 LENGTH, ALPHA, ETA = 1.2, 0.5, 1e-2

@@ -7,8 +7,8 @@ import pytest
 
 from geonode.calibration import GeodesicCalibrator, detection_limits, quality_check
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.quantify import VERDICTS
 from geonode.errors import InputError
+from geonode_runtime.verdicts import VERDICTS
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy
 
 

@@ -11,7 +11,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from geonode.calibration.estimator import GeodesicCalibrator, LeaveOneConcentrationOut
+from geonode.calibration.estimator import GeodesicCalibrator
+from geonode.calibration.leave_out import LeaveOneConcentrationOut
 from geonode.errors import InputError
 
 LEVELS = np.repeat([0.0, 10.0, 20.0, 30.0, 40.0, 60.0], 2)

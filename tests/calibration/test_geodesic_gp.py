@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geonode.calibration.geodesic_gp import GeodesicGP
-from geonode.calibration.gp_numerics import matern52
+from geonode.calibration.gp.geodesic_gp import GeodesicGP
+from geonode.calibration.gp.numerics import matern52
 from geonode.errors import InputError
 
 LEVELS = np.array([0.0, 20.0, 50.0, 250.0, 350.0, 450.0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_squared_error, r2_score
 
-from geonode.calibration import merit
+from geonode.calibration.design import merit
 from geonode.errors import InputError
 
 RNG = np.random.default_rng(3)

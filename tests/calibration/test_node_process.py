@@ -7,7 +7,7 @@ import pytest
 
 import geonode
 from geonode.calibration import GeodesicGP
-from geonode.calibration.node_process import HeldOutResidual, NodeEnsemble, NodeProcess
+from geonode.calibration.gp.node_process import HeldOutResidual, NodeEnsemble, NodeProcess
 from geonode.data import SpectralDataset
 from geonode.errors import InputError
 from tests.calibration.assays import LEVELS, NOISE, WAVE, folding, monotone, noisy

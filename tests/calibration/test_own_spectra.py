@@ -9,7 +9,7 @@ from geonode.calibration import GeodesicCalibrator, quality_check
 from geonode.calibration.calibration import Calibration
 from geonode.data import simulate_assay
 from geonode.data.preprocessing import Preprocessing
-from geonode.validation.calibration_report import CalibrationReport
+from geonode.report.calibration_report import CalibrationReport
 from tests.calibration.assays import LEVELS, NOISE, WAVE, folding, monotone, noisy
 
 

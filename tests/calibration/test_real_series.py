@@ -7,7 +7,7 @@ import pytest
 
 from geonode.calibration import Calibration
 from geonode.data import load_standards
-from geonode.validation.inverse import evaluate_inverse
+from geonode.validation.inverse_comparison import evaluate_inverse
 from tests.real_series import SERIES
 
 

@@ -13,7 +13,7 @@ from geonode.calibration import (
     suggest_standard,
     uncertainty_budget,
 )
-from geonode.calibration.resolution import DETECTION_FACTOR, fisher_information, measured_covariance, tangents
+from geonode.calibration.design.resolution import DETECTION_FACTOR, fisher_information, measured_covariance, tangents
 from geonode.errors import InputError
 from tests.calibration.assays import LEVELS, NOISE, WAVE, band, folding, noisy, straight
 

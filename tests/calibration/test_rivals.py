@@ -1,4 +1,4 @@
-"""The rivals: against scikit-learn where it has the method, and on data each is made for."""
+"""Other methods to find concentrations: against scikit-learn where it has the method, and on data each is made for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.cross_decomposition import PLSRegression
 
-from geonode.calibration.rivals import RIVALS, pcr_coefficients, pls_coefficients, rival
+from geonode.calibration.baselines.latent_variables import pcr_coefficients, pls_coefficients
+from geonode.calibration.baselines.method import InverseMethod, inverse_method, names_of
 from geonode.errors import InputError
 
 RNG = np.random.default_rng(0)
@@ -36,12 +37,12 @@ def test_beyond_the_rank_the_last_is_repeated() -> None:
         np.testing.assert_allclose(vectors, np.repeat(vectors[:1], 4, axis=0), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", list(RIVALS))
-def test_every_rival_finds_concentrations_on_a_line(name: str) -> None:
+@pytest.mark.parametrize("name", names_of(InverseMethod))
+def test_every_method_finds_concentrations_on_a_line(name: str) -> None:
     c = np.repeat(np.arange(1.0, 7.0), 2)
     shape = np.sin(np.linspace(0.0, 3.0, 60))
     spectra = np.outer(c, shape) + 0.001 * RNG.normal(size=(12, 60))
-    method = rival(name).fit(spectra, c)
+    method = inverse_method(name).fit(spectra, c)
     np.testing.assert_allclose(method.predict(np.outer([2.5, 4.5], shape)), [2.5, 4.5], atol=0.15)
     limits = method.interval(np.outer([2.5, 4.5], shape), 0.8)
     assert limits is None or bool((limits[0] < limits[1]).all())
@@ -52,10 +53,10 @@ def test_the_warped_axis_suits_saturation() -> None:
     shape = np.sin(np.linspace(0.0, 3.0, 60))
     spectra = np.outer(c / (c + 10.0), shape)
     unknown = np.outer([5.0 / 15.0], shape)
-    assert abs(rival("pls_warped").fit(spectra, c).predict(unknown)[0] - 5.0) < 0.5
-    assert abs(rival("pls").fit(spectra, c).predict(unknown)[0] - 5.0) > 5.0
+    assert abs(inverse_method("pls_warped").fit(spectra, c).predict(unknown)[0] - 5.0) < 0.5
+    assert abs(inverse_method("pls").fit(spectra, c).predict(unknown)[0] - 5.0) > 5.0
 
 
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(InputError, match="no inverse method called 'svm'"):
-        rival("svm")
+        inverse_method("svm")

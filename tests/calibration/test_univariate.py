@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from geonode.calibration.univariate import noncentrality, single_wavelength, straight_line, wavelength_ratio
+from geonode.calibration.baselines.univariate import noncentrality, single_wavelength, straight_line, wavelength_ratio
 from geonode.errors import InputError
 
 X = np.array([0.0, 0.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0])

@@ -7,9 +7,9 @@ import pytest
 
 from geonode.calibration import Calibration
 from geonode.calibration.unknown_files import read_unknowns
-from geonode.calibration.unknowns import prepare_unknown
 from geonode.data import SpectralDataset, load_standards
 from geonode.errors import InputError
+from geonode_runtime.unknowns import prepare_unknown
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
 
 STANDARDS = monotone(LEVELS)

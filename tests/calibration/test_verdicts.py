@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.quantify import MEANING, VERDICTS, Quantification, VerdictRules, verdict
-from geonode.calibration.sets import Component, ConcentrationSet
 from geonode.data import simulate_assay
+from geonode_runtime.sets import Component, ConcentrationSet
+from geonode_runtime.verdicts import MEANING, VERDICTS, Quantification, VerdictRules, verdict
 from tests.calibration.assays import LEVELS, WAVE, monotone, noisy
 
 LOWEST, HIGHEST = 10.0, 100.0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geonode.data.readers import asdf, read_file
+from geonode.data.readers import packed, read_file
 from geonode.data.readers.recording import Recording
 from geonode.errors import ReaderError
 from tests.data import samples
@@ -26,13 +26,13 @@ FORMS = ("AFFN", "PAC", "SQZ", "DIF", "DIFDUP")
 def test_every_packing_gives_back_what_was_packed(tmp_path, form, y, per_line, flat):
     y = y + [y[-1]] * flat  # runs, for DUP
     lines = samples.pack(list(range(len(y))), y, form, per_line)
-    starts, values = asdf.decode(list(enumerate(lines, start=1)), Recording(tmp_path / "a.jdx", "", []))
+    starts, values = packed.decode(list(enumerate(lines, start=1)), Recording(tmp_path / "a.jdx", "", []))
     assert values == y
     assert all(start == index for _, start, index in starts), "abscissae that begin the lines stand at their points"
 
 
 @pytest.mark.parametrize(
-    ("packed", "values"),
+    ("line", "values"),
     [
         ("1A2B3", [12, 23]),
         ("1A2J3", [12, 25]),
@@ -47,8 +47,8 @@ def test_every_packing_gives_back_what_was_packed(tmp_path, form, y, per_line, f
         ("1 1.5E-3 2", [0.0015, 2]),
     ],
 )
-def test_packed_lines(tmp_path, packed, values):
-    _, found = asdf.decode([(1, packed)], Recording(tmp_path / "a", "", []))
+def test_packed_lines(tmp_path, line, values):
+    _, found = packed.decode([(1, line)], Recording(tmp_path / "a", "", []))
     np.testing.assert_array_equal(found, values)
 
 
@@ -165,7 +165,7 @@ def with_bytes(at: int, kind: str, value) -> bytes:
         (with_bytes(4, "i", -1), "points announced"),
         (with_bytes(24, "i", 2**30), "traces, for which the file is too short"),
         (with_bytes(8, "d", float("nan")), "no number"),
-        (with_bytes(1, "B", 0x4D), "version before 1996"),
+        (struct.pack("<BBhfffBB", 0, 0x4D, 0, 24.0, 400.0, 423.0, 3, 2) + bytes(300), "version before 1996"),
     ],
 )
 def test_checks_of_spc(tmp_path, content, sentence):
@@ -174,6 +174,61 @@ def test_checks_of_spc(tmp_path, content, sentence):
     with pytest.raises(ReaderError, match=sentence) as caught:
         read_file(path)
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def zipped(flags: int = 0, name: bytes = b"[Content_Types].xml") -> bytes:
+    """The beginning of an archive, as writers of workbooks, of .docx, .npz and of instruments' folders begin it."""
+    head = struct.pack("<4s5H3I2H", b"PK\3\4", 20, flags, 8, 0, 33, 0x1234, 77, 99, len(name), 0)
+    return head + name + bytes(range(77)) * 4
+
+
+BINARIES = {
+    "workbook": zipped(),
+    "workbook of Excel": zipped(6),
+    "archive of arrays": zipped(8, b"arr_0.npy"),
+    "empty archive": b"PK\5\6" + bytes(18),
+    "TIFF, big end first": b"MM\0*\0\0\0\x08" + bytes(80),
+    "bitmap": b"BM" + struct.pack("<IHHI", 900, 0, 0, 54) + struct.pack("<IiiHH", 40, 16, 16, 1, 24) + bytes(80),
+    "class": b"\xca\xfe\xba\xbe" + bytes(80),
+    "letters": b"OK\0\0" + bytes(range(1, 120)),
+    "letters L": b"SL\0\0" + b"\xff" * 120,
+}
+
+
+@pytest.mark.parametrize("name", BINARIES)
+def test_other_binary_files_are_no_spc(tmp_path, name):
+    (tmp_path / "a.spc").write_bytes(BINARIES[name])
+    with pytest.raises(ReaderError) as caught:
+        read_file(tmp_path / "a.spc")
+    assert "damaged" not in str(caught.value), "a whole file of another kind is not damaged"
+
+
+@pytest.mark.parametrize("in_main_header", [True, False])
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("integers", [True, False])
+def test_one_trace_with_its_own_abscissae(tmp_path, order, in_main_header, integers):
+    n, x = len(samples.WAVELENGTHS), samples.WAVELENGTHS
+    head, sub = bytearray(512), bytearray(32)
+    version, exponent = (0x4B if order == "<" else 0x4C), (1 if integers else -128)
+    struct.pack_into(order + "BBBbi", head, 0, 0xC0, version, 0, exponent, n if in_main_header else 0)
+    struct.pack_into(order + "ddi", head, 8, x[0], x[-1], 1)
+    head[28], head[29] = 3, 2
+    struct.pack_into(order + "i", sub, 16, 0 if in_main_header else n)
+    y = samples.spectrum(5.0)
+    values = np.round(y * 2**31).astype(order + "i4") if integers else y.astype(order + "f4")
+    (tmp_path / "a.spc").write_bytes(bytes(head + sub) + x.astype(order + "f4").tobytes() + values.tobytes())
+    (trace,) = read_file(tmp_path / "a.spc").traces
+    np.testing.assert_allclose(trace.wavelengths, x)
+    np.testing.assert_allclose(trace.values, y, atol=1e-6)
+
+
+@pytest.mark.parametrize(("x", "said"), [(float("nan"), "nan"), (1e-234, "1e-234"), (1e200, "1e\\+200")])
+def test_abscissae_that_no_spectrum_has(tmp_path, x, said):
+    (tmp_path / "a.spc").write_bytes(with_bytes(8, "d", x))
+    with pytest.raises(
+        ReaderError, match=f"an abscissa of {said} .*the file is damaged|no number; the file is damaged"
+    ):
+        read_file(tmp_path / "a.spc")
 
 
 @pytest.mark.parametrize("name", ["s_evenx.spc", "s_xy.spc", "nir.spc", "m_xyxy.spc"])

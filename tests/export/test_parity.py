@@ -240,7 +240,7 @@ def test_spectra_of_a_model_with_folds_are_those_of_its_own_ensemble(folds):
 
 
 def test_expected_square_is_the_processes(folds):
-    from geonode.calibration.node_process import expected_square
+    from geonode.calibration.gp.node_process import expected_square
 
     c = torch.linspace(0.0, 75.0, 23)
     with torch.no_grad():

@@ -8,7 +8,7 @@ import torch
 from geonode.flow import SpectralFlow, fused
 from geonode.flow.arctable import ArcLengthTable
 from geonode.metric import LogMetricNetwork
-from geonode_kernels._runtime import WIDEST_FLOW
+from geonode_kernels._dispatch import WIDEST_FLOW
 from tests.flow.conftest import build
 
 
@@ -102,12 +102,12 @@ def test_the_kernels_give_the_same_misfit_and_gradients(flow) -> None:
 
 def test_a_flow_or_metric_of_ones_own_takes_the_definition(monkeypatch) -> None:
     """Even where every tensor could go to a kernel: what a subclass overrides, kernels do not know."""
-    monkeypatch.setattr(fused, "kernel_obstacle", lambda tensors: None)
+    monkeypatch.setattr(fused, "verify", lambda tensors: None)
     ode = build()
     source = torch.rand(1, 2, 5)
     assert fused.misfit_fits(ode, source) and fused.metric_fits(ode.metric, source)
     ode.flow.__class__ = type("OwnFlow", (SpectralFlow,), {})
-    ode.metric.__class__ = type("OwnMetric", (LogMetricNetwork,), {})
+    ode.metric.__class__ = type("OwnMetric", (LogMetricNetwork,), {"forward": lambda *_: source})
     assert not fused.misfit_fits(ode, source) and not fused.metric_fits(ode.metric, source)
 
 
@@ -122,7 +122,7 @@ def test_a_flow_or_metric_of_ones_own_takes_the_definition(monkeypatch) -> None:
     ids=str,
 )
 def test_what_the_misfit_has_no_formula_for_takes_the_definition_on_any_device(changes, monkeypatch) -> None:
-    monkeypatch.setattr(fused, "kernel_obstacle", lambda tensors: None)
+    monkeypatch.setattr(fused, "verify", lambda tensors: None)
     assert fused.misfit_fits(build(), torch.rand(1, 2, 5))
     assert not fused.misfit_fits(build(**changes), torch.rand(1, 2, 5))
 

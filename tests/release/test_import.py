@@ -11,7 +11,7 @@ import pytest
 
 OPTIONAL = (
     "xarray", "pandas", "chemotools", "sklearn", "lightning", "matplotlib", "torchdiffeq", "triton", "typer", "rich",
-    "cupy", "pynvml", "ray", "onnx", "onnxruntime", "onnxscript", "accelerate", "deepspeed", "tensorboard", "jax",
+    "pynvml", "ray", "onnx", "onnxruntime", "onnxscript", "accelerate", "deepspeed", "tensorboard", "jax",
     "h5py", "h5netcdf", "IPython",
 )  # fmt: skip
 SECONDS = 3.0

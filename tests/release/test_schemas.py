@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from geonode import bench, bundle
 from geonode.cli import app
 from geonode.errors import InputError
+from geonode.report.calibration_report import CalibrationReport
 from geonode.schema import SCHEMAS, require_readable, versioned
 from geonode.sweep.results import Results, read_rows
-from geonode.validation.calibration_report import CalibrationReport
 from tests.report.conftest import dataset
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "formats.md"

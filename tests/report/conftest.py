@@ -10,7 +10,7 @@ import pytest
 
 import geonode
 from geonode.data import SpectralDataset
-from geonode.report.write import write_report
+from geonode.report.write_report import write_report
 
 LEVELS = np.array([0.0, 0.0, 10.0, 20.0, 30.0, 40.0, 60.0])
 HOSTILE = "</script><script>document.title='owned'</script><img src=\"http://example.invalid/x.png\" onerror='1'>&"

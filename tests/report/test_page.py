@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 import geonode
 from geonode.cli import app
 from geonode.data import SpectralDataset
-from geonode.report.figures import training_sheet
 from geonode.report.shell import document, table
 from geonode.report.slider import MOST_WAVELENGTHS, slider_data
-from geonode.report.write import write_report
+from geonode.report.svg import training_sheet
+from geonode.report.write_report import write_report
 from tests.report.conftest import HOSTILE, dataset
 
 SHEETS = ("spectra", "predicted", "residuals", "resolution", "ambiguity", "metric", "training")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from geonode.calibration.baselines.isotherm import Isotherm
+from geonode.calibration.baselines.method import EVALUATION_METHODS
 from geonode.errors import InputError
 from geonode.validation import Predictor, baseline, baseline_names, register
-from geonode.validation import baselines as module
 
 LEVELS = np.array([0.0, 1.0, 2.5, 4.0, 7.0])
 ASKED = np.array([0.3, 3.0, 9.0])
@@ -41,7 +42,7 @@ def test_parabola_and_isotherm_are_exact() -> None:
     fitted = baseline("quadratic").fit(LEVELS, parabola(LEVELS))
     np.testing.assert_allclose(fitted.predict(ASKED), parabola(ASKED), atol=1e-12)
     binding = baseline("isotherm").fit(LEVELS, isotherm(LEVELS))
-    assert isinstance(binding, module.Isotherm)
+    assert isinstance(binding, Isotherm)
     assert binding.k == pytest.approx(1.7, rel=1e-4)
     np.testing.assert_allclose(binding.predict(ASKED), isotherm(ASKED), atol=1e-6)
 
@@ -78,6 +79,6 @@ def test_registry() -> None:
         assert "blank" in baseline_names()
         assert baseline("blank").fit(LEVELS, line(LEVELS)).predict(ASKED).shape == (3, 7)
     finally:
-        del module._REGISTRY["blank"]
+        del EVALUATION_METHODS._items["blank"]
     with pytest.raises(InputError, match="no baseline called 'blank'"):
         baseline("blank")

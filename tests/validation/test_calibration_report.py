@@ -8,12 +8,13 @@ import json
 import numpy as np
 import pytest
 
-from geonode.calibration import Calibration, merit
+from geonode.calibration import Calibration
+from geonode.calibration.design import merit
 from geonode.data import SpectralDataset
 from geonode.errors import InputError
-from geonode.validation.calibration_figures import arc_grid, sheets
-from geonode.validation.calibration_report import CalibrationReport, coverage, coverage_sentence
-from geonode.validation.figures import new_figure
+from geonode.report.calibration_report import CalibrationReport, coverage, coverage_sentence
+from geonode.report.calibration_sheets import arc_grid, sheets
+from geonode.report.style import new_figure
 from tests.calibration.assays import LEVELS, WAVE, band, folding, noisy
 
 

@@ -10,7 +10,7 @@ import pytest
 from geonode.data import SpectralDataset
 from geonode.errors import InputError
 from geonode.validation import evaluate
-from geonode.validation.inverse import evaluate_inverse
+from geonode.validation.inverse_comparison import evaluate_inverse
 
 WAVE = np.linspace(400.0, 700.0, 61)
 

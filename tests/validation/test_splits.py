@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from geonode.calibration.leave_out import ALL_LEVELS, SOME_LEVELS, nested_leave_one_level_out
 from geonode.errors import InputError
-from geonode.validation.splits import MAX_FULL_LEVELS, PARTNERS, nested_leave_one_level_out
 
 
 @pytest.mark.parametrize("n", [4, 6, 11])
@@ -25,10 +25,10 @@ def test_every_pair_once(n: int) -> None:
 
 
 def test_many_levels_are_paired_sparsely_but_evenly() -> None:
-    n = MAX_FULL_LEVELS + 26
+    n = ALL_LEVELS + 26
     splits = nested_leave_one_level_out(n)
-    assert {len(splits.inner(i)) for i in range(n)} == {PARTNERS}
-    assert len(splits.training) == n + n * PARTNERS // 2
+    assert {len(splits.inner(i)) for i in range(n)} == {SOME_LEVELS}
+    assert len(splits.training) == n + n * SOME_LEVELS // 2
 
 
 def test_outer_only_and_too_few() -> None:

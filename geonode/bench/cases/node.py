@@ -15,7 +15,7 @@ from geonode.config import GeodesicConfig
 from geonode.flow import CoupledSpectralODE, SpectralFlow
 
 if TYPE_CHECKING:
-    from geonode.training.step import PairsBatch
+    from geonode.training.batches import PairsBatch
 
 SOLVERS = ("closed-form", "rk4", "dopri5", "adjoint")
 # float32 against the float64 quadrature: rounding, and for the adaptive ones rtol = 1e-5 of the state
@@ -56,7 +56,7 @@ def batch(setting: Setting, size: Size, rotation: int = 0, dtype: torch.dtype = 
 
 def pairs_batch(data: list[Tensor]) -> PairsBatch:
     """What `batch` draws as one model's training batch, every pair weighing one."""
-    from geonode.training.step import PairsBatch
+    from geonode.training.batches import PairsBatch
 
     source, target, start, end = data
     weight = torch.ones_like(start[None], dtype=source.dtype)
@@ -101,7 +101,7 @@ def step_case(name: str):
     """Builder of a training step (loss, backward, clipping, AdamW) by one solver, as the library runs it."""
 
     def build(setting: Setting, size: Size) -> Work:
-        from geonode.training.step import build_optimizer, clip_gradients, losses
+        from geonode.training.loss import build_optimizer, clip_gradients, losses
 
         config = GeodesicConfig(solver=_solver(name), batch_size=size.pairs)  # type: ignore[arg-type]
         weights = config.loss.at(0.0)

@@ -18,8 +18,8 @@ from geonode.flow import CoupledSpectralODE, linear_warp
 from geonode.metric import WarpMetric
 
 if TYPE_CHECKING:
+    from geonode.training.batches import PairsBatch
     from geonode.training.problem import Problem
-    from geonode.training.step import PairsBatch
 
 # every ordered pair of 46 standards at 601 wavelengths: 1 244 070 trajectories, and one step is the epoch
 MEGA_EPOCH = Size(46 * 45, 601)
@@ -133,7 +133,7 @@ _HOW = {
 
 
 def _blueprint(setting: Setting, size: Size) -> Work:
-    from geonode.training.step import build_optimizer, clip_gradients, losses
+    from geonode.training.loss import build_optimizer, clip_gradients, losses
 
     half = setting.device == "cuda"
     config = GeodesicConfig.blueprint(precision="16-mixed" if half else "32-true")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from geonode.data.checks import Floats
+from geonode.data.checks import LARGEST, SMALLEST, Floats
 from geonode.data.readers.recording import Recording, Trace
 
 # Of the wavelengths of one spectrum, this share may occur twice (lamp or grating changes, seams between detectors);
@@ -22,14 +22,28 @@ def clean(recording: Recording) -> Recording:
     """Average wavelengths that occur twice, mask values at the detector's cap, and note how many, in place.
 
     Raises:
-        ReaderError: more duplicate wavelengths than `MOST_DUPLICATES`.
+        ReaderError: an abscissa that no spectrum has, more duplicate wavelengths than `MOST_DUPLICATES`.
     """
+    for trace in recording.traces:
+        _require_abscissae(trace, recording)
     if recording.repairs:
         _average_duplicates(recording)
         _mask_cap(recording)
     for reason, count in recording.mask_reasons.items():
         recording.notes.append(f"{count} value{'s' if count > 1 else ''} masked: {reason}")
     return recording
+
+
+def _require_abscissae(trace: Trace, recording: Recording) -> None:
+    """Numbers that an axis may have: what a damaged header gives is not finite, denormal or vast."""
+    size = np.abs(trace.wavelengths)
+    wrong = np.flatnonzero(~((size == 0) | ((size > SMALLEST) & (size < LARGEST))))
+    if wrong.size:
+        k = wrong[0]
+        raise recording.fail(
+            f"'{trace.name}' ({trace.place}) has an abscissa of {trace.wavelengths[k]:g} (point {k + 1}), which no "
+            "spectrum has; the file is damaged, so export it again."
+        )
 
 
 def _average_duplicates(recording: Recording) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from geonode.data.checks import format_level
 from geonode.data.readers.assemble import assemble
+from geonode.data.readers.loading import record
 from geonode.data.readers.recording import Recording
 from geonode.errors import InputError
 
@@ -100,8 +101,6 @@ def inspect_file(
     Raises:
         ReaderError: the file cannot be read as spectra at all.
     """
-    from geonode.data.readers import record
-
     (recording,) = record(path, concentrations=concentrations, column=column)
     return _describe(recording, _problem(recording, select))
 

@@ -45,6 +45,10 @@ class Trace:
     conditions: dict[str, float] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.masked is not None and not self.masked.any():
+            self.masked = None
+
 
 @dataclass
 class Recording:
@@ -59,6 +63,7 @@ class Recording:
         repairs: True where an instrument wrote the file, so that its quirks are repaired and noted; False where a
             person did, who is told of them instead.
         dataset: the file as a whole, where it holds a complete data set.
+        sidecars: endings of a file of the same name that would hold the concentrations.
     """
 
     path: Path
@@ -74,6 +79,7 @@ class Recording:
     mask_reasons: Counter[str] = field(default_factory=Counter)
     repairs: bool = True
     dataset: SpectralDataset | None = None
+    sidecars: tuple[str, ...] = ()
 
     def fail(self, what: str) -> ReaderError:
         """A `ReaderError` that begins with the file; raise it."""

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from .. import _blocks
-from .._runtime import launch, use_kernel
+from .._dispatch import dispatch
+from .._runtime import launch
 from . import reference
 
 __all__ = ["FlatAdamW"]
@@ -62,7 +63,7 @@ class FlatAdamW:
         self.norms = new(self.models, 2)
         self.slots = self._slots(first.device)
         self._gradients = self._move_in()
-        self._kernel = use_kernel("adamw", backend, [self.flat])
+        self._kernel = dispatch("adamw", [self.flat], backend=backend)
         if self._kernel:
             self._map = self._element_map(first.device)
             self._betas = torch.tensor(betas, dtype=torch.float64).to(first.device)

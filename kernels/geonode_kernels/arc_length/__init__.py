@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from .. import _blocks
-from .._runtime import launch, plain, unrounded, use_kernel
+from .._dispatch import dispatch
+from .._runtime import launch, plain, unrounded
 from . import reference
 
 __all__ = ["arc_length"]
@@ -23,7 +24,7 @@ def arc_length(phi: Tensor, density: Tensor, *, backend: str = "auto") -> Tensor
         KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     refusal = "phi requires a gradient" if phi.requires_grad else None
-    if not use_kernel("arc_length", backend, [phi, density], refusal):
+    if not dispatch("arc_length", [phi, density], backend=backend, refusal=refusal):
         return reference.arc_length(phi, density)
     return _arc_length(plain(phi), density)[0]
 

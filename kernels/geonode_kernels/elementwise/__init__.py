@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from .. import _blocks
-from .._runtime import launch, plain, use_kernel
+from .._dispatch import dispatch
+from .._runtime import launch, plain
 from . import reference
 
 __all__ = ["bias_softplus", "christoffel_fd", "christoffel_grid"]
@@ -43,7 +44,7 @@ def bias_softplus(x: Tensor, bias: Tensor, floor: float = 0.0, *, backend: str =
         raise ValueError(
             f"x {tuple(x.shape)} must be [M, N, F] and bias {tuple(bias.shape)} [M, F] (or both without M)."
         )
-    op = _softplus if use_kernel("bias_softplus", backend, [x, bias]) else reference.bias_softplus
+    op = _softplus if dispatch("bias_softplus", [x, bias], backend=backend) else reference.bias_softplus
     result = op(x, bias, floor)
     return result[0] if single else result
 
@@ -121,7 +122,7 @@ def christoffel_fd(below: Tensor, centre: Tensor, above: Tensor, epsilon: float,
         raise ValueError(f"The metric below, at and above c must have one shape, got {shapes}.")
     if not epsilon > 0:
         raise ValueError(f"epsilon must be positive, got {epsilon:g}.")
-    if use_kernel("christoffel_fd", backend, [below, centre, above]):
+    if dispatch("christoffel_fd", [below, centre, above], backend=backend):
         return _difference(below, centre, above, epsilon)
     return reference.christoffel_fd(below, centre, above, epsilon)
 
@@ -223,7 +224,7 @@ def christoffel_grid(
         if not low < high:
             raise ValueError(f"{name} must not be empty, got [{low:g}, {high:g}].")
     refusal = "the table requires a gradient" if table.requires_grad else None
-    if use_kernel("christoffel_grid", backend, [table, c, wavelength], refusal):
+    if dispatch("christoffel_grid", [table, c, wavelength], backend=backend, refusal=refusal):
         return _grid(table, c, wavelength, *map(float, c_range), *map(float, wavelength_range))
     return reference.christoffel_grid(table, c, wavelength, c_range, wavelength_range)
 

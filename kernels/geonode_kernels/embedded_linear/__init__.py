@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from .._runtime import launch, plain, use_kernel
+from .._dispatch import dispatch
+from .._runtime import launch, plain
 from . import reference
 
 __all__ = ["embedded_linear"]
@@ -15,7 +16,7 @@ def embedded_linear(embedding: Tensor, weight: Tensor, bias: Tensor, *, backend:
     Raises:
         KernelError: ``backend="triton"`` where the kernel cannot run.
     """
-    if not use_kernel("embedded_linear", backend, [embedding, weight, bias]):
+    if not dispatch("embedded_linear", [embedding, weight, bias], backend=backend):
         return reference.embedded_linear(embedding, weight, bias)
     return _linear(embedding, weight, bias)
 

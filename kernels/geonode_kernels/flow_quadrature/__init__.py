@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from .. import _blocks
+from .._dispatch import dispatch, flow_refusal
 from .._gauss import gauss_legendre
-from .._runtime import flow_refusal, launch, padded, plain, use_kernel
+from .._runtime import launch, padded, plain
 from . import reference
 
 __all__ = ["flow_loss", "flow_loss_of_ends", "flow_quadrature"]
@@ -34,7 +35,7 @@ def flow_quadrature(
         KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     tensors = [s_start, s_end, omega, beta, a, a0]
-    if not use_kernel("flow_quadrature", backend, tensors, flow_refusal(omega.shape[-1])):
+    if not dispatch("flow_quadrature", tensors, backend=backend, refusal=flow_refusal(omega.shape[-1])):
         return reference.flow_quadrature(*tensors, nodes=nodes)
     return _integral(*(t.to(torch.float32) for t in tensors), nodes)
 
@@ -87,7 +88,7 @@ def flow_loss_of_ends(
         KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     tensors = [ends, omega, beta, a, a0, target, weight]
-    if not use_kernel("flow_loss", backend, tensors, flow_refusal(omega.shape[-1])):
+    if not dispatch("flow_loss", tensors, backend=backend, refusal=flow_refusal(omega.shape[-1])):
         return reference.flow_loss(ends[:, 0], ends[:, 1], *tensors[1:], nodes=nodes)
     return _loss(*(t.to(torch.float32) for t in tensors), nodes)[0]
 

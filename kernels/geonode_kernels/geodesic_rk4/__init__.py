@@ -4,18 +4,8 @@ import torch
 from torch import Tensor
 
 from .. import _blocks
-from .._runtime import (
-    KernelError,
-    launch,
-    output_code,
-    padded,
-    plain,
-    precision_code,
-    undispatched,
-    use_kernel,
-    wants_gradient,
-    width_refusal,
-)
+from .._dispatch import KernelError, dispatch, width_refusal
+from .._runtime import launch, output_code, padded, plain, precision_code, undispatched, wants_gradient
 from ..metric_christoffel import launch_backward, split_weights
 from . import reference
 
@@ -55,7 +45,7 @@ def geodesic_rk4(
     weights = (w1, b1, w2, b2, w3, b3)
     codes = precision_code(precision), output_code(output)
     tensors = [c, v, wavelength, *weights]
-    if not use_kernel("geodesic_rk4", backend, tensors, width_refusal(*w2.shape[1:])):
+    if not dispatch("geodesic_rk4", tensors, backend=backend, refusal=width_refusal(*w2.shape[1:])):
         return reference.geodesic_rk4(c, v, wavelength, *weights, steps=steps, output=output)
     if not c.shape == v.shape == wavelength.shape:
         c, v, wavelength = torch.broadcast_tensors(c, v, wavelength)
@@ -88,7 +78,7 @@ def geodesic_rk4_jacobi(
     refusal = width_refusal(*weights[2].shape[1:])
     if wants_gradient(tensors):
         refusal = refusal or "a gradient is wanted, and the Jacobi kernel has none; use torch.no_grad()"
-    if not use_kernel("geodesic_rk4_jacobi", backend, tensors, refusal):
+    if not dispatch("geodesic_rk4_jacobi", tensors, backend=backend, refusal=refusal):
         return reference.geodesic_rk4_jacobi(c, v, wavelength, *weights, steps=steps, output=output)
     c, v, wavelength = torch.broadcast_tensors(c, v, wavelength)
     return _launch(c, v, wavelength, weights, steps, *codes, jacobi=True)[:4]

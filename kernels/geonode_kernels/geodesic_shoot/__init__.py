@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from .. import _blocks
-from .._runtime import launch, output_code, padded, plain, precision_code, use_kernel, wants_gradient, width_refusal
+from .._dispatch import dispatch, width_refusal
+from .._runtime import launch, output_code, padded, plain, precision_code, wants_gradient
 from ..geodesic_rk4 import geodesic_rk4
 from . import reference
 from .reference import Shot
@@ -57,7 +58,7 @@ def geodesic_shoot(
     codes = precision_code(precision), output_code(output)
     tensors = [start, end, wavelength, *weights]
     start, end, wavelength = torch.broadcast_tensors(start, end, wavelength)
-    if use_kernel("geodesic_shoot", backend, tensors, width_refusal(*w2.shape[1:])):
+    if dispatch("geodesic_shoot", tensors, backend=backend, refusal=width_refusal(*w2.shape[1:])):
         inputs = [t.detach() for t in (start, end, wavelength, *weights)]
         shot = Shot(*_shoot(*inputs, steps, newton, stages, tolerance, drift_tolerance, *codes))
     else:

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from .. import _blocks
-from .._runtime import launch, output_code, padded, plain, precision_code, processors, use_kernel, width_refusal
+from .._dispatch import dispatch, width_refusal
+from .._runtime import launch, output_code, padded, plain, precision_code, processors
 from . import reference
 
 __all__ = ["metric_christoffel", "metric_density", "metric_value"]
@@ -39,7 +40,9 @@ def metric_christoffel(
     """
     weights = (w1, b1, w2, b2, w3, b3)
     codes = precision_code(precision), output_code(output)
-    if not use_kernel("metric_christoffel", backend, [c, wavelength, *weights], width_refusal(*w2.shape[1:])):
+    if not dispatch(
+        "metric_christoffel", [c, wavelength, *weights], backend=backend, refusal=width_refusal(*w2.shape[1:])
+    ):
         return reference.metric_christoffel(c, wavelength, *weights, output=output)
     c, wavelength = torch.broadcast_tensors(c, wavelength)
     return _christoffel(c, wavelength, *weights, *codes)
@@ -67,7 +70,7 @@ def metric_value(
     """
     weights = (w1, b1, w2, b2, w3, b3)
     code = precision_code(precision)
-    if not use_kernel("metric_value", backend, [c, wavelength, *weights], width_refusal(*w2.shape[1:])):
+    if not dispatch("metric_value", [c, wavelength, *weights], backend=backend, refusal=width_refusal(*w2.shape[1:])):
         return reference.metric_value(c, wavelength, *weights)
     c, wavelength = torch.broadcast_tensors(c, wavelength)
     return _value(c, wavelength, *weights, code)
@@ -95,7 +98,7 @@ def metric_density(
     """
     weights = (w1, b1, w2, b2, w3, b3)
     code = precision_code(precision)
-    if not use_kernel("metric_density", backend, [c, wavelength, *weights], width_refusal(*w2.shape[1:])):
+    if not dispatch("metric_density", [c, wavelength, *weights], backend=backend, refusal=width_refusal(*w2.shape[1:])):
         return reference.metric_density(c, wavelength, *weights)
     c, wavelength = torch.broadcast_tensors(c, wavelength)
     return _density(c, wavelength, *weights, code)

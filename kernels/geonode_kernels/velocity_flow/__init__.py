@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from .. import _blocks
+from .._dispatch import dispatch, flow_refusal
 from .._gauss import gauss_legendre
-from .._runtime import flow_refusal, launch, padded, plain, use_kernel
+from .._runtime import launch, padded, plain
 from ..arc_length import arc_length
 from ..embedded_linear import embedded_linear
 from ..flow_quadrature import scale_models
@@ -43,7 +44,7 @@ def path_points(
         KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     grid, low, high = (t.to(ends.dtype) for t in (matrices.nodes, matrices.low, matrices.high))
-    if not use_kernel("path_points", backend, [ends, half, series, slope, ascending]):
+    if not dispatch("path_points", [ends, half, series, slope, ascending], backend=backend):
         matrices = matrices._replace(nodes=grid, low=low, high=high)
         return reference.path_points(ends, half, series, slope, ascending, matrices, nodes)
     return _points(ends, half, series, slope.detach(), ascending.detach(), grid, low, high, nodes)
@@ -76,7 +77,7 @@ def velocity_loss(
         KernelError: an unknown backend, or ``backend="triton"`` where the kernel cannot run.
     """
     tensors = [ends, density, half, omega, nu, beta, a, a0, target, weight]
-    if not use_kernel("velocity_loss", backend, tensors, flow_refusal(omega.shape[-1])):
+    if not dispatch("velocity_loss", tensors, backend=backend, refusal=flow_refusal(omega.shape[-1])):
         return reference.velocity_loss(*tensors)
     return _loss(*tensors)[0]
 

@@ -1,0 +1,135 @@
+"""What the bundle of a fitted model holds, and how a model comes back from it; `geonode.bundle` is the file itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from geonode.bundle import PLAIN, VERSION, read_bundle, write_bundle
+from geonode.calibration.gp.geodesic_gp import GeodesicGP
+from geonode.config import GeodesicConfig
+from geonode.data import Preprocessing, SpectralDataset
+from geonode.data.bundled import dataset_arrays, dataset_from, dataset_metadata
+from geonode.errors import BundleError
+from geonode.flow import CoupledSpectralODE
+from geonode.training.leave_out import Folds, build_stack, restore, select_rows
+from geonode.training.problem import Problem
+
+if TYPE_CHECKING:
+    from geonode.model import GeodesicModel
+
+
+@dataclass
+class ModelParts:
+    """The arguments of :class:`geonode.model.GeodesicModel`, as they come back from a bundle."""
+
+    dataset: SpectralDataset
+    config: GeodesicConfig
+    gp: GeodesicGP
+    problem: Problem | None
+    ode: CoupledSpectralODE | None
+    history: Sequence[dict[str, float]]
+    concentration_std: np.ndarray | None
+    preprocessing: Preprocessing | None
+    standards: SpectralDataset
+    folds: Folds | None
+
+
+def write_model(model: GeodesicModel, path: Path) -> None:
+    """Write a model's bundle, whole or not at all.
+
+    Raises:
+        InputError: the folder does not exist, or ``path`` is a folder.
+    """
+    metadata = {
+        "dataset": dataset_metadata(model.standards),
+        "config": model.config.to_json(),
+        "gp": model.gp.state()[1],
+        "history": model.history,
+        "made": {name: value for name, value in model.made.items() if name != "bundle"},
+    }
+    if model.preprocessing is not None:
+        # What it learned follows from the standards, on which it is fitted again.
+        metadata["preprocessing"] = model.preprocessing.describe()
+    write_bundle(path, _tensors(model), metadata, PLAIN if model.preprocessing is None else VERSION)
+
+
+def _tensors(model: GeodesicModel) -> dict[str, torch.Tensor]:
+    arrays = {f"dataset/{name}": value for name, value in dataset_arrays(model.standards).items()}
+    if model.concentration_std is not None:
+        arrays["concentration_std"] = model.concentration_std
+    arrays |= {f"gp/{name}": value for name, value in model.gp.state()[0].items()}
+    tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
+    if model.ode is not None:
+        tensors |= {f"ode/{name}": parameter.detach().cpu() for name, parameter in model.ode.named_parameters()}
+    if model.folds is not None:
+        tensors |= {f"folds/{name}": value for name, value in model.folds.state.items()}
+    return tensors
+
+
+def read_model(path: Path) -> tuple[ModelParts, dict[str, Any]]:
+    """The parts of a model, and what it was made with.
+
+    Raises:
+        BundleError: missing, truncated, altered, foreign, or of a later version.
+    """
+    tensors, metadata = read_bundle(path)
+    try:
+        parts = _parts(path, tensors, metadata)
+    except BundleError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise BundleError(f"{path} is not a complete geonode bundle ({error}); fit again and save anew.") from error
+    bundle = {name: metadata[name] for name in ("version", "geonode", "checksum") if name in metadata}
+    return parts, {**metadata.get("made", {}), "bundle": bundle}  # bundles of 0.1.0 and before do not say more
+
+
+def _parts(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> ModelParts:
+    config = GeodesicConfig.from_json(metadata["config"])
+    standards = dataset_from({name: value.numpy() for name, value in _under("dataset", tensors)}, metadata["dataset"])
+    chain = None
+    if "preprocessing" in metadata:
+        chain = Preprocessing([(step["name"], step["parameters"]) for step in metadata["preprocessing"]])
+    dataset = standards if chain is None else chain.fit_transform(standards)
+    gp = GeodesicGP.from_state({name: value.numpy() for name, value in _under("gp", tensors)}, metadata["gp"])
+    if chain is not None:
+        _require_same_result(dataset, gp, path)
+    std = tensors["concentration_std"].numpy() if "concentration_std" in tensors else None
+    parts = ModelParts(dataset, config, gp, None, None, metadata["history"], std, chain, standards, None)
+    state = dict(_under("ode", tensors))
+    if not state:
+        return parts
+    dtype = torch.float64 if config.precision == "64-true" else torch.float32
+    folds = Folds.of(dataset, gp, chain) if config.folds else None
+    stack = build_stack(gp, folds, dataset.wavelengths, config)
+    parts.problem = select_rows(stack, config.members).to("cpu", dtype)
+    parts.ode = restore(parts.problem, config, state)
+    if folds is not None:
+        folds.state = dict(_under("folds", tensors))
+        lacking = sorted(set(state) - set(folds.state))
+        if lacking:
+            raise KeyError(f"the parameter {lacking[0]} of the folds")
+    parts.folds = folds
+    return parts
+
+
+def _under(name: str, tensors: dict[str, torch.Tensor]) -> list[tuple[str, torch.Tensor]]:
+    """Tensors whose names begin with ``name/``, without that."""
+    start = f"{name}/"
+    return [(key.removeprefix(start), value) for key, value in tensors.items() if key.startswith(start)]
+
+
+def _require_same_result(dataset: SpectralDataset, gp: GeodesicGP, path: Path) -> None:
+    """Preprocessing, fitted again, must give the standards that the model was fitted to: another version of a library
+    may compute a step differently, and then unknowns would no longer be comparable."""
+    now, then = dataset.level_means(), gp.level_means
+    if now.shape != then.shape or not np.allclose(now, then, rtol=1e-6, atol=1e-6 * float(np.abs(then).max())):
+        raise BundleError(
+            f"{path}: the preprocessing gives other spectra of the standards than when it was fitted, so the libraries "
+            "that do it (chemotools, scikit-learn) have changed; fit again."
+        )

@@ -1,0 +1,1 @@
+"""What the standards say about the calibration, and a control sample about it today."""

@@ -1,0 +1,132 @@
+"""Is a one-dimensional curve over concentration the right model of these standards at all, or is PLS the better tool?
+
+Spectra of a controlled series lie on a curve; spectra of samples that merely differ in the property (octane numbers of
+gasolines) do not. What tells them apart: replicates that scatter as much as levels do, neighbours in concentration that
+differ as much as any two spectra.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from geonode.calibration.assessment.held_out import HeldOut
+from geonode.calibration.baselines.latent_variables import PLS
+from geonode.calibration.gp.geodesic_gp import GeodesicGP
+
+PLS_MARGIN = 0.8
+"""PLS is called better where its cross-validated error is below this fraction of the curve's own."""
+SCATTER = 0.5
+"""Replicates of one level that differ by more than this fraction of the variance between levels are no replicates: the
+spectra depend on more than the concentration."""
+DISORDER = 0.6
+"""So do spectra whose neighbours in concentration differ by more than this fraction of what any two differ by."""
+_LEVELS_TO_JUDGE = 10
+
+
+@dataclass(frozen=True)
+class CurveCheck:
+    """What speaks for and against the curve.
+
+    Attributes:
+        gp: fitted to the standards. held_out: each of their levels left out.
+        concentrations, spectra: ``[N]``, ``[N, W]`` the standards.
+        deviations: ``[N, W]`` spectra less their level means, None without replicates.
+    """
+
+    gp: GeodesicGP
+    held_out: HeldOut
+    concentrations: np.ndarray
+    spectra: np.ndarray
+    deviations: np.ndarray | None
+
+    @cached_property
+    def explained(self) -> float:
+        """Q² of the spectra: 1 − Σ (held-out residual)² / Σ (level mean − grand mean)², interior held-out levels."""
+        rows = self.held_out.left_out[self._inner]
+        total = float((self.gp.residual[rows] ** 2).sum())
+        return 1.0 - float((self.held_out.residual[self._inner] ** 2).sum()) / total if total > 0.0 else 0.0
+
+    @property
+    def _inner(self) -> np.ndarray:
+        """``[m]`` which of the left-out levels are interior ones."""
+        return (self.held_out.left_out > 0) & (self.held_out.left_out < len(self.gp.levels) - 1)
+
+    @cached_property
+    def scatter(self) -> float | None:
+        """Variance within levels ÷ variance between them (all wavelengths pooled); None without replicates."""
+        if self.deviations is None:
+            return None
+        n = len(self.gp.levels)
+        within = float((self.deviations**2).sum()) / (len(self.spectra) - n)
+        between = float((self.gp.residual**2).sum()) / (n - 1)
+        return within / between if between > 0.0 else float("inf")
+
+    @cached_property
+    def disorder(self) -> float:
+        """Half of von Neumann's ratio (1941, Ann. Math. Stat. 12, 367) over levels in order of concentration, all
+        wavelengths pooled: near 0 for a smooth curve, 1 for spectra in no order."""
+        steps = float((np.diff(self.gp.level_means, axis=0) ** 2).sum())
+        total = float((self.gp.residual**2).sum())
+        return 0.5 * steps / total if total > 0.0 else 1.0
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether one curve over concentration can describe the spectra. Said to be so unless replicates scatter like
+        levels, or (from ten levels on) neighbouring levels differ like any two: with few levels a steep curve and no
+        curve look alike."""
+        if self.scatter is not None and self.scatter > SCATTER:
+            return False
+        return len(self.gp.levels) < _LEVELS_TO_JUDGE or self.disorder <= DISORDER
+
+    @cached_property
+    def residual_ratio(self) -> float:
+        """RMS held-out residual of the interior levels ÷ RMS noise: the scatter of replicates where there are any, else
+        the roughness along the wavelength."""
+        noise = float(self.gp.noise_variance.mean())
+        if not self._inner.any():
+            return float("nan")
+        residual = float((self.held_out.residual[self._inner] ** 2).mean())
+        return float(np.sqrt(residual / noise)) if noise > 0.0 else float("inf")
+
+    @cached_property
+    def pls_rmsecv(self) -> tuple[float, int]:
+        """PLS's own cross-validated error (user units; a level left out at a time) and its number of components."""
+        pls = PLS().fit(self.spectra, self.concentrations)
+        return float(np.sqrt((pls.cv_errors**2).mean())), pls.components
+
+    @property
+    def rmsecv(self) -> float:
+        """Root mean squared error of the held-out interior standards' concentrations, user units; NaN of two levels."""
+        inner = ~self.held_out.edge
+        if not inner.any():
+            return float("nan")
+        error = self.held_out.estimate[inner] - self.held_out.concentration[inner]
+        return float(np.sqrt((error**2).mean()))
+
+    @cached_property
+    def pls_is_better(self) -> bool:
+        """Whether no curve describes the spectra and PLS predicts the held-out concentrations clearly better."""
+        return not self.is_curve and self.pls_rmsecv[0] < PLS_MARGIN * self.rmsecv
+
+    def sentence(self, unit: str = "") -> str:
+        """What to say where the held-out levels are not where the curve through the others leads."""
+        unit = f" {unit}" if unit else ""
+        noise = "the scatter of replicates" if self.gp.noise_source == "replicates" else "the noise"
+        said = (
+            f"predicts {100 * max(self.explained, 0.0):.0f} % of the held-out levels' variance and misses them by "
+            f"{self.residual_ratio:.1f} times {noise}"
+        )
+        error, components = self.pls_rmsecv
+        if self.pls_is_better:
+            return (
+                f"a one-dimensional curve does not describe these spectra: it {said}. PLS is the better tool here: its "
+                f"cross-validated error is {error:.3g}{unit} with {components} components, that of the curve "
+                f"{self.rmsecv:.3g}{unit}"
+            )
+        return (
+            f"the curve through the standards {said}: measure more standards between them, results are wide until then "
+            f"(PLS does no better: its cross-validated error is {error:.3g}{unit}, against {self.rmsecv:.3g}{unit})"
+        )

@@ -1,0 +1,1 @@
+"""What people would otherwise use: simple methods in both directions, behind one registry."""

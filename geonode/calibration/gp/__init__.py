@@ -1,0 +1,1 @@
+"""The forward model: processes over concentration, Gaussian and neural, behind one interface."""

@@ -1,0 +1,92 @@
+"""The candidates that a fitted :class:`~geonode.calibration.gp.geodesic_gp.GeodesicGP` keeps, and kriging with each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from geonode.calibration.gp.numerics import matern52
+from geonode.calibration.gp.prediction import KrigingUpdate
+from geonode.metric.warp import scaled_warps
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """G candidates (warp, length, linear share, nugget) fitted to n levels, all float64.
+
+    Attributes:
+        levels: ``[n]`` user units; ``(c − origin)/span`` is the scaled concentration that warps take.
+        weights: ``[G]`` evidence, adding up to 1. inverse: ``[G, n, n]`` K⁻¹.
+        warp: ``[G]`` positions in ``WARPS``. lengths, alphas, etas: ``[G, 1, 1]``.
+    """
+
+    levels: torch.Tensor
+    origin: float
+    span: float
+    weights: torch.Tensor
+    inverse: torch.Tensor
+    warp: np.ndarray
+    lengths: torch.Tensor
+    alphas: torch.Tensor
+    etas: torch.Tensor
+
+    def at(self, c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows B = k*ᵀK⁻¹ ``[G, C, n]`` and kriging variance ``[G, C]`` at concentrations ``c [C]``."""
+        left, right = self.coordinates(c), self.coordinates(self.levels)
+        cross = self.kernel(left, right)
+        rows = cross @ self.inverse
+        return rows, (self.prior(left) - (rows * cross).sum(-1)).clamp_min(0.0)
+
+    def coordinates(self, c: torch.Tensor) -> torch.Tensor:
+        """Scaled warp coordinate of every candidate, ``[G, C]``."""
+        u_levels = (self.levels - self.origin) / self.span
+        return scaled_warps((c - self.origin) / self.span, u_levels[0], u_levels[-1])[self.warp]
+
+    def kernel(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """k between coordinates ``[G, A]`` and ``[G, B]``, ``[G, A, B]``."""
+        first, which = self._shared
+        distance = (left[first][:, :, None] - right[first][:, None, :]).abs_()
+        matern = matern52(distance.div_(self.lengths[first]))[which]
+        return (left * self.alphas[..., 0])[:, :, None] * right[:, None, :] + matern.mul_(1.0 - self.alphas).add_(1.0)
+
+    @cached_property
+    def _shared(self) -> tuple[np.ndarray, np.ndarray]:
+        """First of every (warp, length), and which of those each candidate has: candidates of one warp and length share
+        their Matérn part, most of the work for many levels."""
+        pairs = np.stack([self.warp.astype(np.float64), self.lengths[:, 0, 0].numpy()], axis=1)
+        _, first, which = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+        return first, which.reshape(-1)
+
+    def prior(self, left: torch.Tensor) -> torch.Tensor:
+        """k(c, c) at coordinates ``[G, C]``."""
+        alpha = self.alphas[..., 0]
+        return 1.0 + alpha * left**2 + (1.0 - alpha)
+
+    def nugget_scatter(self) -> torch.Tensor:
+        """Σ w η K⁻¹ ``[n, n]``: Rᵀ (·) R is how far standards scatter about the curve (× dof)."""
+        return torch.einsum("g,gij->ij", self.etas[:, 0, 0] * self.weights, self.inverse)
+
+    def kriging_update(self, c: torch.Tensor, extra: torch.Tensor) -> KrigingUpdate:
+        """What would stay uncertain at ``c [C]`` after a further spectrum at each of ``extra [E]``.
+
+        Evidence and scale stay as they are: what will be measured is not known yet.
+        """
+        rows, variance = self.at(c)
+        rows_e, variance_e = self.at(extra)
+        left, right = self.coordinates(c), self.coordinates(extra)
+        covariance = self.kernel(right, left) - rows_e @ self.kernel(self.coordinates(self.levels), left)  # [G, E, C]
+        after = (variance[:, None] - covariance**2 / (variance_e[:, :, None] + self.etas)).clamp_min(0.0)
+        n = self.inverse.shape[-1]
+        flat = self.inverse.reshape(len(self.weights), -1)
+        weighted = self.weights[:, None, None] * after
+        within = (weighted.reshape(len(self.weights), -1).mT @ flat).reshape(len(extra), len(c), n, n)
+        within_at = ((self.weights[:, None] * variance_e).mT @ flat).reshape(len(extra), n, n)
+        root = self.weights.sqrt()[:, None, None]
+        at_c = (root * (rows - torch.einsum("g,gci->ci", self.weights, rows))).movedim(0, 1)  # [C, G, n]
+        at_e = (root * (rows_e - torch.einsum("g,gci->ci", self.weights, rows_e))).movedim(0, 1)
+        cross = at_c.mT[None] @ at_e[:, None]  # [E, C, n, n]
+        parts = (within, within_at, at_c.mT @ at_c, at_e.mT @ at_e, cross)
+        return KrigingUpdate(*(part.numpy() for part in parts))

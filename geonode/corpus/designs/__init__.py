@@ -1,0 +1,1 @@
+"""Designs: where the standards of a calibration lie. One file a kind."""

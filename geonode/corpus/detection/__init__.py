@@ -1,0 +1,1 @@
+"""Detection: optical density or emission → what the instrument shows. One file a kind."""

@@ -1,0 +1,113 @@
+"""`draw`: simulated calibrations, made on the device, a function of (seed, step)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import torch
+
+from geonode.corpus import measure, stages
+from geonode.corpus.assays import Assays
+from geonode.corpus.kinds import CHEMISTRY
+from geonode.corpus.lab import Counts
+from geonode.corpus.numbers import Source
+from geonode.corpus.stages import FAMILIES
+from geonode.errors import InputError
+
+REPLICATES = {1: 0.50, 2: 0.14, 3: 0.22, 4: 0.05, 5: 0.04, 6: 0.02, 8: 0.03}  # most of a draw, and its share
+
+
+def draw(
+    batch: int,
+    levels: int,
+    wavelengths: int,
+    queries: int = 4,
+    unknowns: int = 0,
+    *,
+    seed: int,
+    step: int = 0,
+    device: torch.device | str = "cpu",
+    families: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    replicates: bool | int = True,
+    dtype: torch.dtype = torch.float32,
+) -> Assays:
+    """Draw simulated assays.
+
+    The same arguments give the same assays, on any device to rounding. Families are shared out in their proportions
+    within the batch, rows in random order; nothing waits for the device.
+
+    Args:
+        batch: assays B, at least 1.
+        levels: standards' concentrations n of each, 3 to 50.
+        wavelengths: W, at least 8.
+        queries: held-out concentrations Q of each, 0 or more.
+        unknowns: unknowns U of each, 0 or more.
+        seed, step: integers that the draw is a function of; a training counts the steps.
+        device: where all of it is made.
+        families: chemistry to draw from; None: all of `FAMILIES`.
+        exclude: families left out, to validate on.
+        replicates: True: 1 to 8, as common; False: one; a number: that many in most assays.
+        dtype: of the tensors given back, float32 or float64; the simulation itself is float32 with a float64
+            chemistry.
+
+    Raises:
+        InputError: a count out of range, an unknown family, or no family left.
+    """
+    chosen = choose_families(families, exclude)
+    for name, value, low, high in (
+        ("batch", batch, 1, 1 << 24),
+        ("levels", levels, 3, 50),
+        ("wavelengths", wavelengths, 8, 100_000),
+        ("queries", queries, 0, 10_000),
+        ("unknowns", unknowns, 0, 10_000),
+    ):
+        if not low <= value <= high:
+            raise InputError(f"{name}={value} cannot be drawn; choose from {low} to {high}.")
+    source = Source(seed, step, torch.device(device))
+    counts = Counts(batch, levels, _repeats(source, replicates), queries, unknowns, wavelengths)
+    lab, blocks = stages.plan(source, counts, chosen)
+    prepared = stages.prepare(lab)
+    c = torch.cat([lab.levels, lab.queries, prepared], 1)
+    amounts = stages.react(lab, blocks, chosen, c)
+    density, spectrum, rows, emitting = stages.absorb(lab, blocks, chosen, amounts)
+    lab, prepared, c = lab.reorder(rows), prepared[rows], c[rows]
+    density = stages.add_matrix(lab, density)
+    density[:, levels + queries :] *= stages.path(lab)
+    relative = torch.where(lab.amount, c, (c - lab.low) / (lab.high - lab.low)).float()
+    signal, detection, unit, rows = stages.detect(lab, density, relative, emitting)
+    shuffle = source.permutation(batch)
+    rows = rows[shuffle]
+    return measure.assays(
+        lab.reorder(rows), signal[shuffle], prepared[rows], unit[shuffle], spectrum[rows], detection[shuffle], dtype
+    )
+
+
+def choose_families(families: Sequence[str] | None, exclude: Sequence[str]) -> list[str]:
+    """Names of the families to draw from, in the order of `FAMILIES`.
+
+    Raises:
+        InputError: an unknown name, or none left.
+    """
+    for argument, names in (("families", families or ()), ("exclude", exclude)):
+        for name in names:
+            CHEMISTRY.check(name, argument)
+    wanted = FAMILIES if families is None else families
+    chosen = [name for name in FAMILIES if name in wanted and name not in exclude]
+    if not chosen:
+        raise InputError("No family of chemistry is left to draw from; name more in families or fewer in exclude.")
+    return chosen
+
+
+def _repeats(source: Source, replicates: bool | int) -> int:
+    """Most replicates of this draw."""
+    offset = source.host()
+    if replicates is False:
+        return 1
+    if replicates is not True:
+        if replicates < 1:
+            raise InputError(f"replicates={replicates} cannot be drawn; choose 1 or more, True or False.")
+        return replicates
+    edges = itertools.accumulate(REPLICATES.values())
+    return next(number for number, edge in zip(REPLICATES, edges, strict=True) if offset < edge or edge > 1 - 1e-9)

@@ -1,0 +1,187 @@
+"""JCAMP-DX 4.24 and 5: all packings of ``(X++(Y..Y))``, ``(XY..XY)``, and compound files of LINK blocks.
+
+The checks that the standard provides are made (number of points, abscissa of each line, first ordinate, last ordinate
+of each line of differences); one that fails is an error, because a wrong spectrum would look like a spectrum.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from geonode.data.readers import names, packed, table, text
+from geonode.data.readers.base import READERS, Particularity, Reader
+from geonode.data.readers.recording import Recording, Trace
+
+_LABEL = re.compile(r"##([^=]*)=(.*)")
+_X_UNITS = {"1/CM": "cm-1", "CM-1": "cm-1", "NANOMETERS": "nm", "NANOMETER": "nm", "NM": "nm", "MICROMETERS": "µm"}
+_SIGNALS = {"ABSORBANCE": ("absorbance", ""), "TRANSMITTANCE": ("transmittance", ""), "%T": ("transmittance", "%")}
+_PAIR = re.compile(r"[^\s,;]+")
+
+
+@dataclass
+class Block:
+    """Labels of one block and the numbered lines of its data."""
+
+    line: int
+    labels: dict[str, str] = field(default_factory=dict)
+    form: str = ""
+    data: list[tuple[int, str]] = field(default_factory=list)
+
+    def number(self, label: str) -> float | None:
+        value = self.labels.get(label, "").split("$$", 1)[0].strip().replace(",", ".")
+        return text.number(value)
+
+
+@READERS.register("jcamp")
+class JcampReader(Reader):
+    """JCAMP-DX, one block or many."""
+
+    format = "JCAMP-DX"
+    summary = "JCAMP-DX (all packings, LINK blocks)"
+    particularity = Particularity.MARK
+
+    def sniff(self, head: bytes) -> bool:
+        """``##TITLE=`` first, ``##JCAMP-DX=`` soon after."""
+        beginning = text.decode_head(head[:4096]).lstrip().upper().replace(" ", "")
+        return beginning.startswith("##TITLE=") and "##JCAMP" in beginning
+
+    def read(self, path: Path) -> Recording:
+        """Read a JCAMP-DX file; blocks that are no spectrum are noted.
+
+        Raises:
+            ReaderError: damaged data, a check of the standard that fails, no spectrum.
+        """
+        recording = self.recording(path)
+        units: set[str] = set()
+        signals: set[tuple[str, str]] = set()
+        for block in _blocks(text.read_text(path)):
+            kind = block.labels.get("DATATYPE", "").upper()
+            title = text.shorten(block.labels.get("TITLE", "").strip() or path.stem, 80)
+            if not block.form:
+                if kind and kind != "LINK":
+                    recording.notes.append(f"block '{title}' ({kind.lower()}) has no spectrum and was dropped")
+                continue
+            x, y = _read_block(block, title, recording)
+            units.add(_X_UNITS.get(block.labels.get("XUNITS", "").split("$$", 1)[0].strip().upper(), "nm"))
+            y_units = block.labels.get("YUNITS", "").split("$$", 1)[0].strip().upper()
+            signals.add(_SIGNALS.get(y_units, (y_units.lower() or "signal", "")))
+            masked = np.isnan(y)
+            if masked.any():
+                recording.mask_reasons["written as ?, lost"] += int(masked.sum())
+            recording.traces.append(Trace(title, x, y, f"line {block.line}", masked=masked, keys=(title,)))
+        if not recording.traces:
+            raise recording.fail("no block with a spectrum (XYDATA or XYPOINTS); export the spectrum itself.")
+        if len(units) > 1 or len(signals) > 1:
+            what = ", ".join(sorted(units) + sorted(signal for signal, _ in signals))
+            raise recording.fail(f"its blocks differ in their units ({what}); export blocks of one kind together.")
+        recording.wavelength_unit = units.pop()
+        recording.signal, recording.signal_unit = signals.pop()
+        names.set_concentrations_from_names(recording, "the titles of the blocks")
+        return recording
+
+
+def _blocks(content: str) -> list[Block]:
+    """Blocks in order, nested ones after the one that holds them; comments (``$$``) are left out."""
+    blocks: list[Block] = []
+    current: Block | None = None
+    label = ""
+    for number, line in enumerate(content.split("\n"), start=1):
+        match = _LABEL.match(line.lstrip())
+        if match is None:
+            line = line.split("$$", 1)[0]
+            if current is None or not line.strip():
+                continue
+            if label in ("XYDATA", "XYPOINTS"):
+                current.data.append((number, line))
+            elif label:
+                current.labels[label] += " " + line.strip()
+            continue
+        label = re.sub(r"[\s\-/_]", "", match.group(1)).upper()
+        value = match.group(2).strip()
+        if label == "TITLE":
+            current = Block(number)
+            blocks.append(current)
+        if label == "END" or current is None:
+            current, label = None, ""
+        elif label in ("XYDATA", "XYPOINTS"):
+            current.form = value.split("$$", 1)[0].replace(" ", "").upper()
+        else:
+            current.labels.setdefault(label, value)
+            if current.labels[label] is not value:
+                label = ""  # a label given twice: the first counts, and continuation lines of the second go with it
+    return blocks
+
+
+def _read_block(block: Block, title: str, recording: Recording):
+    """(abscissae, ordinates) of a block, in its own order."""
+    where = f"block '{title}' (line {block.line})"
+    if not block.data:
+        raise recording.fail(f"{where} has a label of data and no data; the file seems to be truncated.")
+    if block.form.startswith("(XY"):
+        return _read_pairs(block, where, recording)
+    if not block.form.startswith("(X++"):
+        raise recording.fail(f"{where} has data of the form {text.shorten(block.form)}; export it as (X++(Y..Y)).")
+    starts, ordinates = packed.decode(block.data, recording)
+    stated = block.number("NPOINTS")
+    if stated is not None and stated != len(ordinates):
+        raise recording.fail(
+            f"{where} has {len(ordinates)} points but NPOINTS says {stated:g}; the file seems to be truncated, so "
+            "export it again."
+        )
+    y = np.array(ordinates) * _factor(block, "YFACTOR")
+    x = _abscissae(block, starts, len(y), where, recording)
+    first = block.number("FIRSTY")
+    tolerance = 2e-3 * max(abs(float(np.nanmax(np.abs(y), initial=0.0))), 1e-300)
+    if first is not None and np.isfinite(y[0]) and abs(first - y[0]) > tolerance:
+        recording.notes.append(f"{where}: FIRSTY says {first:g} and the data begin with {y[0]:g}; the data count")
+    return x, y
+
+
+def _factor(block: Block, label: str) -> float:
+    value = block.number(label)
+    return 1.0 if value is None or value == 0 or not np.isfinite(value) else value
+
+
+def _abscissae(block: Block, starts: list[tuple[int, float, int]], n: int, where: str, recording: Recording):
+    """Even abscissae from FIRSTX to LASTX, against which those that begin the lines are checked."""
+    factor = _factor(block, "XFACTOR")
+    first, last, step = block.number("FIRSTX"), block.number("LASTX"), block.number("DELTAX")
+    first = starts[0][1] * factor if first is None else first
+    if last is None:
+        if step is None:
+            raise recording.fail(f"{where} has neither LASTX nor DELTAX; export it again.")
+        last = first + step * (n - 1)
+    x = np.linspace(first, last, n)
+    spacing = abs(last - first) / max(n - 1, 1)
+    # Abscissae are written rounded, and by some writers cut off: off by more than a point is a gap in the data.
+    for line, start, index in starts:
+        if index < n and abs(start * factor - x[index]) > 1.5 * spacing + 1e-4 * abs(x[index]):
+            raise recording.fail(
+                f"line {line} begins at {start * factor:g} and by its place at {x[index]:g}, so points are missing or "
+                "too many; the data are damaged, so export them again."
+            )
+    return x
+
+
+def _read_pairs(block: Block, where: str, recording: Recording):
+    dialect = table.Dialect(" ", ".")
+    values = []
+    for number, line in block.data:
+        for token in _PAIR.findall(line):
+            value = dialect.number(token)
+            if value is None:
+                raise recording.fail(f"line {number} has '{text.shorten(token)}', which is no number; repair it.")
+            values.append(value)
+        if len(values) > 2 * packed.MAX_POINTS:
+            raise recording.fail(f"{where} has more than {packed.MAX_POINTS} points; the data are damaged.")
+    if len(values) % 2:
+        raise recording.fail(f"{where} has an odd number of values, so a pair is incomplete; export it again.")
+    stated = block.number("NPOINTS")
+    if stated is not None and stated != len(values) // 2:
+        raise recording.fail(f"{where} has {len(values) // 2} points but NPOINTS says {stated:g}; export it again.")
+    pairs = np.array(values).reshape(-1, 2)
+    return pairs[:, 0] * _factor(block, "XFACTOR"), pairs[:, 1] * _factor(block, "YFACTOR")

@@ -1,0 +1,263 @@
+"""The report of a calibration: figures of merit, limits, uncertainty, warnings; as text, JSON, figures and CSVs."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from geonode.calibration.assessment.coverage import coverage, coverage_sentence
+from geonode.calibration.assessment.standards_check import check_standards
+from geonode.calibration.baselines.univariate import single_wavelength, wavelength_ratio
+from geonode.calibration.calibration import Calibration
+from geonode.calibration.design import merit
+from geonode.calibration.design.budget import uncertainty_budget
+from geonode.calibration.design.resolution import ambiguity_map, detection_limits
+from geonode.calibration.design.suggest import PRIOR, suggest_standard
+from geonode.errors import InputError
+from geonode.report.calibration_sheets import Spectra, sheets
+from geonode.schema import versioned
+from geonode_runtime.files import write_text
+
+
+class CalibrationReport:
+    """Everything there is to say about a calibration.
+
+    Args:
+        calibration: fitted.
+        spectra, full_arc: see :func:`geonode.report.calibration_sheets.sheets`.
+    """
+
+    def __init__(
+        self, calibration: Calibration, spectra: Spectra | None = None, full_arc: np.ndarray | None = None
+    ) -> None:
+        self.calibration, self.spectra, self.full_arc = calibration, spectra, full_arc
+        self.data = _collect(calibration)
+
+    def to_json(self) -> str:
+        """The numbers as strict JSON."""
+        return json.dumps(versioned("report", _plain(self.data)), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def to_markdown(self) -> str:
+        """The report as text."""
+        return _markdown(self.calibration, self.data)
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write ``report.md``, ``report.json`` and every figure with its CSV into ``folder`` (made if need be).
+
+        Raises:
+            InputError: ``folder`` is a file, or its parent does not exist.
+        """
+        folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; give a folder for the report.")
+        if not folder.absolute().parent.is_dir():
+            raise InputError(f"the folder {folder.parent} does not exist; create it first.")
+        folder.mkdir(exist_ok=True)
+        pages = sheets(self.calibration, self.spectra, self.full_arc)
+        written = [path for sheet in pages for path in sheet.write(folder)]
+        figures = "".join(f"\n## {s.title}\n\n![{s.title}]({s.name}.png) ([numbers]({s.name}.csv))\n" for s in pages)
+        for name, text in (("report.json", self.to_json() + "\n"), ("report.md", self.to_markdown() + figures)):
+            written.append(write_text(folder / name, text))
+        return written
+
+
+def _collect(calibration: Calibration) -> dict[str, Any]:
+    held = calibration.held_out
+    own = np.array([r.estimate for r in calibration.quantify_many(calibration.measured.spectra)])
+    inner = ~held.edge
+    checks = check_standards(calibration)
+    limits = detection_limits(calibration)
+    return {
+        "unit": calibration.unit,
+        "levels": calibration.levels,
+        "spectra": len(calibration.spectra),
+        "wavelengths": calibration.spectra.shape[1],
+        "notes": [
+            *calibration.notes,
+            *(check.sentence(calibration.unit) for check in checks if check.flagged),
+        ],
+        "fitted": merit.summary(own, calibration.concentrations),
+        "cross_validated": merit.summary(held.estimate, held.concentration),
+        "cross_validated_interior": merit.summary(held.estimate[inner], held.concentration[inner]),
+        "coverage": coverage(calibration),
+        "limits": asdict(limits),
+        "match_limits": {"q": calibration.q_limit, "t2": calibration.t2_limit},
+        "univariate": _univariate(calibration),
+        "standards": [asdict(check) for check in checks],
+        "ambiguous_pairs": [asdict(pair) for pair in ambiguity_map(calibration).pairs],
+        "budgets": _budgets(calibration),
+        "next_standard": _suggestion(calibration),
+        "rank": calibration.inverse.rank,
+        "curve_scale": calibration.inverse.curve_scale,
+        "warp_weights": calibration.gp.warp_weights,
+        "participation_ratio": calibration.gp.participation_ratio,
+    }
+
+
+def _univariate(calibration: Calibration) -> dict[str, Any]:
+    arguments = (calibration.concentrations, calibration.spectra, calibration.wavelengths)
+    if len(calibration.spectra) < 3:
+        return {}
+    ratio = wavelength_ratio(*arguments)
+    return {"single": asdict(single_wavelength(*arguments)), "ratio": None if ratio is None else asdict(ratio)}
+
+
+def _budgets(calibration: Calibration) -> list[dict[str, Any]]:
+    """At the middle of the range and at a quarter and three quarters of it; without figures where they mean nothing."""
+    low, high = calibration.range
+    budgets = []
+    for share in (0.25, 0.5, 0.75):
+        c = low + share * (high - low)
+        try:
+            found = uncertainty_budget(calibration, c)
+        except InputError:  # the spectrum does not change there at all
+            found = None
+        if found is not None and found.resolved and calibration.checked:
+            budgets.append({**asdict(found), "prior": "none", "rests_on": "model"})
+        else:
+            reason = "not resolved by this calibration" if calibration.checked else "not claimed: too few standards"
+            left = {"resolved": False, "reason": reason, "contributions": [], "prior": "none"}
+            budgets.append({"concentration": c, **left})
+    return budgets
+
+
+def _suggestion(calibration: Calibration) -> dict[str, Any]:
+    found = suggest_standard(calibration)
+    return {
+        "concentration": found.concentration,
+        "before": found.before,
+        "after": found.after,
+        "prior": PRIOR,
+        "sentence": found.sentence(calibration.unit),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON's own types; numbers that are not finite become None."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def _markdown(calibration: Calibration, data: dict[str, Any]) -> str:
+    unit = f" {calibration.unit}" if calibration.unit else ""
+    low, high = calibration.range
+    lines = [
+        "# Calibration report",
+        "",
+        f"{data['spectra']} spectra of {len(calibration.levels)} levels, {low:g} to {high:g}{unit}, "
+        f"{data['wavelengths']} wavelengths.",
+        "",
+    ]
+    lines += [f"- **{note}.**" for note in data["notes"]]
+    lines += ["", "## Figures of merit", "", *_merit_table(data, unit), ""]
+    lines += [coverage_sentence(data["coverage"], len(calibration.levels)), ""]
+    lines += ["## Limits", "", *limit_lines(data, unit), ""]
+    lines += ["## Uncertainty budget", "", *_budget_lines(data["budgets"], unit), ""]
+    if data["ambiguous_pairs"]:
+        lines += ["## Concentrations that look alike", ""]
+        lines += [
+            f"- {p['first']:.4g} and {p['second']:.4g}{unit}: {p['distance']:.2g} standard deviations apart"
+            for p in data["ambiguous_pairs"][:10]
+        ]
+        lines.append("")
+    advice = data["next_standard"]["sentence"]
+    lines += ["## Next standard", "", advice[0].upper() + advice[1:] + ".", ""]
+    return "\n".join(lines)
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Four digits and the unit; a dash where there is no number."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:.4g}{unit}"
+
+
+def _merit_table(data: dict[str, Any], unit: str) -> list[str]:
+    lines = [f"| | RMSE{unit} | bias | SEP | R² / Q² | RPD | RPIQ |", "|---|---|---|---|---|---|---|"]
+    for key, name in (
+        ("fitted", "own calibration (RMSEC)"),
+        ("cross_validated", "left out (RMSECV)"),
+        ("cross_validated_interior", "interior left out"),
+    ):
+        m = data[key]
+        cells = " | ".join(number(m[k]) for k in ("rmse", "bias", "sep", "r2", "rpd", "rpiq"))
+        lines.append(f"| {name} | {cells} |")
+    return lines
+
+
+def limit_lines(data: dict[str, Any], unit: str) -> list[str]:
+    """The limits as lines of Markdown, one bullet each."""
+    limits, top = data["limits"], float(max(data["levels"]))
+    lines = []
+    for key, name in (("detection", "limit of detection"), ("quantification", "limit of quantification")):
+        value = limits[key]
+        said = f"{value:.4g}{unit}" if value is not None else f"none ({limits['reason']})"
+        said += _holds(limits[f"{key}_holds"], top, unit)
+        lines.append(f"- Multivariate {name}: {said}; {limits['definition']}, k = {limits[f'{key}_factor']:g}.")
+    for key, name in (("single", "Single wavelength"), ("ratio", "Ratio of two wavelengths")):
+        found = data["univariate"].get(key)
+        if found is not None:
+            lines.append(f"- {name} {_where(found)}: {_iso(found, unit)}")
+    return lines
+
+
+def _holds(intervals: Any, top: float, unit: str) -> str:
+    """What to add where the criterion fails again above the limit."""
+    if not intervals or (len(intervals) == 1 and intervals[0][1] >= top):
+        return ""
+    parts = " and ".join(f"{low:.4g} to {high:.4g}" for low, high in intervals)
+    return f" (the criterion holds only from {parts}{unit} and fails elsewhere in the range)"
+
+
+def _where(found: dict[str, Any]) -> str:
+    return f"{found['wavelength']:g}" + ("" if found["denominator"] is None else f" / {found['denominator']:g}")
+
+
+def _iso(found: dict[str, Any], unit: str) -> str:
+    line = found["line"]
+    if line["detection"] is None:
+        said = "no limit of detection or quantification"
+    else:
+        said = (
+            f"ISO 11843-2 detection limit {line['detection']:.4g}{unit} (α = β = 0.05, K = {line['measurements']}), "
+            f"quantification {line['quantification']:.4g}{unit} (k = 10)"
+        )
+    warned = "".join(f" **{reason[0].upper() + reason[1:]}.**" for reason in found["reasons"])
+    return f"{said}, R² {line['r2']:.4f}, RMSECV {number(found['rmsecv'], unit)}.{warned}"
+
+
+def _budget_lines(budgets: list[dict[str, Any]], unit: str) -> list[str]:
+    lines = [
+        "No prior is in these figures (GUM, linearised at the concentration), unlike that of the next standard. "
+        f"Standard uncertainties{' in' + unit if unit else ''}; u is not given where it would exceed that of a uniform "
+        "distribution over the range, nor with fewer than four standards. Expanded uncertainties rest on the model's "
+        "Student t.",
+        "",
+        "| source | type | u | share |",
+        "|---|---|---|---|",
+    ]
+    for budget in budgets:
+        at = f"**at {budget['concentration']:.4g}{unit}**"
+        if not budget["resolved"]:
+            lines.append(f"| {at} | | {budget['reason']} | |")
+            continue
+        expanded = f"k = {budget['coverage_factor']:.2f}, expanded {budget['expanded']:.3g}"
+        lines.append(
+            f"| {at} ({expanded}, {100 * budget['level']:g} %, rests on the model) | | **{budget['combined']:.3g}** | |"
+        )
+        for part in budget["contributions"]:
+            share = f"{100 * part['share']:.0f} %"
+            lines.append(f"| {part['source']} | {part['kind']} | {part['standard_uncertainty']:.3g} | {share} |")
+    return lines

@@ -1,0 +1,186 @@
+"""`evaluate --inverse`: concentration from spectrum, geonode and other methods on identical folds.
+
+One level at a time is left out with all its replicates; every method is fitted to the rest and given the left-out
+spectra one by one. Errors are in percent of the calibrated range of all standards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from geonode.calibration.baselines.method import InverseMethod, inverse_method, names_of
+from geonode.calibration.calibration import Calibration
+from geonode.calibration.leave_out import leave_each_out, levels_kept
+from geonode.data.preprocessing import Preprocessing
+from geonode.errors import InputError
+from geonode_runtime.verdicts import Quantification
+
+LEVEL = 0.8
+"""Nominal coverage of the sets and intervals that are compared."""
+INVERSE_METHODS = ("geonode", "pls", "pls_warped", "pcr", "gp_pca", "pchip_curve")
+"""What is compared, in the order of the report; methods that others registered come behind them."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One level left out.
+
+    Attributes:
+        levels: ``[n]`` of all standards, ascending.
+        left_out: position of the level that is left out.
+        spectra, concentrations: ``[N, W]``, ``[N]`` of the standards that stay.
+        unknown: ``[U, W]`` spectra of the level that is left out.
+        wavelengths: ``[W]``.
+        std: standard uncertainty of the concentrations that stay, or None.
+    """
+
+    levels: np.ndarray
+    left_out: int
+    spectra: np.ndarray
+    concentrations: np.ndarray
+    unknown: np.ndarray
+    wavelengths: np.ndarray
+    std: np.ndarray | None
+
+    @property
+    def truth(self) -> float:
+        """The concentration that is left out."""
+        return float(self.levels[self.left_out])
+
+
+def evaluate_inverse(
+    dataset: Any,
+    methods: Sequence[str] | None = None,
+    concentration_std: Any = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    preprocessing: Preprocessing | None = None,
+) -> dict[str, Any]:
+    """Leave every level out once and quantify its spectra with each method.
+
+    Args:
+        dataset: a :class:`geonode.SpectralDataset` with one analyte and at least four levels.
+        methods: "geonode" and names of registered inverse methods; None for all.
+        concentration_std: standard uncertainty of the standards' concentrations (one number or one per level).
+        progress: called as ``progress(what, done, total)``.
+        preprocessing: a chain (fitted or not) that is fitted in every fold on the standards that are left.
+
+    Returns:
+        Per method ``per_level`` (level, edge, errors in percent of range, covered), ``rmsep_percent_interior``,
+        ``coverage`` (of nominal 80 % intervals; levels count equally; None where the method has no interval),
+        ``median_relative_error_percent`` over interior levels; for geonode also verdicts, sets, ``refused`` (share of
+        levels called `does not match`) and ``confidently_wrong`` (spectra).
+
+    Raises:
+        InputError: several analytes, fewer than four levels, an unknown method.
+    """
+    names = list(dict.fromkeys([*INVERSE_METHODS, *names_of(InverseMethod)])) if methods is None else list(methods)
+    for name in names:
+        if name != "geonode":
+            inverse_method(name)
+    folds = _folds(dataset, concentration_std, preprocessing)
+    result: dict[str, Any] = {}
+    for name in names:
+        rows = []
+        for number, fold in enumerate(folds):
+            rows.append(_geonode(fold) if name == "geonode" else _other(name, fold))
+            if progress is not None:
+                progress(f"inverse: {name}", number + 1, len(folds))
+        result[name] = _summary(rows, folds[0].levels)
+    return result
+
+
+def _folds(dataset: Any, concentration_std: Any, preprocessing: Preprocessing | None) -> list[Fold]:
+    usable = np.asarray(np.isfinite(dataset.spectra).all(axis=0))
+    c = np.asarray(dataset.concentrations, dtype=np.float64)
+    if c.ndim != 1:
+        raise InputError("the inverse comparison is for one analyte; select samples in which only one of them varies.")
+    levels, index = np.unique(c, return_inverse=True)
+    if len(levels) < 4:
+        raise InputError(
+            f"the inverse comparison needs at least four concentration levels, but there are {len(levels)}."
+        )
+    if not usable.any():
+        raise InputError("every wavelength is masked in some standard, so there is nothing to compare.")
+    spectra, wavelengths = np.asarray(dataset.spectra)[:, usable], np.asarray(dataset.wavelengths)[usable]
+    seen = _seen_by_folds(spectra, wavelengths, index, preprocessing)
+    std = None if concentration_std is None else np.broadcast_to(concentration_std, levels.shape)
+    folds = []
+    for i, (kept, left_out) in enumerate(leave_each_out(index)):
+        spectra, left = seen[i]
+        fold_std = None if std is None else std[levels_kept(len(levels), i)]
+        folds.append(Fold(levels, i, spectra[kept], c[kept], spectra[left_out], left, fold_std))
+    return folds
+
+
+def _seen_by_folds(
+    spectra: np.ndarray, wavelengths: np.ndarray, index: np.ndarray, preprocessing: Preprocessing | None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Per level left out all spectra ``[N, W']``, by steps fitted without it, and the wavelengths they leave."""
+    n = int(index.max()) + 1
+    if preprocessing is None:
+        return [(spectra, wavelengths)] * n
+    chain = preprocessing.fresh()
+    _, left = chain.fit_arrays(spectra, wavelengths)
+    return [(chain.fitted_without(index == i), left) for i in range(n)]
+
+
+def _geonode(fold: Fold) -> dict[str, Any]:
+    calibration = Calibration(fold.concentrations, fold.spectra, fold.wavelengths, concentration_std=fold.std)
+    answers = calibration.quantify_many(fold.unknown, LEVEL)
+    entry = _entry(fold, [a.estimate for a in answers])
+    entry["covered"] = [any(k.contains(fold.truth) for k in a.components) for a in answers]
+    entry["verdicts"] = [a.verdict for a in answers]
+    entry["sets"] = [[[k.low, None if k.open_high else k.high, k.probability] for k in a.components] for a in answers]
+    entry["confidently_wrong"] = [confidently_wrong(a, fold.truth) for a in answers]
+    return entry
+
+
+def confidently_wrong(answer: Quantification, truth: float) -> bool:
+    """One component, verdict `quantified`, and the truth outside the 95 % set by more than the set's width."""
+    if answer.verdict != "quantified" or len(answer.verdict_components) != 1:
+        return False
+    (only,) = answer.verdict_components
+    if only.contains(truth):
+        return False
+    return bool(truth < only.low - only.width or truth > only.high + only.width)
+
+
+def _other(name: str, fold: Fold) -> dict[str, Any]:
+    method = inverse_method(name).fit(fold.spectra, fold.concentrations)
+    entry = _entry(fold, method.predict(fold.unknown))
+    limits, truth = method.interval(fold.unknown, LEVEL), fold.truth
+    entry["covered"] = None if limits is None else [bool(a <= truth <= b) for a, b in zip(*limits, strict=True)]
+    return entry
+
+
+def _entry(fold: Fold, estimates: Any) -> dict[str, Any]:
+    levels = fold.levels
+    errors = 100.0 * (np.asarray(estimates) - fold.truth) / (levels[-1] - levels[0])
+    return {"level": fold.truth, "edge": fold.left_out in (0, len(levels) - 1), "errors": errors.tolist()}
+
+
+def _summary(rows: list[dict[str, Any]], levels: np.ndarray) -> dict[str, Any]:
+    inner = [row for row in rows if not row["edge"]]
+    errors = np.concatenate([row["errors"] for row in inner])
+    relative = np.concatenate(
+        [
+            np.abs(row["errors"]) * (levels[-1] - levels[0]) / max(abs(row["level"]), np.finfo(float).tiny)
+            for row in inner
+        ]
+    )
+    known = [row["covered"] for row in rows if row["covered"] is not None]
+    summary: dict[str, Any] = {
+        "per_level": rows,
+        "rmsep_percent_interior": float(np.sqrt((errors**2).mean())),
+        "coverage": float(np.mean([np.mean(row) for row in known])) if known else None,
+        "median_relative_error_percent": float(np.median(relative)),
+    }
+    if "verdicts" in rows[0]:
+        said = [np.mean([v == "does not match" for v in row["verdicts"]]) for row in rows]
+        summary["refused"] = float(np.mean(said))
+        summary["confidently_wrong"] = int(sum(sum(row["confidently_wrong"]) for row in rows))
+    return summary

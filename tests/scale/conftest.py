@@ -1,6 +1,0 @@
-"""The small problems of the training tests, and a small sweep."""
-
-from tests.scale.sweep_spec import spec
-from tests.training.conftest import assay, away, folds, small
-
-__all__ = ["assay", "away", "folds", "small", "spec"]
