@@ -34,10 +34,11 @@ from kernels_common import (
 )
 from kernels_ops import op_rows
 from kernels_peers import STEPS
-from kernels_steps import DefaultStep, VelocityStep
+from kernels_steps import Step, wrong_by
 
 import geonode_kernels as gk
 from geonode.bench.host import commit
+from geonode_kernels._blocks import TABLE
 
 
 def geodesic_rows(rates: dict) -> list[dict]:
@@ -96,22 +97,16 @@ def geodesic_gradient_row(n: int, rates: dict) -> dict:
 
 
 def training_rows(rates: dict) -> list[dict]:
-    """The default flow's full step: 2048 pairs (throughput, memory) and 30 pairs (latency, 500 epochs)."""
-    rows = []
-    small = DefaultStep(61, 37)
-    loss, ours = small.gradients()
-    exact_loss, exact = small.gradients(torch.float64)
-    # a bias added to ln g̃ scales every arc length alike: its gradient is zero but for rounding, and not compared
-    wrong = max(error(a, b) for i, (a, b) in enumerate(zip(ours, exact, strict=True)) if i != 5)
-    wrong = max(wrong, error(loss, exact_loss))
+    """The library's step of the default flow: 2048 pairs (throughput, memory) and 30 pairs (latency, 500 epochs)."""
+    rows, wrong = [], wrong_by("path_independent")
     for pairs in (2048, 30):
         row = {"op": "training step, default flow", "pairs": pairs, "wavelengths": WAVELENGTHS, "error": wrong}
         rows.append(row)
         if wrong > 1e-4:
             continue
-        step = DefaultStep(pairs)
-        inputs = [step.phi, step.target]
-        captured = gk.CapturedStep(step, inputs, step.optimizer.state_tensors())
+        step = Step("path_independent", pairs)
+        token = torch.zeros(1, device="cuda")
+        captured = gk.CapturedStep(step, [token], step.optimizer.state_tensors())
         row["ms"] = timed(captured, 50)
         row["trajectories_per_s"] = pairs * WAVELENGTHS / row["ms"] * 1e3
         # two exponentials and one reciprocal for two nodes; 16 special-function results a cycle and multiprocessor
@@ -120,7 +115,7 @@ def training_rows(rates: dict) -> list[dict]:
         torch.cuda.synchronize()
         begin = time.perf_counter()
         for _ in range(500):
-            captured(*inputs)
+            captured()
         torch.cuda.synchronize()
         row["500_steps_s"] = time.perf_counter() - begin
         del captured
@@ -131,16 +126,11 @@ def training_rows(rates: dict) -> list[dict]:
 
 
 def velocity_row(rates: dict) -> list[dict]:
-    """The step of ``flow="velocity"`` on 2048 × 601 trajectories."""
-    small = VelocityStep(61, 37)
-    loss, ours = small.gradients()
-    exact_loss, exact = small.gradients("torch", torch.float64)
-    # neither ŝ nor u̇ sees a bias added to ln g̃: its gradient is rounding
-    each = [error(a, b) for i, (a, b) in enumerate(zip(ours, exact, strict=True)) if i != 5]
-    wrong = max(*each, error(loss, exact_loss))
+    """The library's step of ``flow="velocity"`` on 2048 × 601 trajectories."""
+    wrong = wrong_by("velocity")
     row = {"op": "training step, velocity flow", "pairs": 2048, "wavelengths": WAVELENGTHS, "error": wrong}
     if wrong <= 1e-4:
-        step = VelocityStep(2048, WAVELENGTHS)
+        step = Step("velocity", 2048)
         row["peak_gb"] = peak(step)
         row["ms"] = timed(step, 15)
         row["trajectories_per_s"] = 2048 * WAVELENGTHS / row["ms"] * 1e3
@@ -200,7 +190,7 @@ def main() -> None:
         "triton": triton.__version__,
         "cuda": torch.version.cuda,
         "commit": arguments.commit or commit(),
-        "blocks": gk.block_table(),
+        "blocks": TABLE,
         "ceilings": rates,
         "rows": rows,
         "peers": others,

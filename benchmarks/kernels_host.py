@@ -10,7 +10,6 @@ import torch
 from kernels_common import SMALL, geodesic_arguments
 
 import geonode_kernels as gk
-from geonode_kernels import _runtime
 
 
 def host(run, repeats=200) -> float:
@@ -30,7 +29,7 @@ def main() -> None:
     c, v, wavelength, *weights = arguments
     with torch.no_grad():
         whole = host(lambda: gk.geodesic_rk4(*arguments, steps=20, backend="triton"))
-        checks = host(lambda: _runtime.use_kernel("geodesic_rk4", "triton", arguments))
+        checks = host(lambda: gk.dispatch("geodesic_rk4", arguments, backend="triton"))
         inner = host(lambda: module._launch(c, v, wavelength, weights, 20, 0, 0))
         empty = host(lambda: [torch.empty(1, SMALL, device="cuda") for _ in range(2)])
         op = host(lambda: module._rk4(*arguments, 20, 0, 0, False))

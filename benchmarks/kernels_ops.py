@@ -16,7 +16,6 @@ from kernels_common import (
     graph_timed,
     timed,
 )
-from kernels_steps import DefaultStep
 
 import geonode_kernels as gk
 from geonode_kernels.flow_quadrature.reference import flow_quadrature as flow_reference
@@ -25,13 +24,14 @@ from geonode_kernels.flow_quadrature.reference import flow_quadrature as flow_re
 def op_rows(rates: dict) -> list[dict]:
     """Single ops at training sizes: time, and bytes or operations against their ceiling."""
     rows = []
-    step = DefaultStep(2048)
+    points = torch.rand(2, 1, 64 * WAVELENGTHS, device="cuda") * 2 - 1
+    weights = geodesic_arguments(SMALL)[3:]
     with torch.no_grad():
-        rows.append({"op": "metric_density forward", "n": step.u.numel()})
-        density = lambda: gk.metric_density(step.u, step.wavelength, *step.metric, backend="triton")  # noqa: E731
+        rows.append({"op": "metric_density forward", "n": points[0].numel()})
+        density = lambda: gk.metric_density(*points, *weights, backend="triton")  # noqa: E731
         rows[-1]["ms"], rows[-1]["graph_ms"] = timed(density), graph_timed(density)
     s = torch.rand(2, 1, 2048, WAVELENGTHS, device="cuda") * 2 - 1
-    omega = step.flow[0].detach()
+    omega = 2.0 * torch.randn(1, HIDDEN, device="cuda")
     beta, a = torch.randn(2, 1, WAVELENGTHS, HIDDEN, device="cuda")
     a0 = torch.randn(1, WAVELENGTHS, device="cuda")
     leaves = [t.clone().requires_grad_() for t in (s[0], s[1], omega, beta, a, a0)]
@@ -45,7 +45,8 @@ def op_rows(rates: dict) -> list[dict]:
     ms = timed(lambda: torch.autograd.grad(out, leaves, up, retain_graph=True))
     rows.append({"op": "flow_quadrature backward", "n": 2048 * WAVELENGTHS, "ms": ms})
     weight = torch.ones(1, 2048, device="cuda")
-    ms = timed(lambda: gk.flow_loss(*leaves, up, weight, backend="triton"))
+    ends = torch.stack(leaves[:2], 1).detach().requires_grad_()
+    ms = timed(lambda: gk.flow_loss_of_ends(ends, *leaves[2:], up, weight, backend="triton"))
     rows.append({"op": "flow_loss (value and gradients)", "n": 2048 * WAVELENGTHS, "ms": ms})
     return rows + geometry_rows(rates)
 
@@ -73,13 +74,12 @@ def geometry_rows(rates: dict) -> list[dict]:
             shot = run()
             converged = (shot.status == 0).float().mean().item()
             rows.append({"op": "geodesic_shoot", "n": n, "ms": timed(run, 5), "converged": converged})
-        x, bias = torch.randn(1, LARGE, HIDDEN, device="cuda"), torch.randn(1, HIDDEN, device="cuda")
         metric = [1.0 + torch.rand(40 * LARGE, device="cuda") for _ in range(3)]
+        shift = torch.zeros_like(metric[0])
         table = torch.randn(1, 512, WAVELENGTHS, device="cuda")
         many = torch.rand(2, 1, 40 * LARGE, device="cuda") * 2 - 1
         for name, moved, call in (
-            ("bias_softplus forward", 2 * x.numel(), lambda: gk.bias_softplus(x, bias)),
-            ("christoffel_fd forward", 4 * metric[0].numel(), lambda: gk.christoffel_fd(*metric, 1e-3)),
+            ("christoffel_fd forward", 5 * metric[0].numel(), lambda: gk.christoffel_fd(*metric, shift, 1e-3)),
             (
                 "christoffel_grid forward",
                 3 * many[0].numel(),

@@ -49,28 +49,29 @@ def main() -> None:
         both_ways(gk.metric_density, leaf(2, 70), leaf(2, 70), *weights(2, *hidden))
         both_ways(gk.geodesic_rk4, leaf(2, 70), leaf(2, 70), leaf(2, 70), *weights(2, *hidden), steps=2)
     with torch.no_grad():
-        gk.geodesic_rk4_jacobi(*points(3), *weights(2, 20, 30), steps=2, backend="triton")
-    gk.geodesic_shoot(*points(3), *weights(2, 20, 30), steps=2, newton=2, stages=2, backend="triton")
-    both_ways(gk.bias_softplus, leaf(2, 70, 67), leaf(2, 67))
-    both_ways(gk.christoffel_fd, *points(3), epsilon=0.1)
+        gk.geodesic_rk4(*points(3), *weights(2, 20, 30), steps=2, backend="triton")
+    both_ways(gk.geodesic_states, *points(3), *weights(2, 20, 30), steps=3)
+    both_ways(
+        lambda *a, **k: gk.geodesic_shoot(*a, **k).velocity,
+        *points(3), *weights(2, 20, 30), steps=2, newton=2, stages=2,
+    )  # fmt: skip
+    both_ways(gk.christoffel_fd, *points(4), step=0.1)
     both_ways(lambda c, w, **k: gk.christoffel_grid(leaf(2, 5, 4).detach(), c, w, (-9, 9), (-9, 9), **k), *points(2))
     flow = [leaf(2, 37, 5), leaf(2, 37, 5), leaf(2, 20), leaf(2, 5, 20), leaf(2, 5, 20), leaf(2, 5)]
     both_ways(gk.flow_quadrature, *flow)
-    both_ways(gk.flow_loss, *flow, leaf(2, 37, 5).detach(), leaf(2, 37).detach())
+    both_ways(gk.flow_loss_of_ends, leaf(2, 2, 37, 5), *flow[2:], leaf(2, 37, 5).detach(), leaf(2, 37).detach())
     both_ways(gk.arc_length, leaf(2, 38, 6).detach(), leaf(2, 6, 5))
-    both_ways(gk.embedded_linear, leaf(2, 40, 3), leaf(2, 3, 41), leaf(2, 41))
     path = leaf(2, 2, 37, 5).detach().tanh().requires_grad_()
     t = 9
     nodes = torch.linspace(-1.1, 1.1, t, device="cuda").expand(2, t)
     edge = torch.full((2,), 1.1, device="cuda")
-    matrices = gk.TableMatrices(edge, edge, edge, nodes, -edge, edge)
     series = torch.zeros(2, t + 1, 5, device="cuda")
     series[:, 0], series[:, 1] = 1.0, 1.1
     slope = torch.zeros(2, t, 5, device="cuda")
     slope[:, 0] = 1.0
     ascending = (1.0 + nodes)[..., None].expand(2, t, 5)
     half = torch.ones(2, 5, device="cuda").requires_grad_()
-    both_ways(gk.path_points, path, half, series.requires_grad_(), slope, ascending, matrices=matrices, nodes=6)
+    both_ways(gk.path_points, path, half, series.requires_grad_(), slope, ascending, nodes, -edge, edge, nodes=6)
     density = leaf(2, 6, 37, 5).detach().exp().requires_grad_()
     fixed = [leaf(2, 37, 5).detach(), leaf(2, 37).detach()]
     both_ways(gk.velocity_loss, path, density, half, leaf(2, 20), leaf(2, 20), *flow[3:], *fixed)

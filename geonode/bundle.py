@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load, save, save_file
 
 from geonode.errors import BundleError, InputError
 from geonode_runtime.files import write_atomically
@@ -59,6 +59,9 @@ def write_tensors(path: Path, tensors: dict[str, torch.Tensor], header: dict[str
     """
 
     def write(temporary: str) -> None:
+        if not _utf8(temporary):
+            Path(temporary).write_bytes(save(tensors, header))
+            return
         try:
             save_file(tensors, temporary, header)
         except SafetensorError as error:
@@ -76,9 +79,8 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     if not path.is_file():
         raise BundleError(f"{path} does not exist or is not a file; give the bundle that `geonode fit --out` wrote.")
     try:
-        with safe_open(path, framework="pt") as file:
-            text = (file.metadata() or {}).get(_KEY)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        tensors, words = _read(path)
+        text = words.get(_KEY)
         header = json.loads(text) if text is not None else None
     except (OSError, SafetensorError, ValueError) as error:
         raise BundleError(
@@ -94,6 +96,26 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     if header.get("checksum") != checksum(tensors, words if header["version"] > 1 else None):
         raise BundleError(f"{path} was altered after it was written (its checksum differs); copy it anew or fit again.")
     return tensors, header
+
+
+def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Tensors and the header's words of a safetensors file."""
+    if _utf8(str(path)):
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    data = path.read_bytes()
+    tensors = load(data)
+    length = int.from_bytes(data[:8], "little")  # of the JSON header, by the format
+    return tensors, json.loads(data[8 : 8 + length]).get("__metadata__", {})
+
+
+def _utf8(path: str) -> bool:
+    """Whether safetensors can open a path of that name: it takes UTF-8 alone, and folders may be named otherwise."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _plain(value: torch.Tensor) -> torch.Tensor:

@@ -294,9 +294,9 @@ class Grid(ChristoffelRule):
             raise InputError("This table depends on the wavelength; pass wavelength=, normalised to order one.")
         shape = torch.broadcast_shapes(c.shape, wavelength.shape)
         models = metric.models or 1
-        flat = [x.to(c.dtype).expand(shape).reshape(models, -1) for x in (c, wavelength)]
+        at, line = (x.to(c.dtype).expand(shape).reshape(models, -1) for x in (c, wavelength))
         table = table.expand(models, *table.shape[-2:])
-        return christoffel_grid(table, *flat, *self._ends).reshape(shape)
+        return christoffel_grid(table, at, line, *self._ends).reshape(shape)
 
     def interpolation_error(self) -> InterpolationError:
         """Compare with the exact symbols at the centre of every cell, where bilinear interpolation errs most."""

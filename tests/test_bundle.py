@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -138,3 +140,22 @@ def test_the_header_is_json_that_anyone_can_read(written):
     length = int(np.frombuffer(content[:8], dtype="<u8")[0])
     header = json.loads(content[8 : 8 + length])
     assert json.loads(header["__metadata__"]["geonode_bundle"])["version"] == bundle.VERSION
+
+
+@pytest.mark.parametrize(
+    "name", [b"caf\xe9", b"\xff\xfe", b"M\xfcller \xb5M"], ids=["latin-1", "bytes", "latin-1 with a blank"]
+)
+def test_a_folder_whose_name_is_no_utf8(name, tmp_path):
+    folder = os.path.join(os.fsencode(tmp_path), name)
+    try:
+        os.mkdir(folder)
+    except OSError:
+        pytest.skip("this file system has UTF-8 names only")
+    path = Path(os.fsdecode(folder)) / "x.bundle"
+    write_bundle(path, TENSORS, {"words": 1})
+    tensors, metadata = read_bundle(path)
+    assert all(torch.equal(tensors[name], value) for name, value in TENSORS.items()) and metadata["words"] == 1
+    assert os.listdir(folder) == [b"x.bundle"]
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(BundleError, match="truncated"):
+        read_bundle(path)

@@ -27,6 +27,7 @@ LAYERS = [
     {"flow"},
     {"calibration"},
     {"training", "config"},
+    {"prior"},
     {"report"},
     {"validation"},
     {"analytes"},

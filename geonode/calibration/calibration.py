@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from geonode.calibration.assessment.curve_check import CurveCheck
-from geonode.calibration.assessment.held_out import HeldOut, hold_out, textbook_limits
+from geonode.calibration.assessment.held_out import HeldOut, hold_out
+from geonode.calibration.assessment.match_limits import match_limits, textbook_limits
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
@@ -96,7 +97,7 @@ class Calibration:
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
         self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations)
-        self.q_limit, self.t2_limit = self._limits()
+        self.q_limit, self.t2_limit = match_limits(self.inverse, self.held_out, x)
         self.notes = (*notes, *self._remarks())
 
     @classmethod
@@ -188,12 +189,6 @@ class Calibration:
         """Whether there are standards enough to check the curve with, so that intervals can be claimed at all."""
         return len(self.levels) >= FEWEST_CHECKED
 
-    def _limits(self) -> tuple[float, float]:
-        rows = self.held_out.rows
-        coordinates, q = self.inverse.projection.coordinates(self.spectra[rows])
-        own = self.inverse.distances(coordinates, np.maximum(q, 1.0)).minimum
-        return self.held_out.limits(q, own, self.inverse.rank, self.inverse.dof, self.spectra.shape[1])
-
     def _remarks(self) -> list[str]:
         remarks = []
         if self.ensemble is not None:
@@ -281,10 +276,14 @@ class Calibration:
         unknown = self.measured.preprocessed(unknown, name)
         return answer(self.inverse, self.facts, unknown, effective, level, dilution, dilution_std)
 
-    def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:
+    def quantify_many(self, spectra: Any, level: float = 0.8, genuine: bool = False) -> list[Quantification]:
         """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together.
 
-        ``level``: nominal coverage of the sets, 0 < level < 1.
+        Args:
+            spectra: ``[U, V]``.
+            level: nominal coverage of the sets, 0 < level < 1.
+            genuine: they are spectra of this assay's own standards, which are never judged as if they might be in
+                another unit or no spectra at all (a blank may be zero throughout).
 
         Raises:
             InputError: as :func:`geonode_runtime.unknowns.prepare_unknown`, or masked values that a step needs.
@@ -292,7 +291,7 @@ class Calibration:
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
         unknowns = [
-            self.measured.preprocessed(self.measured.aligned(row, name=name), name)
+            self.measured.preprocessed(self.measured.aligned(row, name=name, genuine=genuine), name)
             for row, name in zip(rows, names, strict=True)
         ]
         return answer_many(self.inverse, self.facts, unknowns, level)

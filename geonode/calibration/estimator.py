@@ -35,10 +35,13 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     Attributes:
         calibration_: the fitted :class:`~geonode.calibration.calibration.Calibration`.
         n_features_in_: W.
+        feature_names_in_: the names of the columns, where they had some; spectra whose columns are named otherwise, or
+            stand in another order, are refused.
     """
 
     calibration_: Calibration
     n_features_in_: int
+    feature_names_in_: np.ndarray
 
     def __init__(self, concentration_std: float = 0.0, level: float = 0.8) -> None:
         self.concentration_std = concentration_std
@@ -112,7 +115,9 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         """Arrays and JSON metadata from which :meth:`from_state` restores the fitted calibrator, without pickle."""
         check_is_fitted(self)
         arrays, meta = self.calibration_.state()
-        return arrays, {"calibration": meta, "parameters": self.get_params()}
+        names = getattr(self, "feature_names_in_", None)
+        kept = {} if names is None else {"feature_names": [str(name) for name in names]}
+        return arrays, {"calibration": meta, "parameters": self.get_params(), **kept}
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> GeodesicCalibrator:
@@ -120,6 +125,9 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         made = cls(**meta["parameters"])
         made.calibration_ = Calibration.from_state(arrays, meta["calibration"])
         made.n_features_in_ = arrays["spectra"].shape[1]
+        if "feature_names" in meta:
+            # scikit-learn then refuses columns that come in another order or under other names.
+            made.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
         return made
 
     def save(self, path: str | Path) -> None:

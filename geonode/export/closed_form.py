@@ -178,6 +178,7 @@ class Quantifier(nn.Module):
             "arriving": np.concatenate([none, step]),
             "covariance": inverse.covariance,
             "scatter": space.replicates,
+            "doubt": inverse.doubt,
             "eye": np.eye(r),
         }.items():
             self.register_buffer(name, float64(value))
@@ -199,8 +200,10 @@ class Quantifier(nn.Module):
         squared = rest[..., 0, 0]
         steps = 0.5 * (rest[:, :-1, 1, 1] + rest[:, 1:, 2, 2])
         t2 = self._smallest(squared, steps)
-        inflation = torch.clamp(t2 / max(self.rank - 1, 1), min=1.0)
-        excess = torch.clamp(squared - t2[:, None], min=0.0)
+        total = squared + self.doubt
+        smallest = self._smallest(total, steps)
+        inflation = torch.clamp(smallest / max(self.rank - 1, 1), min=1.0)
+        excess = torch.clamp(total - smallest[:, None], min=0.0)
         log_likelihood = -0.5 * (self.dof + 1.0) * torch.log(1.0 + excess / (self.dof * inflation[:, None]))
         return coordinates, residual, q, t2, squared, steps, log_likelihood
 

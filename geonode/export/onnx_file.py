@@ -162,6 +162,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "at_zero": measured.gp.predict_mean([0.0])[0],
         "grid": inverse.grid,
         "scatter": inverse.scatter,
+        "doubt": inverse.doubt,
         "noise": inverse.projection.scale,
         "basis": inverse.basis,
         "own_fingerprints": own.fingerprints,

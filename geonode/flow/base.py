@@ -113,8 +113,12 @@ class Flow(Recorded, FollowsForward, nn.Module):
         return None
 
     def potential(self, position: Tensor, index: Tensor | None = None) -> Tensor | None:
-        """H [M, B, W] at warp coordinates of D ≥ 2 analytes [M, B, D], of which ``forward`` is the derivative along the
-        path; None for flows that have none."""
+        """H [M, B, W], of which ``forward`` is the derivative along the path; None for flows that have none.
+
+        Args:
+            position: warp coordinates of D ≥ 2 analytes [M, B, D].
+            index: [K] numbers of the wavelengths; None for all.
+        """
         return None
 
     def tanh_units(self, index: Tensor | None = None) -> FlowCoefficients | None:
@@ -134,5 +138,5 @@ class Flow(Recorded, FollowsForward, nn.Module):
         """
 
     def place(self, device: torch.device | str, dtype: torch.dtype) -> Self:
-        """Move to a device, in a precision: parameters and buffers."""
+        """Move parameters and buffers to a ``device``, in ``dtype``."""
         return self.to(device=device, dtype=dtype)

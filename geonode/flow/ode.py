@@ -79,7 +79,8 @@ class CoupledSpectralODE(nn.Module):
         if isinstance(metric, Metric) and metric.dim == 1 and metric.in_warp_coordinate:
             return metric
         metric = as_log_metric(metric, self.warp)
-        require_finite(metric, self.table.nodes, self.wavelength)
+        served = [self.table.low[:, None], self.table.nodes, self.table.high[:, None]]
+        require_finite(metric, torch.cat(served, 1), self.wavelength)
         return metric
 
     def place(self, device: torch.device | str, dtype: torch.dtype) -> CoupledSpectralODE:
@@ -127,7 +128,10 @@ class CoupledSpectralODE(nn.Module):
         return make_rule(self.path.christoffel, metric, self.table.low, self.table.high, self.wavelength)
 
     def grid(self, u: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
-        """u [M, P, W] from [M, P, W] or [M, P], and the scaled wavelengths there, of the same shape."""
+        """u [M, P, W] from [M, P, W] or [M, P], and the scaled wavelengths there, of the same shape.
+
+        ``index`` [K] picks wavelengths; None takes all of them.
+        """
         wavelength = self.wavelength if index is None else self.wavelength[index]
         if u.ndim == 2:
             u = u[:, :, None].expand(*u.shape, len(wavelength))
@@ -174,7 +178,11 @@ class CoupledSpectralODE(nn.Module):
         return self.solver().closed_form and self.path.name == "arc_length"
 
     def solver(self, which: Solver | str | None = None) -> Solver:
-        """A solver with the settings of the path: ``which`` itself or by name; None for the configured one."""
+        """A solver with the settings of the path: ``which`` itself or by name; None for the configured one.
+
+        Raises:
+            InputError: an unknown name, or a solver for several analytes.
+        """
         solver = Solver.of(self.path, which)
         if solver.needs_potential:
             raise InputError("solver='potential' is for several analytes; along one axis choose quadrature.")

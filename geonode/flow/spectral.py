@@ -41,7 +41,7 @@ class SpectralFlow(EmbeddedFlow):
 
     @classmethod
     def from_config(cls, config: FlowConfig, context: Mapping[str, Any]) -> Self:
-        """See `Flow.from_config`; the embedding is no wider than there are wavelengths."""
+        """See `Flow.from_config` for ``config`` and ``context``; no wider an embedding than there are wavelengths."""
         # more directions than wavelengths would say nothing
         narrow = config.replace(embedding=min(config.embedding, context["wavelengths"]))
         return super().from_config(narrow, context)
@@ -123,7 +123,10 @@ class SpectralFlow(EmbeddedFlow):
         return flow_loss_of_ends(path.ends, *flow, change.contiguous(), share, nodes, backend=path.backend)
 
     def fits(self, path: FlowPath, change: Tensor) -> bool:
-        """Whether the fused loss has kernels for this flow and device (or another backend was asked for)."""
+        """Whether the fused loss of ``change`` along ``path`` has kernels for this flow and device.
+
+        Where another backend than ``auto`` was asked for, that one is taken.
+        """
         if path.backend != "auto":
             return True
         return (flow_refusal(self.hidden) or verify([change, *self.parameters()])) is None

@@ -20,7 +20,7 @@ from geonode.geodesic.solution import GeodesicSolution, HermitePath, Status
 from geonode.metric.base import Metric, drop_unit_axis, small_inverse
 from geonode.metric.on_kernels import KernelMetric, on_kernels
 from geonode_kernels import geodesic_rk4, geodesic_states, metric_density
-from geonode_kernels.paths import choose, halving_change, relative_drift, sound, status_of
+from geonode_kernels.paths import choose, halving_change, largest_change, relative_drift, sound, status_of
 from geonode_kernels.runge_kutta import STEPPERS, Field, RungeKutta, State
 
 __all__ = ["ADAPTIVE", "STEPPERS", "Flow", "RungeKutta", "exponential_map", "fewest_rebuilt"]
@@ -295,7 +295,7 @@ def exponential_map(
         path: list[tuple[Tensor, Tensor]] = []
         flow(c, v, wl, path)
         positions, velocities = torch.stack([c for c, _ in path]), torch.stack([v for _, v in path])
-    drift = relative_drift(flow, wl, (c, v), list(zip(positions[1:], velocities[1:], strict=True)))
+    drift = _drift(flow, positions, velocities, wl)
     resolved = drift <= drift_tolerance
     if method not in ADAPTIVE:
         resolved = resolved & (halving_change(flow, c, v, wl, positions[-1]) <= drift_tolerance)
@@ -321,6 +321,19 @@ def exponential_map(
         jacobian=tensor,
     )
     return solution.throw() if throw else solution
+
+
+@torch.no_grad()
+def _drift(flow: Flow, positions: Tensor, velocities: Tensor, wavelength: Tensor | None) -> Tensor:
+    """Largest relative change of the energy along paths [S + 1, ...]."""
+    c, v = positions[0], velocities[0]
+    if on_kernels("metric_density", flow.metric, wavelength, c) is None or wavelength is None:
+        return relative_drift(flow, wavelength, (c, v), list(zip(positions[1:], velocities[1:], strict=True)))
+    # All states at once: the kernel keeps nothing of the network. A stack's models stay in front.
+    first = 0 if flow.metric.models is None else 1
+    states = positions.movedim(0, first), velocities.movedim(0, first)
+    energies = flow.energy(*states, wavelength.expand(c.shape).unsqueeze(first)).movedim(first, 0)
+    return largest_change(energies[0], energies[1:])
 
 
 def _replaced(

@@ -43,7 +43,7 @@ class MetricConfig(Settings):
 
     @staticmethod
     def default_name(warp: bool) -> str:
-        """The metric taken where none is named."""
+        """The metric taken where none is named, with a ``warp`` or without."""
         return "log_network" if warp else "network"
 
 

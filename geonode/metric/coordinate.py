@@ -82,7 +82,7 @@ class WarpCoordinateMetric(Metric):
 
     def __init__(self, metric: Metric | LogMetric, models: int) -> None:
         super().__init__(dim=1)
-        self.network, self.models = metric, models
+        self.network, self.models, self._stack = metric, models, models
 
     def forward(self, c: Tensor, wavelength: Tensor | None = None) -> Tensor:
         """g̃ [M, ...]."""
@@ -115,7 +115,7 @@ class WarpCoordinateMetric(Metric):
             raise InputError("This metric depends on the wavelength; pass wavelength=, scaled to [−1, 1].")
         shape = torch.broadcast_shapes(u.shape, wavelength.shape)
         u, wavelength = u.expand(shape), wavelength.expand(shape)
-        return u, (u.reshape(self.models, -1), wavelength.reshape(self.models, -1))
+        return u, (u.reshape(self._stack, -1), wavelength.reshape(self._stack, -1))
 
 
 def as_log_metric(metric: Any, warp: WarpMetric) -> LogMetric:
@@ -155,6 +155,8 @@ def require_finite(metric: LogMetric | Metric, u: Tensor, wavelength: Tensor) ->
     with torch.no_grad():
         flat = u[..., None].expand(shape).reshape(len(u), -1), wavelength.to(u).expand(shape).reshape(len(u), -1)
         finite = torch.isfinite(metric.logarithm(*flat))
+        if isinstance(metric, InWarpCoordinate):
+            finite &= metric.metric.in_domain(metric.warp.from_scaled(flat[0].double()))
     if not bool(finite.all()):
         raise InputError(
             f"The metric {type(getattr(metric, 'metric', metric)).__name__} is not a positive number everywhere in the "

@@ -28,15 +28,18 @@ class LogMetric(Recorded, FollowsForward, nn.Module):
         raise NotImplementedError
 
     def value_and_derivative(self, u: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """ln g̃ and its slope in u, both [...]; Γ̃ is half the slope. Differentiable to any order."""
+        """ln g̃ and its slope in u, both [...]; Γ̃ is half the slope. Differentiable to any order.
+
+        ``u`` and ``wavelength`` as for `forward`.
+        """
         return tangent_of(lambda x: self(x, wavelength), u, torch.ones_like(u))
 
     def logarithm(self, u: Tensor, wavelength: Tensor | None = None) -> Tensor:
-        """ln g̃ [...]: what `geonode.flow` asks of every kind of metric."""
+        """ln g̃ [...] at ``u`` and ``wavelength``: what `geonode.flow` asks of every kind of metric."""
         return self(u, wavelength)
 
     def logarithm_and_slope(self, u: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """ln g̃ and its slope in u, both [...]."""
+        """ln g̃ and its slope in ``u``, both [...]; ``wavelength`` as for `forward`."""
         return self.value_and_derivative(u, wavelength)
 
     def exponential(self) -> ExponentialMetric:
@@ -58,7 +61,7 @@ class FlatLogMetric(LogMetric):
         return torch.zeros(shape, dtype=u.dtype, device=u.device)
 
     def value_and_derivative(self, u: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Zeros and zeros."""
+        """Zeros and zeros, of the shape of ``u`` and the ``wavelength`` broadcast."""
         value = self(u, wavelength)
         return value, torch.zeros_like(value)
 

@@ -70,7 +70,7 @@ class CalibrationReport:
 
 def _collect(calibration: Calibration) -> dict[str, Any]:
     held = calibration.held_out
-    own = np.array([r.estimate for r in calibration.quantify_many(calibration.measured.spectra)])
+    own = np.array([r.estimate for r in calibration.quantify_many(calibration.measured.spectra, genuine=True)])
     inner = ~held.edge
     checks = check_standards(calibration)
     limits = detection_limits(calibration)

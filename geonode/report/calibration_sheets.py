@@ -70,8 +70,8 @@ def _spectra(calibration: Calibration, spectra: Spectra | None) -> Sheet:
             colour = colours[2 * k + 1]
             x, middle = split_at_gaps(calibration.wavelengths, m)
             axis.plot(x, middle, color=colour, linewidth=0.9, linestyle="--", label=f"{c:g}")
-            ends = [split_at_gaps(calibration.wavelengths, end)[1] for end in (m - s, m + s)]
-            axis.fill_between(x, *ends, color=colour, alpha=0.15, linewidth=0)
+            low, high = (split_at_gaps(calibration.wavelengths, end)[1] for end in (m - s, m + s))
+            axis.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
         axis.set_xlabel(calibration.wavelength_label)
         plain = calibration.preprocessing is None
         axis.set_ylabel(calibration.signal if plain else f"preprocessed {calibration.signal}")

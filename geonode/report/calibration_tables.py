@@ -53,7 +53,7 @@ def verdict_table(calibration: Calibration, names: tuple[str, ...], data: dict[s
     left = {int(row): k for k, row in enumerate(held.rows)}
     flagged = {check["level"] for check in data["standards"] if check["flagged"]}
     rows: list[list[Cell]] = []
-    for i, result in enumerate(calibration.quantify_many(calibration.measured.spectra)):
+    for i, result in enumerate(calibration.quantify_many(calibration.measured.spectra, genuine=True)):
         name = names[i] if i < len(names) else f"spectrum {i + 1}"
         contradicts = calibration.concentrations[i] in flagged
         cells: list[Cell] = [(name, Strong("contradicts the others")) if contradicts else name]

@@ -6,6 +6,9 @@ write. They need pytest and hypothesis, which come with the extra ``test``.
 
 from __future__ import annotations
 
+from geonode.testing.flow import FlowContract
+from geonode.testing.metric import MetricContract
 from geonode.testing.reader import ReaderContract
+from geonode.testing.solver import SolverContract
 
-__all__ = ["ReaderContract"]
+__all__ = ["FlowContract", "MetricContract", "ReaderContract", "SolverContract"]

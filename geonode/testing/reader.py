@@ -32,6 +32,7 @@ class ReaderContract:
         decimals: how many decimals of a value `write` keeps.
         wavelength_unit: what the reader must call the unit of the files that `write` makes.
         damages: how many damaged copies of a file are tried.
+        archives: the format is a ZIP archive.
     """
 
     reader: ClassVar[type[Reader]]
@@ -39,6 +40,7 @@ class ReaderContract:
     decimals: ClassVar[int] = 4
     wavelength_unit: ClassVar[str] = "nm"
     damages: ClassVar[int] = 60
+    archives: ClassVar[bool] = False
 
     def write(self, folder: Path, wavelengths: np.ndarray, values: np.ndarray) -> Path:
         """A file of the format.
@@ -102,7 +104,8 @@ class ReaderContract:
 
     def test_it_leaves_other_files_alone(self):
         prose, archive = b"Dear diary,\ntoday we measured nothing.\n", b"PK\x03\x04\x14\0\0\0\x08\0" + b"\0a" * 40
-        for other in (b"", b"\0", prose, archive, bytes(range(256)) * 8):
+        others = (b"", b"\0", prose, bytes(range(256)) * 8, *(() if self.archives else (archive,)))
+        for other in others:
             assert not self.reader().sniff(other), f"takes {other[:12]!r} for its own"
 
     def test_the_values_are_those_written(self, tmp_path):
@@ -122,7 +125,7 @@ class ReaderContract:
     def test_units_are_said(self, tmp_path):
         recording = read_file(self._file(tmp_path))
         assert recording.wavelength_unit == self.wavelength_unit
-        assert recording.signal and recording.format.startswith(self.reader.format)
+        assert recording.signal and self.reader.format in recording.format
 
     def test_spectra_have_names_and_places(self, tmp_path):
         recording = read_file(self._file(tmp_path))

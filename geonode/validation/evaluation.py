@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-import geonode.validation.geodesic_methods  # noqa: F401 - registers "gp" and "node"
+import geonode.validation.geodesic_methods
+import geonode.validation.pretrained_method  # noqa: F401 - registers "pretrained" and "untrained"
 from geonode.calibration.assessment.coverage import responding_wavelengths
 from geonode.calibration.baselines.method import SpectralMethod, names_of, spectral_method
 from geonode.calibration.leave_out import NestedSplits, nested_leave_one_level_out
@@ -17,7 +18,7 @@ from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode.validation.comparison import Comparison, NodeSettings, NodeTrainer, Progress
 from geonode.validation.fold_spectra import FoldSpectra, as_measured, preprocessed
-from geonode.validation.inverse_comparison import evaluate_inverse
+from geonode.validation.inverse_comparison import evaluate_inverse, failures
 from geonode.validation.metrics import all_metrics, rmse
 from geonode.validation.result import EvaluationReport, MethodResult
 
@@ -88,6 +89,7 @@ def evaluate(
     report.signal, report.units = dataset.signal, dataset.units
     if inverse:
         report.inverse = evaluate_inverse(dataset, progress=progress, preprocessing=chain)
+        report.notes += failures(report.inverse)
     return report
 
 

@@ -16,7 +16,7 @@ from geonode.calibration.baselines.method import InverseMethod, inverse_method, 
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.leave_out import leave_each_out, levels_kept
 from geonode.data.preprocessing import Preprocessing
-from geonode.errors import InputError
+from geonode.errors import GeonodeError, InputError
 from geonode_runtime.verdicts import Quantification
 
 LEVEL = 0.8
@@ -72,7 +72,8 @@ def evaluate_inverse(
         Per method ``per_level`` (level, edge, errors in percent of range, covered), ``rmsep_percent_interior``,
         ``coverage`` (of nominal 80 % intervals; levels count equally; None where the method has no interval),
         ``median_relative_error_percent`` over interior levels; for geonode also verdicts, sets, ``refused`` (share of
-        levels called `does not match`) and ``confidently_wrong`` (spectra).
+        levels called `does not match`) and ``confidently_wrong`` (spectra). A level that a method cannot do has no
+        errors, and ``failed`` says why; the summary is of the others (None where there are none).
 
     Raises:
         InputError: several analytes, fewer than four levels, an unknown method.
@@ -86,7 +87,7 @@ def evaluate_inverse(
     for name in names:
         rows = []
         for number, fold in enumerate(folds):
-            rows.append(_geonode(fold) if name == "geonode" else _other(name, fold))
+            rows.append(_attempt(name, fold))
             if progress is not None:
                 progress(f"inverse: {name}", number + 1, len(folds))
         result[name] = _summary(rows, folds[0].levels)
@@ -128,9 +129,17 @@ def _seen_by_folds(
     return [(chain.fitted_without(index == i), left) for i in range(n)]
 
 
+def _attempt(name: str, fold: Fold) -> dict[str, Any]:
+    """What a method makes of one level; where that cannot be done, why, and the other levels go on."""
+    try:
+        return _geonode(fold) if name == "geonode" else _other(name, fold)
+    except (GeonodeError, np.linalg.LinAlgError) as error:
+        return {**_entry(fold, []), "covered": None, "failed": str(error)}
+
+
 def _geonode(fold: Fold) -> dict[str, Any]:
     calibration = Calibration(fold.concentrations, fold.spectra, fold.wavelengths, concentration_std=fold.std)
-    answers = calibration.quantify_many(fold.unknown, LEVEL)
+    answers = calibration.quantify_many(fold.unknown, LEVEL, genuine=True)
     entry = _entry(fold, [a.estimate for a in answers])
     entry["covered"] = [any(k.contains(fold.truth) for k in a.components) for a in answers]
     entry["verdicts"] = [a.verdict for a in answers]
@@ -164,23 +173,31 @@ def _entry(fold: Fold, estimates: Any) -> dict[str, Any]:
 
 
 def _summary(rows: list[dict[str, Any]], levels: np.ndarray) -> dict[str, Any]:
-    inner = [row for row in rows if not row["edge"]]
-    errors = np.concatenate([row["errors"] for row in inner])
-    relative = np.concatenate(
-        [
-            np.abs(row["errors"]) * (levels[-1] - levels[0]) / max(abs(row["level"]), np.finfo(float).tiny)
-            for row in inner
-        ]
-    )
-    known = [row["covered"] for row in rows if row["covered"] is not None]
+    done = [row for row in rows if "failed" not in row]
+    inner = [row for row in done if not row["edge"]]
+    errors = np.concatenate([row["errors"] for row in inner]) if inner else np.zeros(0)
+    span, tiny = levels[-1] - levels[0], np.finfo(float).tiny
+    relative = [np.abs(row["errors"]) * span / max(abs(row["level"]), tiny) for row in inner]
+    known = [row["covered"] for row in done if row["covered"] is not None]
     summary: dict[str, Any] = {
         "per_level": rows,
-        "rmsep_percent_interior": float(np.sqrt((errors**2).mean())),
+        "rmsep_percent_interior": float(np.sqrt((errors**2).mean())) if len(errors) else None,
         "coverage": float(np.mean([np.mean(row) for row in known])) if known else None,
-        "median_relative_error_percent": float(np.median(relative)),
+        "median_relative_error_percent": float(np.median(np.concatenate(relative))) if relative else None,
     }
-    if "verdicts" in rows[0]:
-        said = [np.mean([v == "does not match" for v in row["verdicts"]]) for row in rows]
+    judged = [row for row in done if "verdicts" in row]
+    if judged:
+        said = [np.mean([v == "does not match" for v in row["verdicts"]]) for row in judged]
         summary["refused"] = float(np.mean(said))
-        summary["confidently_wrong"] = int(sum(sum(row["confidently_wrong"]) for row in rows))
+        summary["confidently_wrong"] = int(sum(sum(row["confidently_wrong"]) for row in judged))
     return summary
+
+
+def failures(found: dict[str, Any]) -> list[str]:
+    """A sentence for every level that a method could not do."""
+    return [
+        f"Concentration from spectrum by {name}: the level {row['level']:g} could not be done ({row['failed']})"
+        for name, entry in found.items()
+        for row in entry["per_level"]
+        if "failed" in row
+    ]

@@ -40,8 +40,8 @@ def inverse_table(found: dict[str, Any]) -> rich.table.Table:
     """The inverse comparison, percent of the calibrated range."""
     rows = []
     for name, entry in found.items():
-        relative = f"{entry['median_relative_error_percent']:.2f} %"
-        rows.append([name, f"{entry['rmsep_percent_interior']:.2f} %", relative, percent(entry["coverage"])])
+        errors = [entry[key] for key in ("rmsep_percent_interior", "median_relative_error_percent")]
+        rows.append([name, *("–" if e is None else f"{e:.2f} %" for e in errors), percent(entry["coverage"])])
     head = ("method", "RMSEP interior", "median relative error", "coverage at 80 %")
     return Table("Concentration from spectrum, one level left out (percent of the calibrated range)", head, rows).rich()
 

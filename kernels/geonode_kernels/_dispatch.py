@@ -23,18 +23,21 @@ class KernelError(RuntimeError):
     """A kernel, precision or backend asked for explicitly that cannot be had for these arguments."""
 
 
-_taken: dict[str, str] = {}
+# op → the kernel, if it was taken, then plain torch with the last reason for it, if that was taken
+_taken: dict[str, dict[str, str]] = {}
 
 
 def paths_taken() -> dict[str, str]:
-    """For each op asked for under ``backend="auto"``: the path last taken and why (`geonode doctor` shows it)."""
-    return dict(_taken)
+    """For each op asked for under ``backend="auto"``: ``triton``, ``torch: why``, or where both were taken, ``triton;
+    torch: why`` with the last reason (`geonode doctor` shows it)."""
+    return {op: "; ".join(paths[kind] for kind in ("triton", "torch") if kind in paths) for op, paths in _taken.items()}
 
 
 def record(op: str, reason: str | None) -> None:
     """Keep what `paths_taken` shows: the kernel (no ``reason``), or plain torch and why."""
     if not torch.compiler.is_compiling():
-        _taken[op] = "triton" if reason is None else f"torch: {reason}"
+        kind, path = ("triton", "triton") if reason is None else ("torch", f"torch: {reason}")
+        _taken.setdefault(op, {})[kind] = path
 
 
 def triton_available() -> bool:
@@ -77,7 +80,7 @@ def verify(tensors: Sequence[Tensor], explicit: bool = False) -> str | None:
 
 
 def dispatch(op: str, tensors: Sequence[Tensor], *, backend: str = "auto", refusal: str | None = None) -> bool:
-    """True for the kernel, False for plain torch; `paths_taken` then says which, and why.
+    """True for the kernel, False for plain torch; `paths_taken` says which, and why.
 
     Args:
         op: the name under which `paths_taken` shows the decision.

@@ -5,7 +5,7 @@ Shapes: points [...] (D = 1) or [..., D]; whatever belongs to a problem [...].
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import torch
@@ -97,12 +97,15 @@ def relative_drift(
     paths: Paths, wavelength: Tensor | None, start: tuple[Tensor, Tensor], states: Sequence[tuple[Tensor, Tensor]]
 ) -> Tensor:
     """Largest relative change of the energy from its value at the start [...]; zero for a path that does not move."""
-    before = paths.energy(*start, wavelength)
-    moving = before > 0
+    return largest_change(paths.energy(*start, wavelength), (paths.energy(c, v, wavelength) for c, v in states))
+
+
+def largest_change(before: Tensor, energies: Iterable[Tensor]) -> Tensor:
+    """Largest |energy − before|/before over some energies [...]; the change itself where ``before`` is zero."""
+    size = torch.where(before > 0, before, 1.0)
     drift = torch.zeros_like(before)
-    for c, v in states:
-        change = (paths.energy(c, v, wavelength) - before).abs() / torch.where(moving, before, 1.0)
-        drift = torch.maximum(drift, change)
+    for energy in energies:
+        drift = torch.maximum(drift, (energy - before).abs() / size)
     return drift
 
 

@@ -187,7 +187,7 @@ def _sets(
 ) -> tuple[list[ConcentrationSet], list[ConcentrationSet], np.ndarray, np.ndarray]:
     distances, q = curve.compare(spectra, usable, replicates)
     sets, at_95 = sets_at_levels(curve, distances, (level, VERDICT_LEVEL))
-    return sets, at_95, q, distances.minimum
+    return sets, at_95, q, distances.closest
 
 
 def _judge(

@@ -21,7 +21,7 @@ from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import Quantification, VerdictRules
 
-KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 1
+KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 2
 NO_CHECKSUM = "0" * 64
 _CONCENTRATIONS, _SPECTRA = 64, 32  # rows at a time: working memory stays below 100 MB
 
@@ -34,6 +34,7 @@ class OnnxCurve:
         self.grid, self.scatter, self.basis = arrays["grid"], arrays["scatter"], arrays["basis"]
         self.dof, self.rank = float(facts["dof"]), int(facts["rank"])
         self.ends_at_zero = bool(facts["ends_at_zero"])
+        self.doubt = arrays.get("doubt", np.zeros(len(self.grid)))  # format 1 had none
 
     def inflation(self, minimum: np.ndarray) -> np.ndarray:
         """max(1, d²_min/(r − 1))."""
@@ -54,7 +55,7 @@ class OnnxCurve:
         """Distances of spectra ``[U, W]``, each the mean of so many replicates, and Q ``[U]``."""
         squared, steps, q = self._run(["squared", "steps", "q"], spectra, usable, replicates)
         # Rounding may leave a square of nothing slightly below zero.
-        return Distances(np.maximum(squared, 0.0), np.maximum(steps, 0.0), np.maximum(q, 1.0)), q
+        return Distances(np.maximum(squared, 0.0), np.maximum(steps, 0.0), np.maximum(q, 1.0), self.doubt), q
 
     def _run(
         self, names: list[str], spectra: np.ndarray, usable: np.ndarray | None, replicates: float

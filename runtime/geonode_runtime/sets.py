@@ -7,13 +7,15 @@ the signed root of d² − d²_min; the posterior is L times the prior of :data:
 alone gives a steep stretch of the curve next to nothing and so hides one of two concentrations that fit equally well;
 one uniform in distance along the curve (Jeffreys) does the same to a flat stretch; half of each dismisses neither. The
 determinant of C(c) is left out of L on purpose: C shrinks at the standards, and with the determinant the posterior is
-pulled onto them (coverage 61–72 % instead of 75–83 % at nominal 80 % over the real series).
+pulled onto them (coverage 61–72 % instead of 75–83 % at nominal 80 % over the real series). Beyond the standards, where
+C grows without end, it must not be left out: there any spectrum would fit ever better, for no reason but that ever less
+is known. So what ln|C| exceeds its largest value within the calibrated range by is added to d² (:func:`doubt_beyond`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
@@ -62,34 +64,56 @@ class Distances:
         squared: ``[U, K]`` d².
         steps: ``[U, K − 1]`` squared distance between neighbouring points of the curve in the same metric.
         phi: ``[U]`` noise factor φ.
+        doubt: ``[K]`` what is added to d² because less is known there (:func:`doubt_beyond`).
     """
 
     squared: np.ndarray
     steps: np.ndarray
     phi: np.ndarray
+    doubt: np.ndarray | float = 0.0
+
+    @cached_property
+    def total(self) -> np.ndarray:
+        """``[U, K]`` d² and the doubt: what concentrations are compared by."""
+        return self.squared + self.doubt
+
+    @property
+    def closest(self) -> np.ndarray:
+        """``[U]`` T², the smallest d² anywhere on the curve, no doubt added: whether the spectrum matches at all."""
+        return replace(self, doubt=0.0).minimum
 
     @cached_property
     def fractions(self) -> np.ndarray:
         """``[U, K − 1]`` where each segment comes closest, 0 … 1."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = 0.5 + (self.squared[:, :-1] - self.squared[:, 1:]) / (2.0 * self.steps)
+            t = 0.5 + (self.total[:, :-1] - self.total[:, 1:]) / (2.0 * self.steps)
         return np.clip(np.where(np.isfinite(t), t, 0.5), 0.0, 1.0)
 
     @cached_property
     def nearest(self) -> np.ndarray:
-        """``[U, K − 1]`` the smallest d² on each segment."""
+        """``[U, K − 1]`` the smallest of d² and doubt on each segment."""
         return self.at(self.fractions)
 
     def at(self, t: np.ndarray | float) -> np.ndarray:
-        """d² at fractions ``t [U, K − 1]`` of the segments, or at one of all: exact along a straight line under one
-        metric."""
-        left, right = self.squared[:, :-1], self.squared[:, 1:]
+        """d² and doubt at fractions ``t [U, K − 1]`` of the segments, or at one of all: exact along a straight line
+        under one metric."""
+        left, right = self.total[:, :-1], self.total[:, 1:]
         return np.maximum((1.0 - t) * left + t * right - t * (1.0 - t) * self.steps, 0.0)
 
     @property
     def minimum(self) -> np.ndarray:
-        """``[U]`` d²_min over the curve."""
+        """``[U]`` the smallest of d² and doubt over the curve."""
         return self.nearest.min(1)
+
+
+def doubt_beyond(log_volume: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """``[K]`` what is added to d² beyond the calibrated range: ln|C| less its largest value within, where that is more.
+
+    Args:
+        log_volume: ``[K]`` ln|C| along the curve, the noise of one measurement included.
+        inside: ``[K]`` whether the point lies in the calibrated range.
+    """
+    return np.where(inside, 0.0, np.maximum(log_volume - log_volume[inside].max(), 0.0))
 
 
 @dataclass(frozen=True)
@@ -179,12 +203,12 @@ def sets_at_levels(model: Curve, distances: Distances, levels: Sequence[float]) 
 def _crossings(distances: Distances, limit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Fractions ``[U, K − 1]`` between which d² ≤ limit on every segment; NaN where nowhere."""
     a = distances.steps
-    b = np.diff(distances.squared, axis=1) - a
-    c = distances.squared[:, :-1] - limit[:, None]
+    b = np.diff(distances.total, axis=1) - a
+    c = distances.total[:, :-1] - limit[:, None]
     root = np.sqrt(np.maximum(b * b - 4.0 * a * c, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         left, right = (-b - root) / (2.0 * a), (-b + root) / (2.0 * a)
-    inside0, inside1 = c <= 0.0, distances.squared[:, 1:] <= limit[:, None]
+    inside0, inside1 = c <= 0.0, distances.total[:, 1:] <= limit[:, None]
     low = np.where(inside0, 0.0, left)
     high = np.where(inside1, 1.0, right)
     hit = inside0 | inside1 | (distances.nearest <= limit[:, None] * (1.0 + 1e-12))

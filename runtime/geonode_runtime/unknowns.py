@@ -43,6 +43,7 @@ def prepare_unknown(
     mask: Any = None,
     saturation: float | None = None,
     check_units: bool = True,
+    genuine: bool = False,
     name: str = "the unknown",
 ) -> Unknown:
     """Check and align the replicate spectra of one unknown.
@@ -54,12 +55,14 @@ def prepare_unknown(
         mask: ``[k, V]`` or ``[V]``, True where a value is unusable.
         saturation: values at or above it are masked; None looks for a plateau above the standards.
         check_units: refuse values that must be in another unit.
+        genuine: the spectra are known to be of this assay (its own standards): neither their unit nor that they are
+            spectra at all is in question.
         name: of the unknown, for messages.
 
     Raises:
         InputError: NaN or infinite values that are not masked, another grid that does not cover the calibration's,
-            much coarser than it, an all-zero or constant spectrum, another unit, everything masked, a saturation that
-            is no positive number.
+            much coarser than it, a constant spectrum (of zeros only where no standard is empty), another unit,
+            everything masked, a saturation that is no positive number.
     """
     if saturation is not None and not (np.isfinite(saturation) and saturation > 0.0):
         raise InputError(f"the value from which {name} is saturated must be a positive number, not {saturation:g}.")
@@ -69,7 +72,9 @@ def prepare_unknown(
     bad = np.zeros(values.shape, dtype=bool) | (False if mask is None else np.asarray(mask, dtype=bool))
     grid = _grid_of(values, wavelengths, calibration_wavelengths, name)
     _check_finite(values, bad, grid, name)
-    _check_spectrum(values, bad, name)
+    _check_masked(values, bad, name)
+    if not genuine:
+        _check_spectrum(values, bad, name, zero_is_ordinary=_has_empty_standard(standards))
     notes: list[str] = []
     values[bad] = 0.0
     values, bad = _interpolate(values, bad, grid, calibration_wavelengths, notes)
@@ -77,7 +82,7 @@ def prepare_unknown(
     usable = np.asarray(~bad.any(axis=0))
     if not usable.any():
         raise InputError(f"every wavelength of {name} is masked or saturated; measure it again, diluted.")
-    if check_units:
+    if check_units and not genuine:
         _check_units(values[:, usable], standards[:, usable], name)
     values[bad] = 0.0
     return Unknown(values, usable, tuple(notes))
@@ -108,14 +113,26 @@ def _check_finite(values: np.ndarray, bad: np.ndarray, grid: np.ndarray, name: s
         )
 
 
-def _check_spectrum(values: np.ndarray, bad: np.ndarray, name: str) -> None:
+def _check_masked(values: np.ndarray, bad: np.ndarray, name: str) -> None:
     if bad.all():
         raise InputError(f"every wavelength of {name} is masked, so nothing is left to compare.")
+
+
+def _has_empty_standard(standards: np.ndarray) -> bool:
+    """Whether a standard, as a blank of an instrument that was zeroed on it, has next to no signal: an unknown of zeros
+    is then as ordinary as that."""
+    tops = np.abs(standards).max(axis=1)
+    return bool(tops.min() * _UNIT_FACTOR <= tops.max())
+
+
+def _check_spectrum(values: np.ndarray, bad: np.ndarray, name: str, zero_is_ordinary: bool) -> None:
     for row, skip in zip(values, bad, strict=True):
         rest = row[~skip]
         if not rest.size:
             continue
         if not rest.any():
+            if zero_is_ordinary:
+                continue
             raise InputError(
                 f"{name} is zero at every wavelength: that is no spectrum; check the file and the instrument."
             )
@@ -208,7 +225,7 @@ def _check_units(values: np.ndarray, standards: np.ndarray, name: str) -> None:
     size, middle = np.abs(values).max(), np.median(np.abs(values))
     tops, middles = np.abs(standards).max(axis=1), np.median(np.abs(standards), axis=1)
     large = size > _UNIT_FACTOR * tops.max() and middle > _UNIT_FACTOR * middles.max()
-    small = size * _UNIT_FACTOR < tops.min() and middle * _UNIT_FACTOR < middles.min()
+    small = 0.0 < size * _UNIT_FACTOR < tops.min() and middle * _UNIT_FACTOR < middles.min()
     if large or small:
         raise InputError(
             f"{name} reaches {size:.4g} where the standards reach {tops.min():.4g} to {tops.max():.4g}: it must be in "

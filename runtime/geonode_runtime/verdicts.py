@@ -10,7 +10,7 @@ from geonode_runtime.distributions import student_quantile
 from geonode_runtime.sets import PRIOR, Component, ConcentrationSet
 
 MEANING = {
-    "quantified": "one range of concentration explains the spectrum",
+    "quantified": "one range of concentration explains the spectrum, at the level asked for and at 95 %",
     "ambiguous": "several separate ranges do, or one as wide as most of the calibrated range, or one without an end "
     "within reach",
     "below detection limit": "the 95 % set includes zero, and a blank was among the standards",
@@ -18,8 +18,6 @@ MEANING = {
     "does not match": "no concentration predicts this spectrum; no estimate is given",
 }
 VERDICTS = tuple(MEANING)
-AMBIGUOUS_SHARE = 0.1
-"""A component with less posterior probability than this decides no verdict."""
 UNDETERMINED = 0.8
 """A set wider than this fraction of the calibrated range says nothing about the concentration."""
 VERDICT_LEVEL = 0.95
@@ -176,10 +174,11 @@ def verdict(
 ) -> tuple[str, tuple[str, ...]]:
     """The verdict and the notes that explain it; ``found`` is the set that is reported, ``at_95`` that of 95 %.
 
-    In this order: a spectrum that matches nowhere; a 95 % set of which every piece (of ``AMBIGUOUS_SHARE`` or more)
-    lies beyond the calibrated range; several pieces, or a set as wide as the range; a set that includes a measured
-    blank; a set with no end within reach. A set that reaches into the range is compatible with it, wherever in the set
-    the estimate lies: a standard at the end of the range, measured again, is as often beyond the end as within.
+    In this order: a spectrum that matches nowhere; a 95 % set that lies beyond the calibrated range; a set of several
+    pieces, as wide as the range or with no end within reach, be it the reported one or that of 95 %; a 95 % set that
+    includes a measured blank. So `quantified` means one piece with two ends at the reported level and at 95 %. A set
+    that reaches into the range is compatible with it, wherever in the set the estimate lies: a standard at the end of
+    the range, measured again, is as often beyond the end as within.
     """
     if not rules.is_curve:
         return "does not match", ("a one-dimensional curve does not describe the standards themselves: use PLS",)
@@ -190,23 +189,31 @@ def verdict(
         if t2 > rules.t2_limit:
             reasons.append(f"the distance from the curve is {t2:.3g} (limit {rules.t2_limit:.3g})")
         return "does not match", ("does not match: " + " and ".join(reasons),)
-    best, percent = found.best, f"{100 * found.level:g} %"
-    likely = [c for c in at_95.components if c.probability >= AMBIGUOUS_SHARE] or [at_95.best]
-    if not any(c.low <= rules.highest and c.high >= rules.lowest for c in likely):
+    if not any(c.low <= rules.highest and c.high >= rules.lowest for c in at_95.components):
         return "outside calibrated range", (f"the 95 % set lies outside {_range(rules)}",)
-    if len(likely) > 1:
-        return "ambiguous", (_several(found, at_95),)
-    if best.width > UNDETERMINED * (rules.highest - rules.lowest):
-        said = f"the {percent} set is about as wide as the calibrated range: the spectrum does not determine it"
-        return "ambiguous", (said,)
-    if rules.has_blank and likely[0].low <= 0.0 <= likely[0].high:
+    doubt = _doubt(rules, found, at_95)
+    if doubt:
+        return "ambiguous", (doubt,)
+    best, (only,) = found.best, at_95.components
+    if rules.has_blank and only.low <= 0.0 <= only.high:
         return "below detection limit", ("the 95 % set includes zero: it cannot be told from a blank",)
-    if best.open_high or best.open_low:
-        side = "upper" if best.open_high else "lower"
-        return "ambiguous", (f"the data set no {side} limit within the range that was searched",)
     if not rules.lowest <= best.estimate <= rules.highest:
         return "quantified", (f"the estimate lies outside {_range(rules)}, but the 95 % set reaches into it",)
     return "quantified", ()
+
+
+def _doubt(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet) -> str:
+    """Why neither set names one range with two ends; empty where both do."""
+    if max(len(found.components), len(at_95.components)) > 1:
+        return _several(found, at_95)
+    for one in (found, at_95):
+        percent, best = f"{100 * one.level:g} %", one.best
+        if one is found and best.width > UNDETERMINED * (rules.highest - rules.lowest):
+            return f"the {percent} set is about as wide as the calibrated range: the spectrum does not determine it"
+        if best.open_high or best.open_low:
+            side = "upper" if best.open_high else "lower"
+            return f"the data set no {side} limit within the range that was searched (the {percent} set)"
+    return ""
 
 
 def _range(rules: VerdictRules) -> str:

@@ -93,3 +93,27 @@ def test_splitter_never_parts_replicates() -> None:
     assert splitter.get_n_splits(y=LEVELS, groups=np.arange(12) // 4) == 3
     with pytest.raises(InputError, match="needs the concentrations"):
         list(splitter.split(spectra(LEVELS)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda f: f[f.columns[::-1]], lambda f: f[[*f.columns[1:], f.columns[0]]], lambda f: f.add_prefix("w")],
+    ids=["reversed", "one moved", "other names"],
+)
+def test_a_saved_calibrator_refuses_columns_in_another_order(change, tmp_path) -> None:
+    pandas = pytest.importorskip("pandas")
+    names = [f"{w:g}" for w in WAVE]
+    fitted = GeodesicCalibrator().fit(pandas.DataFrame(spectra(LEVELS), columns=names), LEVELS)
+    fitted.save(tmp_path / "a.bundle")
+    again = GeodesicCalibrator.load(tmp_path / "a.bundle")
+    assert list(again.feature_names_in_) == names
+    unknown = pandas.DataFrame(spectra([30.0], 7), columns=names)
+    assert again.predict(unknown) == pytest.approx(fitted.predict(unknown))
+    for calibrator in (fitted, again):
+        with pytest.raises(ValueError, match="feature names"):
+            calibrator.predict(change(unknown))
+
+
+def test_a_calibrator_without_names_has_none_after_loading(tmp_path) -> None:
+    GeodesicCalibrator().fit(spectra(LEVELS), LEVELS).save(tmp_path / "a.bundle")
+    assert not hasattr(GeodesicCalibrator.load(tmp_path / "a.bundle"), "feature_names_in_")

@@ -13,7 +13,7 @@ from geonode.calibration.calibration import Calibration
 from geonode.data import simulate_assay
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.verdicts import MEANING, VERDICTS, Quantification, VerdictRules, verdict
-from tests.calibration.assays import LEVELS, WAVE, monotone, noisy
+from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy, straight
 
 LOWEST, HIGHEST = 10.0, 100.0
 
@@ -61,11 +61,40 @@ def test_the_verdict_rests_on_the_95_percent_set() -> None:
     assert said(piece(98.0, 105.0, 99.0)) == ("quantified", "")
 
 
-def test_pieces_of_no_weight_decide_nothing_and_all_others_count() -> None:
+def test_every_piece_counts_whatever_its_weight() -> None:
     inside, above, below = piece(50.0, 60.0, share=0.05), piece(101.0, 105.0, share=0.95), piece(1.0, 5.0, share=0.5)
-    assert said(above, inside)[0] == "outside calibrated range"
+    assert said(above, inside)[0] == "ambiguous"
     assert said(piece(50.0, 60.0, share=0.2), piece(101.0, 105.0, share=0.8))[0] == "ambiguous"
     assert said(below, piece(101.0, 105.0, share=0.5))[0] == "outside calibrated range"
+
+
+@pytest.mark.parametrize(
+    ("found", "at_95", "reason"),
+    [
+        ((piece(40.0, 60.0),), (piece(40.0, 60.0, share=0.99), piece(90.0, 95.0, share=0.01)), "95 % set, on which"),
+        ((piece(40.0, 60.0, share=0.64), piece(80.0, 90.0, share=0.36)), (piece(35.0, 95.0),), "2 separate ranges"),
+        ((piece(40.0, 60.0),), (piece(38.0, 125.0, open_high=True),), "no upper limit .* the 95 % set"),
+        ((piece(40.0, 60.0, open_low=True),), (piece(38.0, 62.0, open_low=True),), "no lower limit .* the 80 % set"),
+        ((piece(40.0, 60.0, open_high=True),), (piece(38.0, 62.0),), "no upper limit .* the 80 % set"),
+    ],
+    ids=["second piece at 95 %", "second piece at 80 %", "open at 95 %", "open below", "open at 80 %"],
+)
+def test_quantified_is_one_closed_piece_at_both_levels(found: tuple, at_95: tuple, reason: str) -> None:
+    name, note = said(*found, at_95=at_95)
+    assert name == "ambiguous" and re.search(reason.replace(" .* ", ".*"), note)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("truth", [monotone, folding, straight], ids=["saturating", "folding", "straight"])
+def test_no_quantified_answer_has_a_second_piece_or_an_open_end(truth, seed: int) -> None:
+    levels = np.delete(LEVELS, 1 + seed)
+    calibration = Calibration(levels, noisy(truth, levels, seed, 0.01), WAVE)
+    unknown = noisy(truth, np.random.default_rng(seed).uniform(0.0, 70.0, 12), seed + 50, 0.01)
+    for level in (0.8, 0.5, 0.99):
+        for answer in calibration.quantify_many(unknown, level):
+            if answer.verdict == "quantified":
+                (one,), (other,) = answer.components, answer.verdict_components
+                assert not (one.open_low or one.open_high or other.open_low or other.open_high)
 
 
 def test_below_the_detection_limit_the_set_includes_zero() -> None:
@@ -91,10 +120,12 @@ def measured(calibration: Calibration, c: float, count: int = 12) -> list[Quanti
 
 def test_the_top_standard_measured_again_is_within_the_range(demo: Calibration) -> None:
     answers = measured(demo, 60.0)
-    assert {a.verdict for a in answers} == {"quantified"}
+    # At 95 % the data set no upper limit to some of them.
+    assert {a.verdict for a in answers} <= {"quantified", "ambiguous"}
+    assert sum(a.verdict == "quantified" for a in answers) >= 6
     for answer in answers:
         assert answer.estimate == pytest.approx(60.0, abs=1.5) and any(c.contains(60.0) for c in answer.components)
-        assert answer.estimate <= 60.0 or "but the 95 % set reaches into it" in answer.notes[0]
+        assert answer.estimate <= 60.0 or answer.verdict == "ambiguous" or "reaches into it" in answer.notes[0]
 
 
 def test_what_lies_well_beyond_the_top_is_outside(demo: Calibration) -> None:

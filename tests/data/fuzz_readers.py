@@ -129,7 +129,9 @@ MUTATIONS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 def mutate(seeds: dict[str, bytes], rng: random.Random) -> tuple[str, bytes]:
     """(what was done, the file): one to three mutations of a seed, now and then spliced with another."""
     # Formats that take a process each are drawn less often.
-    name = rng.choices(list(seeds), weights=[0.2 if name in ("opus", "wdf") else 1.0 for name in seeds])[0]
+    name = rng.choices(list(seeds), weights=[0.2 if name in ("opus", "wdf", "xlsx", "ods") else 1.0 for name in seeds])[
+        0
+    ]
     data, done = seeds[name], [name]
     if rng.random() < 0.1:
         other = rng.choice(list(seeds))

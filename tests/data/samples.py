@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import struct
 import tempfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -264,6 +266,88 @@ def opus() -> bytes:
     return b"\n\n\xfe\xfe" + struct.pack("<d3i", 1.0, 24, len(blocks), len(blocks)) + directory + body
 
 
+# --- workbooks --------------------------------------------------------------------------------------------------------
+
+
+def _sheet_rows(levels=LEVELS) -> list[list[float | str]]:
+    values = [spectrum(c) for c in levels]
+    rows = [[float(x), *(float(y[i]) for y in values)] for i, x in enumerate(WAVELENGTHS)]
+    return [["wavelength", *map(float, levels)], *rows]
+
+
+def xlsx(sheets: dict[str, list[list[float | str]]] | None = None) -> bytes:
+    """A workbook as the standard of Office Open XML asks for at least; numbers as numbers, text in place."""
+    sheets = {"Sheet1": _sheet_rows()} if sheets is None else sheets
+    main, office = "http://schemas.openxmlformats.org/spreadsheetml/2006/main", "http://schemas.openxmlformats.org"
+    related = f"{office}/officeDocument/2006/relationships"
+
+    def cell(value: float | str) -> str:
+        if isinstance(value, str):
+            return f'<c t="inlineStr"><is><t>{value}</t></is></c>' if value else "<c/>"
+        return f"<c><v>{value!r}</v></c>"
+
+    names = "".join(f'<sheet name="{n}" sheetId="{k}" r:id="r{k}"/>' for k, n in enumerate(sheets, start=1))
+    links = "".join(
+        f'<Relationship Id="r{k}" Type="{related}/worksheet" Target="worksheets/sheet{k}.xml"/>'
+        for k in range(1, len(sheets) + 1)
+    )
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{office}/package/2006/content-types"><Default Extension="xml" '
+        'ContentType="application/xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{office}/package/2006/relationships"><Relationship Id="r" '
+        f'Type="{related}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{related}"><sheets>{names}</sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{office}/package/2006/relationships">{links}'
+        "</Relationships>",
+    }
+    for k, rows in enumerate(sheets.values(), start=1):
+        body = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
+        parts[f"xl/worksheets/sheet{k}.xml"] = f'<worksheet xmlns="{main}"><sheetData>{body}</sheetData></worksheet>'
+    return _zipped(parts)
+
+
+def ods(sheets: dict[str, list[list[float | str]]] | None = None) -> bytes:
+    """The same as OpenDocument."""
+    sheets = {"Sheet1": _sheet_rows()} if sheets is None else sheets
+    urn = "urn:oasis:names:tc:opendocument:xmlns"
+    spaces = " ".join(
+        f'xmlns:{k}="{urn}:{v}:1.0"' for k, v in [("office", "office"), ("table", "table"), ("text", "text")]
+    )
+
+    def cell(value: float | str) -> str:
+        if isinstance(value, str):
+            kind = f'office:value-type="string"><text:p>{value}</text:p>' if value else ">"
+            return f"<table:table-cell {kind}</table:table-cell>"
+        return f'<table:table-cell office:value-type="float" office:value="{value!r}"/>'
+
+    body = "".join(
+        f'<table:table table:name="{name}">'
+        + "".join(f"<table:table-row>{''.join(map(cell, row))}</table:table-row>" for row in rows)
+        + "</table:table>"
+        for name, rows in sheets.items()
+    )
+    kind = "application/vnd.oasis.opendocument.spreadsheet"
+    head = "<?xml version='1.0'?>"
+    return _zipped(
+        {
+            "mimetype": kind,
+            "content.xml": f"{head}<office:document-content {spaces}><office:body><office:spreadsheet>{body}"
+            "</office:spreadsheet></office:body></office:document-content>",
+            "META-INF/manifest.xml": f'{head}<manifest:manifest xmlns:manifest="{urn}:manifest:1.0">'
+            f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/></manifest:manifest>',
+        }
+    )
+
+
+def _zipped(parts: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            kind = zipfile.ZIP_STORED if name == "mimetype" else zipfile.ZIP_DEFLATED
+            archive.writestr(zipfile.ZipInfo(name), content, compress_type=kind)
+    return buffer.getvalue()
+
+
 def netcdf() -> bytes:
     from geonode.data import SpectralDataset
 
@@ -276,5 +360,5 @@ def netcdf() -> bytes:
 
 MAKERS = (
     *(tidy, cary, clariostar, enspire, peds, shimadzu, nanodrop, ocean, delimited, pairs, samples_in_rows, note),
-    *(file_list, jcamp, jcamp_squeezed, spc, spc_own_x, netcdf, opus, wdf),
+    *(file_list, jcamp, jcamp_squeezed, spc, spc_own_x, netcdf, opus, wdf, xlsx, ods),
 )

@@ -11,6 +11,7 @@ import pytest
 from geonode.data import SpectralDataset
 from geonode.data.readers import READERS
 from geonode.testing import ReaderContract
+from tests.data import samples
 
 
 def _write(folder: Path, content: str | bytes) -> Path:
@@ -165,6 +166,21 @@ class TestManifest(ReaderContract):
         for k, spectrum in enumerate(values):
             (folder / f"s{k}.csv").write_text("\n".join(["nm,A", *_columns(wavelengths, spectrum[None], ",")]))
         return _write(folder, "file,concentration\ns0.csv,0\ns1.csv,5\n")
+
+
+class TestWorkbook(ReaderContract):
+    reader = READERS["workbook"]
+    spectra = 3
+    damages = 6  # a process each
+    archives = True
+
+    @pytest.fixture(autouse=True)
+    def _needs_the_package(self):
+        pytest.importorskip("python_calamine")
+
+    def write(self, folder, wavelengths, values):
+        rows = [["wavelength (nm)", "a", "b", "c"], *np.column_stack([wavelengths, values.T]).tolist()]
+        return _write(folder, samples.xlsx({"data": rows}))
 
 
 def test_every_reader_of_spectra_is_under_the_contract():

@@ -33,7 +33,7 @@ def test_mutated_files(alarm):
 def test_truncation_at_every_length(tmp_path, maker):
     data = maker()
     path, spectra = tmp_path / "case.dat", fuzz_readers.prepare(tmp_path)
-    times = 5 if maker in (samples.opus, samples.wdf) else 25  # those take a process each
+    times = 5 if maker in (samples.opus, samples.wdf, samples.xlsx, samples.ods) else 25  # those take a process each
     for size in range(0, len(data), max(1, len(data) // times)):
         fuzz_readers.check(data[:size], path, spectra)
 
@@ -97,8 +97,9 @@ def test_the_seeds_themselves_are_read(tmp_path, maker):
         spectra = tmp_path / "spectra.csv"
         assert len(geonode.load_standards(spectra, concentrations=path).levels) == 3
     else:
-        if maker in (samples.opus, samples.wdf):
-            pytest.importorskip("brukeropus" if maker is samples.opus else "wdf")
+        packages = {"opus": "brukeropus", "wdf": "wdf", "xlsx": "python_calamine", "ods": "python_calamine"}
+        if maker.__name__ in packages:
+            pytest.importorskip(packages[maker.__name__])
         assert inspect_file(path).spectra >= 1
 
 

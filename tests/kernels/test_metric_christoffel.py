@@ -28,7 +28,9 @@ def test_metric_christoffel(device, poisoned, case, output):
 
 
 @pytest.mark.parametrize(
-    "function", [gk.metric_value, gk.metric_density, partial(gk.metric_density, output="softplus")], ids=str
+    "function",
+    [gk.metric_value, gk.metric_density, partial(gk.metric_density, output="softplus")],
+    ids=["value", "density", "softplus"],
 )
 @pytest.mark.parametrize("case", CASES[1:])
 def test_value_and_density(device, poisoned, case, function):

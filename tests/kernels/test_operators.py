@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import geonode_kernels as gk
+from geonode_kernels import _dispatch
 from tests.kernels.common import draws, metric_weights
 from tests.kernels.test_flow import flow_inputs
 from tests.kernels.test_velocity import loss_inputs, path_inputs
@@ -162,8 +163,17 @@ def test_a_cuda_graph_replays_the_same_bits(name):
     assert all(torch.equal(a, b) for a, b in zip(gradients, replayed, strict=True))
 
 
-def test_auto_says_which_path_it_took(device):
+def test_auto_says_which_path_it_took(device, monkeypatch):
+    monkeypatch.setattr(_dispatch, "_taken", {})
     function, tensors, _ = calls(device)["metric_density"]
     function(*tensors)
     taken = gk.paths_taken()["metric_density"]
-    assert taken == "triton" if device == "cuda" else taken.startswith("torch: the arguments are on cpu")
+    assert taken.startswith("triton" if device == "cuda" else "torch: the arguments are on cpu")
+
+
+def test_a_later_path_does_not_hide_an_earlier_one(monkeypatch):
+    """A fit on a GPU ends with predictions on the CPU: both are shown, and of several reasons the last."""
+    monkeypatch.setattr(_dispatch, "_taken", {})
+    for reason in ("first", None, "last"):
+        _dispatch.record("an op", reason)
+    assert gk.paths_taken() == {"an op": "triton; torch: last"}

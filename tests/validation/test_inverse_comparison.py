@@ -7,10 +7,13 @@ import json
 import numpy as np
 import pytest
 
+from geonode.calibration import Calibration
 from geonode.data import SpectralDataset
 from geonode.errors import InputError
+from geonode.report.calibration_report import CalibrationReport
 from geonode.validation import evaluate
 from geonode.validation.inverse_comparison import evaluate_inverse
+from tests.calibration import assays
 
 WAVE = np.linspace(400.0, 700.0, 61)
 
@@ -61,3 +64,73 @@ def test_saturating_real_series(shared_data) -> None:
     result = evaluate_inverse(dataset, methods=["geonode", "pls"])
     assert result["geonode"]["rmsep_percent_interior"] <= 1.9
     assert result["pls"]["rmsep_percent_interior"] > 5.0
+
+
+def zeroed(replicates: int = 1, noise: float = 0.002, blank: float = 0.0) -> SpectralDataset:
+    """An instrument zeroed on the blank, whose spectrum is ``blank`` × noise and nothing else."""
+    c = np.repeat(assays.LEVELS, replicates)
+    rng = np.random.default_rng(5)
+    exact = assays.monotone(c) - assays.monotone([0.0])
+    spectra = exact + noise * rng.standard_normal(exact.shape)
+    spectra[c == 0.0] = blank * noise * rng.standard_normal((replicates, len(assays.WAVE)))
+    return SpectralDataset(spectra, c, assays.WAVE)
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [zeroed(), zeroed(3), zeroed(3, blank=0.01), zeroed(2, blank=1.0)],
+    ids=["zeros", "replicates of zeros", "nearly zero", "noise about zero"],
+)
+def test_a_zero_blank_is_ordinary(dataset: SpectralDataset) -> None:
+    result = evaluate_inverse(dataset, methods=["geonode", "pls"])
+    for entry in result.values():
+        assert [row["level"] for row in entry["per_level"]] == assays.LEVELS.tolist()
+        assert not any("failed" in row for row in entry["per_level"])
+        assert entry["rmsep_percent_interior"] < 15.0
+    calibration = Calibration.from_dataset(dataset)
+    answer = calibration.quantify(np.zeros(len(assays.WAVE)))
+    assert answer.verdict == "below detection limit"
+    CalibrationReport(calibration)  # quantifies the standards themselves
+
+
+def test_zeros_are_no_spectrum_where_no_standard_is_empty() -> None:
+    calibration = Calibration(assays.LEVELS, assays.noisy(assays.monotone, assays.LEVELS, 1), assays.WAVE)
+    with pytest.raises(InputError, match="zero at every wavelength"):
+        calibration.quantify(np.zeros(len(assays.WAVE)))
+
+
+@pytest.mark.parametrize("level", [0.0, 20.0, 60.0])
+def test_a_level_that_cannot_be_done_is_reported_and_the_rest_go_on(level: float, monkeypatch) -> None:
+    from geonode.calibration.baselines.latent_variables import PLS
+
+    usual = PLS._fit
+
+    def without(self, spectra, concentrations):
+        if level not in concentrations:
+            raise InputError(f"cannot be fitted without {level:g}.")
+        return usual(self, spectra, concentrations)
+
+    monkeypatch.setattr(PLS, "_fit", without)
+    report = evaluate(zeroed(), methods=["line"], inverse=True)
+    assert report.inverse is not None
+    rows = report.inverse["pls"]["per_level"]
+    assert [row["level"] for row in rows if "failed" in row] == [level]
+    assert report.inverse["pls"]["rmsep_percent_interior"] > 0.0
+    said = [note for note in report.notes if "could not be done" in note]
+    assert said == [
+        f"Concentration from spectrum by pls: the level {level:g} could not be done (cannot be fitted without "
+        f"{level:g}.)"
+    ]
+    report.to_json()
+    assert report.inverse_table() is not None
+
+
+def test_a_method_that_can_do_no_level_has_no_summary(monkeypatch) -> None:
+    from geonode.calibration.baselines.latent_variables import PLS
+
+    def never(self, spectra, concentrations):
+        raise InputError("never.")
+
+    monkeypatch.setattr(PLS, "_fit", never)
+    entry = evaluate_inverse(zeroed(), methods=["pls"])["pls"]
+    assert entry["rmsep_percent_interior"] is None and entry["coverage"] is None

@@ -111,13 +111,14 @@ def _exponential_map(setting: Setting, size: Size) -> Work:
 
     @torch.no_grad()
     def run(i: int) -> Tensor | None:
-        return exponential_map(metric, *sets[i], steps=STEPS).end_velocity
+        return exponential_map(metric, *sets[i], steps=STEPS).end_velocity  # type: ignore[arg-type]
 
     @torch.no_grad()
     def check() -> list[Checked]:
         sample = [t[0] for t in _check_arguments(setting)]
-        ours = exponential_map(metric, *sample, steps=STEPS)
-        exact = exponential_map(metric_network(setting.device, torch.float64), *(t.double() for t in sample))
+        ours = exponential_map(metric, *sample, steps=STEPS)  # type: ignore[arg-type]
+        c, v, wavelength = (t.double() for t in sample)
+        exact = exponential_map(metric_network(setting.device, torch.float64), c, v, wavelength, steps=STEPS)
         failed = float((ours.status != exact.status).sum())
         pairs = [ours.end, ours.end_velocity], [exact.end, exact.end_velocity]
         return [*compare(*pairs, ("c", "v"), 1e-6), Checked("statuses that differ", failed, 0.0)]  # type: ignore[arg-type]
@@ -141,7 +142,7 @@ def _shoot(setting: Setting, size: Size) -> Work:
 
     @torch.no_grad()
     def run(i: int) -> Tensor:
-        return shoot(metric, *sets[i], ode_steps=STEPS).initial_velocity
+        return shoot(metric, *sets[i], ode_steps=STEPS).initial_velocity  # type: ignore[arg-type]
 
     @torch.no_grad()
     def check() -> list[Checked]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -28,7 +28,8 @@ def build_ode(size: Size, device: str, dtype: torch.dtype, config: GeodesicConfi
     """A `CoupledSpectralODE` whose metric differs from the warp: its last layer is drawn, not zero."""
     config = config or GeodesicConfig()
     ode = CoupledSpectralODE(torch.linspace(350.0, 950.0, size.wavelengths), config, models=models, seed=0)
-    last = ode.metric.network.mlp.weights[-1]
+    network: Any = ode.metric  # of the default recipe: a network
+    last = network.network.mlp.weights[-1]
     with torch.no_grad():
         last.copy_(0.3 * torch.randn(last.shape, generator=torch.Generator().manual_seed(0)))
     return in_precision(ode, dtype).to(device)
@@ -160,14 +161,14 @@ def _fused(setting: Setting, size: Size) -> Work:
         return loss
 
     def check() -> list[Checked]:
-        values = []
+        values: list[list[Tensor]] = []
         for dtype in (torch.float32, torch.float64):
             one, own = built(CHECK, dtype)
             loss, *found = gradients(one, own, with_phi(one, pairs_batch(batch(setting, CHECK, dtype=dtype))))
             values.append([loss, torch.cat([g.flatten() for g in found])])
         source, target, start, end = batch(setting, CHECK, dtype=torch.float64)
         through_ode = (built(CHECK, torch.float64)[0](source, start, end) - target).square().mean()[None]
-        rows = compare(*values, ("loss", "gradient"), 1e-4)
+        rows = compare(values[0], values[1], ("loss", "gradient"), 1e-4)
         return [*rows, *compare(values[0][:1], [through_ode.detach()], ["loss against CoupledSpectralODE"], 1e-4)]
 
     n, w = size.trajectories, size.wavelengths

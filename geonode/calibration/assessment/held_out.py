@@ -8,10 +8,7 @@ Three things are learned from it, none of which the fitted curve could say of it
   process's own variance does, so half of that scale is used with all standards in place. (Measured over the shared
   series and simulated assays: without τ smooth assays are covered in 100 % of cases at nominal 80 %, with τ not halved
   in 95–100 %, with it in 84–94 %; real series 79–85 % throughout.)
-* limits for "does not match": upper prediction limits of a log-normal distribution for the residual outside the span
-  (Q) and the distance from the curve within it (T², the smallest d²). The textbook limits know only noise, not the
-  error of a curve through n points, and refuse 44 % of genuine spectra at nominal 5 %; they stay as the least that a
-  limit may be, and so does what a standard shows on its own curve, where the curve claims to be most certain.
+* limits for "does not match": see :mod:`~geonode.calibration.assessment.match_limits`.
 * predicted against true concentrations, and how often the sets and bands cover. A fold bridges the doubled gap, so it
   is judged with τ as found, not halved (with half of it the coverage of `h148g_cl_ph74` comes out as 55 % where leaving
   levels out of whole calibrations gives 73 %; with τ as found it is 73 %).
@@ -23,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtri, fdtr, fdtri, stdtrit
+from scipy.special import fdtr
 
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.inverse.log_score import log_densities
@@ -35,8 +32,6 @@ from geonode_runtime.verdicts import FEWEST_CHECKED
 GAP_CORRECTION = 0.5
 PRIOR_WIDTH = 2.0
 """Standard deviation of ln τ in the prior."""
-LIMIT_TAIL = 0.025
-"""Nominal share of genuine spectra beyond either limit (5 % for both together)."""
 SET_LEVEL = 0.8
 """Level of the sets from whose most probable component the estimates are taken."""
 _SCALES = 2.0 ** np.arange(-8, 6)
@@ -60,6 +55,7 @@ class HeldOut:
         left_out: ``[m]`` positions of the levels that were left out.
         band_inside: ``[m, W]`` whether the 80 % band of the spectra covers the held-out level mean.
         residual: ``[m, W]`` measured − predicted mean spectrum of the held-out levels, units of the spectra.
+        processes: the process without each left-out level.
     """
 
     level: np.ndarray
@@ -76,6 +72,7 @@ class HeldOut:
     left_out: np.ndarray
     band_inside: np.ndarray
     residual: np.ndarray
+    processes: tuple[GeodesicGP, ...]
 
     def covered(self, level: float, interior: bool = False) -> float:
         """Share of levels (replicates averaged) whose set at ``level`` covers the truth."""
@@ -86,38 +83,12 @@ class HeldOut:
     def _edge(self, level: int) -> bool:
         return bool(self.edge[self.level == level][0])
 
-    def limits(self, own_q: np.ndarray, own_t2: np.ndarray, rank: int, dof: float, width: int) -> tuple[float, float]:
-        """Upper limits of Q and T² for genuine spectra; infinite where fewer than four levels were left out.
-
-        Args:
-            own_q, own_t2: ``[S]`` the same spectra's values under the calibration that knows their level.
-            rank, dof: r and ν of the calibration; width: W.
-        """
-        least_q, least_t2 = textbook_limits(rank, dof, width)
-        return self._limit(np.maximum(self.q, own_q), least_q), self._limit(np.maximum(self.t2, own_t2), least_t2)
-
-    def _limit(self, values: np.ndarray, least: float) -> float:
-        """Upper prediction limit of a log-normal: exp(x̄ + t_{m−1} s √(1 + 1/m)) over the m left-out levels."""
-        logs = np.log(np.maximum(values, 1e-3))
-        per_level = np.array([logs[self.level == i].max() for i in np.unique(self.level)])
-        m = len(per_level)
-        if m < 4:
-            return float("inf")
-        reach = stdtrit(m - 1, 1.0 - LIMIT_TAIL) * per_level.std(ddof=1) * np.sqrt(1.0 + 1.0 / m)
-        return max(float(np.exp(per_level.mean() + reach)), least)
-
 
 def _ends(one: ConcentrationSet) -> tuple[float, float]:
     """Lowest and highest end of a set, infinite where the search ended and not the set."""
     low = -np.inf if any(c.open_low for c in one.components) else min(c.low for c in one.components)
     high = np.inf if any(c.open_high for c in one.components) else max(c.high for c in one.components)
     return float(low), float(high)
-
-
-def textbook_limits(rank: int, dof: float, width: int) -> tuple[float, float]:
-    """χ²_{W−r}/(W−r) for Q, and Hotelling's (r−1) F_{r−1,ν} for the distance from a curve (r ≥ 2)."""
-    spare, free = max(width - rank, 1), max(rank - 1, 1)
-    return float(chdtri(spare, LIMIT_TAIL)) / spare, free * float(fdtri(free, dof, 1.0 - LIMIT_TAIL))
 
 
 def hold_out(
@@ -177,6 +148,7 @@ def hold_out(
         left_out=left_out,
         band_inside=inside,
         residual=residual,
+        processes=tuple(fold_gps),
     )
 
 
@@ -206,11 +178,12 @@ def _inverse_models(
 ) -> list[InverseModel]:
     """What finds concentrations without each level, over the range that is searched with all of them."""
     low, high = searched_range(gp.levels)
+    calibrated = (float(gp.levels[0]), float(gp.levels[-1]))
     models = []
     for i, fold, own in zip(left_out, fold_gps, deviations, strict=True):
         keep = level_index != i
         std = None if concentration_std is None else np.delete(concentration_std, i)
-        models.append(InverseModel(fold, own[keep], std, low, high, points=_POINTS))
+        models.append(InverseModel(fold, own[keep], std, low, high, points=_POINTS, calibrated=calibrated))
     return models
 
 
@@ -248,6 +221,7 @@ def _nothing_held_out(width: int) -> HeldOut:
         left_out=where,
         band_inside=np.zeros((0, width), dtype=bool),
         residual=np.zeros((0, width)),
+        processes=(),
     )
 
 
@@ -281,8 +255,8 @@ def _quantify(model: InverseModel, scale: float, spectra: np.ndarray, truth: flo
     estimate = np.array([one.best.estimate for one in found])
     interval = np.array([_ends(one) for one in found])
     minimum = distances.minimum
-    at_truth = np.array([np.interp(truth, model.grid, row) for row in distances.squared])
+    at_truth = np.array([np.interp(truth, model.grid, row) for row in distances.total])
     excess = np.maximum(at_truth - minimum, 0.0) / model.inflation(minimum)
     model.set_curve_scale(GAP_CORRECTION * scale)
-    t2 = model.distances(coordinates, phi).minimum
+    t2 = model.distances(coordinates, phi).closest
     return estimate, interval, excess, fdtr(1.0, model.dof, excess), residual, t2

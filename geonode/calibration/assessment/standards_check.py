@@ -161,7 +161,7 @@ def _influence(calibration: Calibration, level: int) -> tuple[float, float]:
     for inverse in (calibration.inverse, model):
         coordinates, residual = inverse.projection.coordinates(spectra)
         distances = inverse.distances(coordinates, np.maximum(residual, 1.0))
-        estimates.append(_nearest(inverse, distances.squared, c))
+        estimates.append(_nearest(inverse, distances.total, c))
     change = np.abs(estimates[1] - estimates[0])
     worst = int(change.argmax())
     return float(change[worst]), float(c[worst])

@@ -14,7 +14,7 @@ def log_densities(model: InverseModel, distances: Distances, concentrations: np.
     minimum = distances.minimum
     scale = model.inflation(minimum)[:, None]
     power = -0.5 * (model.dof + 1.0)
-    values = np.maximum(distances.squared - minimum[:, None], 0.0)
+    values = np.maximum(distances.total - minimum[:, None], 0.0)
     density = (1.0 + values / (model.dof * scale)) ** power
     total = (0.5 * (density[:, 1:] + density[:, :-1]) * np.diff(model.grid)).sum(1)
     at = np.array([np.interp(c, model.grid, row) for c, row in zip(concentrations, density, strict=True)])

@@ -26,7 +26,7 @@ from scipy.special import fdtri
 
 from geonode.calibration.gp.geodesic_gp import GeodesicGP, GPWeights
 from geonode.calibration.inverse.projection import Projection
-from geonode_runtime.sets import Distances
+from geonode_runtime.sets import Distances, doubt_beyond
 
 GRID_POINTS = 512
 """Points of the curve on which distances are tabulated (between them the distance is quadratic)."""
@@ -58,6 +58,7 @@ class InverseModel:
         deviations: ``[N, W]`` spectra of the standards less their level means, or None.
         concentration_std: ``[n]`` standard uncertainty of each level's concentration (independent), or None.
         low, high: the range searched; None for the calibrated range and its extension.
+        calibrated: ends of the range within which nothing counts as far from the standards; None for that of ``gp``.
         points: K, grid points.
         curve_scale: τ; see :meth:`set_curve_scale`.
     """
@@ -71,6 +72,7 @@ class InverseModel:
         high: float | None = None,
         points: int = GRID_POINTS,
         curve_scale: float = 1.0,
+        calibrated: tuple[float, float] | None = None,
     ) -> None:
         self.gp = gp
         self.projection = Projection.of(gp, deviations)
@@ -86,6 +88,8 @@ class InverseModel:
             parts.interpolation,
             parts.concentrations + parts.noise,
         )
+        lowest, highest = (gp.levels[0], gp.levels[-1]) if calibrated is None else calibrated
+        self.inside = (self.grid >= lowest) & (self.grid <= highest)
         self.set_curve_scale(curve_scale)
 
     @property
@@ -111,6 +115,8 @@ class InverseModel:
         self.covariance = self.curve_scale * self._interpolation + self._standards
         values, self._vectors = np.linalg.eigh(self.covariance)
         self._values = np.maximum(values, 0.0)
+        measured = self.covariance + np.eye(self.rank) + self.projection.replicates
+        self.doubt = doubt_beyond(np.linalg.slogdet(measured)[1], self.inside)
 
     def curve(self, concentrations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """m(c) ``[C, r]`` and the covariance of the curve itself ``[C, r, r]`` (no noise of the unknown)."""
@@ -181,7 +187,7 @@ class InverseModel:
         left = np.einsum("kr,krs->ks", step, vectors[:-1]) ** 2
         right = np.einsum("kr,krs->ks", step, vectors[1:]) ** 2
         steps = 0.5 * (np.einsum("kr,ukr->uk", left, inverse[:, :-1]) + np.einsum("kr,ukr->uk", right, inverse[:, 1:]))
-        return Distances(squared, steps, phi)
+        return Distances(squared, steps, phi, self.doubt)
 
     def project(self, spectra: np.ndarray, usable: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """See :meth:`Projection.coordinates`."""

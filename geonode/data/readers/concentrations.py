@@ -336,6 +336,8 @@ def apply_columns(recording: Recording, column: str | Sequence[str]) -> None:
     found = ConcentrationTable(recording.path, chosen, rows, dialect, stated)
     for k, trace in enumerate(recording.traces):
         set_values(trace, [found.value(k, name) for name in chosen])
+    recording.concentration_unit = ""  # of a column that was taken before one was named
+    recording.notes = [note for note in recording.notes if not note.endswith("taken as the concentration")]
     describe_source(recording, found, chosen)
     recording.analytes = tuple(split_unit(name)[0] for name in recording.analytes) if recording.analytes else None
 

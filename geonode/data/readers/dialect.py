@@ -137,13 +137,21 @@ def _row_pattern(dialect: Dialect) -> re.Pattern[str]:
 
 
 @functools.cache
+def regular_rows(dialect: Dialect, width: int) -> re.Pattern[str]:
+    """Lines that are so many plain numbers each, to be matched many at once."""
+    number, mark = rf"(?>{_number(dialect)})", re.escape(dialect.delimiter)
+    row = rf"{number}(?:{mark}{number}){{{width - 1}}}"
+    return re.compile(rf"{row}(?:\n{row})*+")
+
+
+@functools.cache
 def _quoted(delimiter: str) -> re.Pattern[str]:
     return re.compile(rf'(?<![^{re.escape(delimiter)} ])"([^"{re.escape(delimiter)}]*)"(?![^{re.escape(delimiter)} ])')
 
 
 # In order of preference where a line fits several: a comma that may be a decimal mark comes after one that may not.
 DIALECTS = tuple(Dialect(d, m) for d, m in ["\t.", "\t,", ";.", ";,", ",.", " .", " ,"])
-# Tried where none of those reads every row: numbers with both marks, or with one mark twice, leave no doubt.
+# These read more numbers of a row, or more rows, only where both marks or one mark twice leave no doubt.
 GROUPED = tuple(
     Dialect(delimiter, decimal, thousands)
     for delimiter in "\t;,"
@@ -165,17 +173,18 @@ def detect_dialect(lines: Sequence[str], minimum: int = 2) -> Dialect | None:
             if len(sample) == _LINES:
                 break
     best, score = None, (0, 0)
-    for dialect in (*DIALECTS, *GROUPED):
-        if dialect.thousands and score[0] >= sum(map(_has_digit, sample)):
-            break  # every row that has a number is read without
+    grouped = [one for one in GROUPED if any(map(_group_pattern(one.thousands).search, (s[:_LENGTH] for s in sample)))]
+    for dialect in (*DIALECTS, *grouped):
         mine = _score(sample, dialect, minimum)
-        if mine > score and mine[0] and (not dialect.thousands or mine[0] > score[0]):
+        if mine > score and mine[0]:
             best, score = dialect, mine
     return best
 
 
-def _has_digit(line: str) -> bool:
-    return any(character.isdigit() for character in line[:100])
+@functools.cache
+def _group_pattern(thousands: str) -> re.Pattern[str]:
+    """Digits grouped by three, somewhere in a line."""
+    return re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}[{re.escape(''.join(_group_marks(thousands)))}]\d{{3}}(?!\d)")
 
 
 def _score(sample: list[str], dialect: Dialect, minimum: int) -> tuple[int, int]:

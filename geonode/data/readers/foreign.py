@@ -45,8 +45,12 @@ print(json.dumps({'names': [name for name, _, _ in found], 'meta': meta}))
 """
 
 
-def parse(package: str, distribution: str, code: str, recording: Recording):
+def parse(package: str, distribution: str, code: str, recording: Recording, else_do: str = "export it again"):
     """(``[(name, x, y)]``, metadata) of a file, by ``code`` that uses ``package``.
+
+    Args:
+        package: what the code imports. distribution: what pip calls it. code: see `_BEFORE`.
+        recording: names the file and its format in errors. else_do: the remedy for a file that cannot be read.
 
     Raises:
         ReaderError: the package is not installed, the file is damaged, or the parser went beyond its bounds.
@@ -65,12 +69,14 @@ def parse(package: str, distribution: str, code: str, recording: Recording):
             done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:
             raise recording.fail(
-                f"{distribution} did not finish with it in {SECONDS} s; the file is damaged, so export it again."
+                f"{distribution} did not finish with it in {SECONDS} s; the file is damaged, so {else_do}."
             ) from None
         if done.returncode or not out.exists():
             lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
             reason = text.shorten(lines[-1] if lines else f"exit {done.returncode}", 120).rstrip(".")
-            raise recording.fail(f"{distribution} cannot read it ({reason}); the file is damaged, so export it again.")
+            raise recording.fail(
+                f"{recording.format}: {distribution} cannot read it ({reason}); the file is damaged, so {else_do}."
+            )
         described = json.loads(done.stdout.decode("utf-8", "replace").strip().splitlines()[-1])
         with np.load(out, allow_pickle=False) as arrays:
             found: list[tuple[str, Floats, Floats]] = [

@@ -56,6 +56,11 @@ def normalise(key: str) -> str:
     return f"{match.group(1)}{int(match.group(2))}" if match else key
 
 
+def is_well(key: str) -> bool:
+    """Whether a key is a well of a plate, such as ``A01``."""
+    return bool(_WELL.fullmatch(key.strip()))
+
+
 def _loose(key: str) -> str:
     """The same with every separator alike, and numbers without zeros before them."""
     key = _SEPARATORS.sub(" ", normalise(key)).strip()

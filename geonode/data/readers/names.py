@@ -34,7 +34,7 @@ def _spellings() -> dict[str, str]:
     written: dict[str, str] = {unit: unit for unit in _UNITS}
     written |= {f"{mol}/L": unit for unit, mol in _MOLAR.items()}
     written |= {way.replace("/L", "/l").replace("/mL", "/ml").replace("/dL", "/dl"): u for way, u in written.items()}
-    powers = [(joint, minus) for joint in (" ", "·", ".") for minus in ("-1", "⁻¹", "^-1")]
+    powers = [(joint, minus) for joint in (" ", "_", "·", ".") for minus in ("-1", "⁻¹", "^-1")]
     ratios = [(*way.split("/"), unit) for way, unit in written.items() if "/" in way]
     written |= {f"{over}{joint}{under}{minus}": unit for over, under, unit in ratios for joint, minus in powers}
     return {way.replace("µ", micro): unit for way, unit in written.items() for micro in ("µ", "μ", "u")}
@@ -45,7 +45,7 @@ _UNIT = "|".join(re.escape(unit) for unit in sorted(_SPELLINGS, key=len, reverse
 _DECIMAL = r"(?:\d[\d.,]*\d|\d|[.,]\d+)"
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺−–", "0123456789-+--")
 _VALUE = (
-    rf"(?:(?:(?P<factor>{_DECIMAL})\s*[x×·*]\s*)?10(?:\s?(?:\^|\*\*)\s?\(?(?P<power>[-−–+]?\d{{1,2}})\)?"
+    rf"(?:(?:(?P<factor>{_DECIMAL})[\s_]*[x×·*][\s_]*)?10(?:\s?(?:\^|\*\*)\s?\(?(?P<power>[-−–+]?\d{{1,2}})\)?"
     r"|(?P<super>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2}))"
     rf"|(?P<over>{_DECIMAL})\s?/\s?(?P<under>{_DECIMAL})"
     rf"|(?P<plain>{_DECIMAL})(?:[eE](?P<exponent>[-−–+]?\d{{1,3}}))?)"
@@ -55,7 +55,7 @@ _ALONE = re.compile(rf"\s*(?P<value>{_VALUE})[ _\u00a0]?(?P<unit>{_UNIT})\s*")
 # What stands before a value and makes it something else: a range, a power without its sign, a bound.
 _RANGE = re.compile(r"(?<![\w.,])\d{1,3}(?:[.,]\d+)?\s*(?:[-−–]|\bto\b|±|\+/-)\s*$")
 _BOUND = re.compile(r"[<>≤≥~≈±]\s*$")
-_NUMBER_BEFORE = re.compile(r"(?<![\w.,])(\d{1,3})[ \u00a0\u202f]$")
+_NUMBER_BEFORE = re.compile(r"(?<![\w.,])(\d{1,3})[ _\u00a0\u202f]$")
 _UNKNOWN = re.compile(r"(nan|n/?a|unknown|\?|-*)", re.I)
 
 
@@ -200,7 +200,10 @@ def _with_doubt(one: NamedConcentration, others: list[str], counted: bool) -> Na
     if one.number_before and not counted and re.fullmatch(r"\d{3}(?:[.,]\d+)?", one.written):
         joined = f"{one.number_before}{one.written}"
         doubt = doubt or f"'{one.number_before} {one.written} {one.unit}' is {joined} or {one.value}"
-    return NamedConcentration(None if doubt else value, one.unit, one.series, doubt, one.written, one.number_before)
+    series = one.series
+    if counted:  # the count of a sample is no part of the name of its series
+        series = re.sub(r"[ _\-]*\d{1,3}$", "", series)
+    return NamedConcentration(None if doubt else value, one.unit, series, doubt, one.written, one.number_before)
 
 
 _UNIT_ALONE = re.compile(rf"(?<![A-Za-z])({_UNIT})(?![A-Za-z/])")
@@ -271,7 +274,7 @@ def levels_of_headers(header: Sequence[str], decimal: str, recording: Recording)
     doubt = grouped if decimal == "," and not has_points else None
     levels = [one[1] for one in parsed if one is not None]
     doubt = doubt or (doubtful_number(levels, ".") if decimal == "." else doubtful_number(header, ","))
-    if doubt:
+    if doubt and not recording.numbers_are_typed:
         mark = "." if "." in doubt else ","
         raise recording.fail(
             f"a column is headed '{doubt}', which is {two_readings(doubt, mark)}; write the level without a separator "

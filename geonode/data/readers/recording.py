@@ -65,6 +65,7 @@ class Recording:
         repairs: True where values at the detector's cap are to be masked; False where the file says itself what is.
         averages_duplicates: True where an instrument wrote the file, so that wavelengths recorded twice are averaged;
             False where a person did, who is told of them instead.
+        numbers_are_typed: the file holds numbers as numbers, so that none can be read in two ways.
         dataset: the file as a whole, where it holds a complete data set.
         sidecars: endings of a file of the same name that would hold the concentrations.
     """
@@ -82,6 +83,7 @@ class Recording:
     mask_reasons: Counter[str] = field(default_factory=Counter)
     repairs: bool = True
     averages_duplicates: bool = True
+    numbers_are_typed: bool = False
     dataset: SpectralDataset | None = None
     sidecars: tuple[str, ...] = ()
 

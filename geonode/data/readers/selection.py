@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from geonode.data.readers.concentrations import listing
+from geonode.data.readers.joining import is_well, normalise
 from geonode.data.readers.recording import Recording, Trace
 from geonode.errors import ReaderError
 
@@ -14,7 +15,8 @@ Found = list[tuple[Recording, Trace]]
 def select_traces(found: Found, select: str | None, where: str) -> Found:
     """The traces that a selection means.
 
-    ``select`` is a part of the name or series (upper and lower case alike), or ``column=value`` of what the file or a
+    ``select`` is a name, a part of the name or series (upper and lower case alike; a whole name wins, so that ``A1`` is
+    not ``A10`` too), or ``column=value`` of what the file or a
     table of concentrations says of the sample. ``&`` joins conditions that all must hold, a comma those of which one
     must. A name that itself holds such a sign is found as it stands.
 
@@ -23,11 +25,13 @@ def select_traces(found: Found, select: str | None, where: str) -> Found:
     """
     if select is None:
         return found
-    chosen = [(r, t) for r, t in found if select.casefold() in t.name.casefold()]
+    chosen = [(r, t) for r, t in found if _is_called(t, select)]
+    chosen = chosen or [(r, t) for r, t in found if select.casefold() in t.name.casefold()]
     if chosen:
         return chosen
+    exact = {term for terms in alternatives(select) for term in terms if any(_is_called(t, term) for _, t in found)}
     wanted = alternatives(select)
-    chosen = [(r, t) for r, t in found if any(all(_matches(t, term) for term in terms) for terms in wanted)]
+    chosen = [(r, t) for r, t in found if any(all(_matches(t, term, exact) for term in terms) for terms in wanted)]
     if not chosen:
         columns = sorted({name for _, trace in found for name in trace.attributes})
         by = f"; columns to select by, as column=value, are {listing(columns)}" if columns else ""
@@ -43,13 +47,20 @@ def alternatives(select: str) -> list[list[str]]:
     return [terms for terms in parts if terms]
 
 
-def _matches(trace: Trace, term: str) -> bool:
+def _is_called(trace: Trace, name: str) -> bool:
+    """Whether a spectrum has exactly this name, or stands in this well."""
+    return normalise(name) in {normalise(trace.name), *(normalise(key) for key in trace.keys if is_well(key))}
+
+
+def _matches(trace: Trace, term: str, exact: set[str]) -> bool:
     column, sign, value = term.partition("=")
     if sign:
         for name, cell in trace.attributes.items():
             if name.casefold() == column.strip().casefold():
                 return cell.casefold() == value.strip().casefold() or _same_number(cell, value)
         return False
+    if term in exact:
+        return _is_called(trace, term)
     return term.casefold() in trace.name.casefold() or term.casefold() in trace.series.casefold()
 
 

@@ -7,7 +7,6 @@ concentration, which columns were left out, and how many lines around the table 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from geonode.data.readers.text import shorten
 _RAW = re.compile(r"\b(dark|ref(erence)?|background|raw|baseline|scope)\b", re.I)
 
 
-def read_spectra(lines: Sequence[str], recording: Recording) -> Recording:
+def read_spectra(lines: list[str], recording: Recording) -> Recording:
     """Fill a recording with the spectra of the table that stands in the lines.
 
     Raises:
@@ -52,7 +51,7 @@ def read_spectra(lines: Sequence[str], recording: Recording) -> Recording:
 
 def _is_plate(found: FoundTable, header: list[str]) -> bool:
     """Rows A, B, C, … under columns 1, 2, 3, …: wells, each with one number."""
-    numbers = [cell for cell in header if cell]
+    numbers = [cell for cell in header[1:] if cell]
     if numbers[:2] != ["1", "2"] or numbers != [str(k + 1) for k in range(len(numbers))]:
         return False
     letters = [cell.upper() for cell in found.cells(0)]
@@ -242,10 +241,9 @@ def _raw_columns(cells: list[str], at: int, left_out: set[int]) -> set[int]:
 
 def _no_axis(found: FoundTable) -> str:
     numbers = found.column(0)
-    k = next((i for i, value in enumerate(numbers) if value is None), None)
+    k = next(iter(np.flatnonzero(np.isnan(numbers)).tolist()), None)
     if k is None:
-        values = np.array(numbers, dtype=np.float64)
-        steps = np.sign(np.diff(values))
+        steps = np.sign(np.diff(numbers))
         k = int(np.flatnonzero(steps * steps[0] < 0)[0]) + 1 if (steps * steps[0] < 0).any() else 0
         what = "not in order with the rows above it" if k else "the same as in every other row"
     else:

@@ -205,13 +205,13 @@ class _Job:
 
 def _require_no_doubt(rows: Lines, columns: Sequence[int], dialect: Dialect, recording: Recording) -> None:
     """Refuse ``1.050`` beside ``950``, unless another number of the table shows what the mark means."""
-    if dialect.thousands:
+    if dialect.thousands or recording.numbers_are_typed:
         return
     mark = re.escape(dialect.decimal)
     settled = re.compile(
         rf"(?<!\d)0*{mark}\d|{mark}\d{{0,2}}(?!\d)|{mark}\d{{4}}|\d{{4}}{mark}|{mark}\d{{3}}[eE{mark}]"
     )
-    doubtful = re.compile(rf"(?<![\d.,])[1-9]\d{{0,2}}{mark}\d{{3}}(?!\d)")
+    doubtful = re.compile(rf"(?<![\d{'.' if dialect.delimiter == ',' else '.,'}])[1-9]\d{{0,2}}{mark}\d{{3}}(?!\d)")
     first: tuple[int, str, str] | None = None
     for number, line in rows:
         if dialect.decimal in line:

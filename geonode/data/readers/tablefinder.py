@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from geonode.data.readers import units
-from geonode.data.readers.dialect import MAX_LABELS, Dialect, detect_dialect
+from geonode.data.readers.dialect import MAX_LABELS, Dialect, detect_dialect, regular_rows
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.table import Lines
 
 FEWEST_ROWS = 3
 _NO_ROWS = "no rows of numbers; export the spectra as a table, with one wavelength a row."
+_BLOCK = 4096
+"""So many lines are looked at as one."""
 _AXIS_CELL = re.compile(r"(?:X|wl[ _]?|nm[ _]?|abs[ _]?)?(\d+(?:[.,]\d+)?)[ _]?(nm|cm-1)?", re.I)
 
 
@@ -33,32 +35,38 @@ class FoundTable:
     body: Lines
     width: int
     labels: int
-    _columns: dict[int, list[float | None]] = field(default_factory=dict)
+    _columns: dict[int, np.ndarray] = field(default_factory=dict)
 
-    def column(self, k: int) -> list[float | None]:
-        """The numbers of one column; None where a cell is none."""
+    def column(self, k: int) -> np.ndarray:
+        """The numbers of one column; NaN where a cell is none."""
         if k not in self._columns:
-            self._columns[k] = [self.dialect.number(cell) for cell in self.cells(k)]
+            parts = [self._numbers(k, self.body[i : i + _BLOCK]) for i in range(0, len(self.body), _BLOCK)]
+            self._columns[k] = np.concatenate(parts) if parts else np.empty(0)
         return self._columns[k]
+
+    def _numbers(self, k: int, rows: Lines) -> np.ndarray:
+        numbers = (self.dialect.number(cell) for cell in self._cells(k, rows))
+        return np.fromiter((np.nan if value is None else value for value in numbers), np.float64, len(rows))
 
     def cells(self, k: int) -> list[str]:
         """The cells of one column."""
+        return list(self._cells(k, self.body))
+
+    def _cells(self, k: int, rows: Lines) -> Iterator[str]:
         mark = self.dialect.delimiter
-        found = []
-        for line in self.body.texts:
+        for line in rows.texts:
             few = '"' not in line and mark != " "
             row = line.split(mark, k + 1)[: k + 1] if few else self.dialect.split(line)
-            found.append(row[k].strip() if k < len(row) else "")
-        return found
+            yield row[k].strip() if k < len(row) else ""
 
 
-def looks_like_a_table(lines: Sequence[str]) -> bool:
+def looks_like_a_table(lines: list[str]) -> bool:
     """Three rows of numbers, the last of which may be cut off."""
     dialect = detect_dialect(lines)
     return dialect is not None and sum(_is_data(dialect.shape(line)) for line in lines) >= FEWEST_ROWS - 1
 
 
-def find_table(lines: Sequence[str], recording: Recording) -> FoundTable:
+def find_table(lines: list[str], recording: Recording) -> FoundTable:
     """From the first row of the commonest shape to the last; whatever is between them must be readings too.
 
     Raises:
@@ -67,19 +75,19 @@ def find_table(lines: Sequence[str], recording: Recording) -> FoundTable:
     dialect = detect_dialect(lines)
     if dialect is None:
         raise recording.fail(_NO_ROWS)
-    shapes = np.array([_shape(line, dialect) for line in lines], dtype=np.int32).reshape(-1, 2)
+    shapes = _shapes(lines, dialect)
     data = (shapes[:, 1] - shapes[:, 0] >= 2) & (shapes[:, 0] <= MAX_LABELS)
     if not data.any():
         raise recording.fail(_NO_ROWS)
     labels = Counter(shapes[data, 0].tolist()).most_common(1)[0][0]
-    begun = np.array([not line.lstrip(" ").startswith(dialect.delimiter) for line in lines])
+    begun = np.fromiter((not line.lstrip(" ").startswith(dialect.delimiter) for line in lines), bool, len(lines))
     mine = np.flatnonzero(data & (shapes[:, 0] == labels) & begun)
     if len(mine) < 2:
         raise recording.fail("no table of at least two rows of numbers; export the spectra as a table.")
     width = Counter(shapes[mine, 1].tolist()).most_common(1)[0][0]
     first, last = int(mine[0]), int(mine[-1])
     filled = np.flatnonzero(shapes[:, 1] > 0)
-    if labels and axis_of([_axis_number(cell, dialect) for cell in _split(lines[first], dialect)[labels:]]) is not None:
+    if labels and _heads(_split(lines[first], dialect)[labels:], dialect):
         first = int(filled[np.searchsorted(filled, first) + 1])  # names before numbers: the wavelengths head them
     below = filled[filled > last]
     if below.size:
@@ -88,6 +96,26 @@ def find_table(lines: Sequence[str], recording: Recording) -> FoundTable:
         )
     above = [(int(i) + 1, _split(lines[i], dialect)) for i in filled[filled < first]]
     return FoundTable(dialect, above, Lines.of(lines, first, last + 1), width, labels)
+
+
+def _heads(cells: list[str], dialect: Dialect) -> bool:
+    """Whether the first row of numbers behind a label is no sample, but the wavelengths of the rows below it."""
+    axis = axis_of([_axis_number(cell, dialect) for cell in cells])
+    return axis is not None and (units.is_plausible(axis) or units.counts(axis))
+
+
+def _shapes(lines: list[str], dialect: Dialect) -> np.ndarray:
+    """(labels, cells) ``[lines, 2]`` of each line; blocks of like rows of numbers are taken as one."""
+    found = np.empty((len(lines), 2), dtype=np.int32)
+    for start in range(0, len(lines), _BLOCK):
+        block = lines[start : start + _BLOCK]
+        labels, width = _shape(block[len(block) // 2], dialect)
+        if labels == 0 and width > 1 and regular_rows(dialect, width).fullmatch("\n".join(block)):
+            found[start : start + len(block)] = 0, width
+        else:
+            flat = (value for line in block for value in _shape(line, dialect))
+            found[start : start + len(block)] = np.fromiter(flat, np.int32, 2 * len(block)).reshape(-1, 2)
+    return found
 
 
 def _shape(line: str, dialect: Dialect) -> tuple[int, int]:
@@ -150,11 +178,11 @@ def _only_units(cells: list[str]) -> bool:
     return any(cells) and all(not cell or _UNIT_CELL.fullmatch(cell) for cell in cells)
 
 
-def axis_of(values: Sequence[float | None]) -> np.ndarray | None:
+def axis_of(values: Sequence[float | None] | np.ndarray) -> np.ndarray | None:
     """Values as an axis: three at least, rising or falling (some may be repeated); None if they are none."""
-    if len(values) < 3 or any(value is None for value in values):
+    if len(values) < 3:
         return None
-    axis = np.array(values, dtype=np.float64)
+    axis = np.array(values, dtype=np.float64)  # None becomes NaN
     if not np.isfinite(axis).all() or axis[0] == axis[-1]:
         return None
     steps = np.diff(axis)

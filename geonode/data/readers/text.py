@@ -23,8 +23,9 @@ def decode(data: bytes, path: Path) -> str:
     Raises:
         ReaderError: binary content.
     """
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = data.decode("utf-16", errors="replace")
+    wide = _utf16(data)
+    if wide:
+        text = data.decode(wide, errors="replace")
     else:
         nuls = data.count(0)
         control = len(data) - len(data.translate(None, _CONTROL)) - nuls
@@ -35,15 +36,33 @@ def decode(data: bytes, path: Path) -> str:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             text = data.decode("latin-1")
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").lstrip("\ufeff")
+    for old, new in (("\r\n", "\n"), ("\r", "\n"), ("\0", ""), ("\u2212", "-")):  # the last: a minus sign
+        if old in text:
+            text = text.replace(old, new)
+    return text.lstrip("\ufeff")
 
 
 def decode_head(head: bytes) -> str:
     """The beginning of a file as text, for recognition: never fails."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return head[: len(head) // 2 * 2].decode("utf-16", errors="replace").lstrip("\ufeff").replace("\r\n", "\n")
-    text = head.replace(b"\0", b"").decode("utf-8-sig", errors="replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    wide = _utf16(head)
+    if wide:
+        text = head[: len(head) // 2 * 2].decode(wide, errors="replace").lstrip("\ufeff")
+    else:
+        text = head.replace(b"\0", b"").decode("utf-8-sig", errors="replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2212", "-")
+
+
+def _utf16(data: bytes) -> str:
+    """The name of the encoding where text is in UTF-16: by its mark, or because every second byte is zero."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    head = data[:4096]
+    if len(head) >= 16:
+        for first, name in ((1, "utf-16-le"), (0, "utf-16-be")):
+            zeros, letters = head[first::2].count(0), head[1 - first :: 2].count(0)
+            if zeros > 0.9 * (len(head) // 2) and not letters:
+                return name
+    return ""
 
 
 def read_text(path: Path) -> str:

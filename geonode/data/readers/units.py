@@ -11,17 +11,19 @@ from geonode.data.checks import Floats
 NANOMETRE_ELECTRONVOLT = 1239.841984
 """h·c in nm·eV (CODATA 2018): the wavelength of a photon of 1 eV."""
 
+# A number before a unit makes it a quantity (5 µM, Abs 450 nm), and capitals make molar of metres (nM, µM).
+_NOT_BEHIND = r"(?<![A-Za-z\d])(?<!\d[ _])"
 # One line an axis: what names it beyond doubt, and its unit. The first that fits counts.
 _AXES = (
     (re.compile(r"cm\s*(\^|\*\*)?\s*[{(]?\s*[-−–⁻]\s*[1¹]|\b1\s*/\s*cm|(?<![a-z])/\s*cm\b", re.I), "cm-1"),
     (re.compile(r"\binverse cm|\bkaysers?\b|reciprocal c", re.I), "cm-1"),
-    (re.compile(r"(?<![a-z])[µμu]m\b|micro ?met|\bmicrons?\b", re.I), "µm"),
-    (re.compile(r"(?<![a-z])m\s?eV\b", re.I), "meV"),
-    (re.compile(r"(?<![a-z])eV\b|electron ?-?volt", re.I), "eV"),
+    (re.compile(rf"{_NOT_BEHIND}([µμu]m|UM)\b|(?i:micro ?met|\bmicrons?\b)"), "µm"),
+    (re.compile(rf"{_NOT_BEHIND}(?i:m\s?eV)\b"), "meV"),
+    (re.compile(rf"{_NOT_BEHIND}(?i:eV)\b|(?i:electron ?-?volt)"), "eV"),
     (re.compile(r"Å|å\s*[)\]]|angstr(ö|oe|o)m", re.I), "Å"),
     (re.compile(r"(?<![a-z])THz\b", re.I), "THz"),
     (re.compile(r"(?<![a-z])GHz\b", re.I), "GHz"),
-    (re.compile(r"(?<![a-z])n\.?m\b\.?|nano ?met", re.I), "nm"),
+    (re.compile(rf"{_NOT_BEHIND}(n\.?m|NM)\b\.?|(?i:nano ?met)"), "nm"),
 )
 _WAVENUMBER = re.compile(
     r"wave ?-?_?num|raman|wellenzahl|nombre d.?onde|n[uú]mero d.? ?onda|numero d.onda|波数|волновое число", re.I

@@ -40,8 +40,9 @@ def geodesic_shoot(
 ) -> Shot:
     """Initial velocities [M, N] of the geodesics from ``start`` to ``end``, and what became of each problem.
 
-    Method, checks and meaning of the results are those of `reference.shoot`, the torch path of every metric; only a
-    problem that is as close as rounding allows, or within tolerance and no longer improving, rests here. The velocity
+    Method, checks and meaning of the results are those of `reference.shoot`, the torch path of every metric; only, a
+    problem rests here once it is as close as rounding allows, or within tolerance and either no longer improving or on
+    its way to a further target. The velocity
     is differentiable by the implicit function theorem, with the exact derivative of the discrete path. Problems that
     did not converge carry no gradient and spoil none.
 

@@ -153,7 +153,9 @@ def shoot_kernel(
                 velocity, step = tl.where(better, trial, velocity), tl.where(better, change, step)
                 residual, drift = tl.where(better, tl.abs(miss), residual), tl.where(better, moved, drift)
                 damping = tl.where(better, tl.minimum(2.0 * damping, 1.0), 0.25 * damping)
-                rests = rests | (residual <= 4.0 * rounding) | ((better == 0) & (residual <= allowed))
+                # what is left at the end the last Newton step removes; before the last stage nothing more is needed
+                enough = tl.where(stage == stages, ROUNDINGS * rounding, allowed)
+                rests = rests | (residual <= enough) | ((better == 0) & (residual <= allowed))
     known = finite & (g0 < infinity) & (at_end < infinity)
     moves = tl.abs(chord) > 0.0
     halved = tl.where(moves, coarse_miss / tl.where(moves, tl.abs(chord), 1.0), 0.0)

@@ -102,7 +102,8 @@ def _read_measurement(
             raise recording.fail(
                 f"row {rows.numbers[half[0]]} has a result of {prefix} and no wavelength; repair that row."
             )
-        rows = table.Lines([rows.texts[k] for k in there], [int(rows.numbers[k]) for k in there])
+        kept = [int(k) for k in there]
+        rows = table.Lines([rows.texts[k] for k in kept], [int(rows.numbers[k]) for k in kept])
         columns = table.Columns(columns.values[there], columns.masked[there], reasons=columns.reasons)
     values = columns.values
     varying = [k for k in range(1, values.shape[1]) if np.unique(values[:, k]).size > 1]

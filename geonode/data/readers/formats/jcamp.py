@@ -7,6 +7,7 @@ of each line of differences); one that fails is an error, because a wrong spectr
 from __future__ import annotations
 
 import re
+from array import array
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,11 +17,16 @@ from geonode.data.readers import names, packed, text, units
 from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.recording import Recording, Trace
+from geonode.data.readers.table import Lines
 from geonode.errors import ReaderError
 
 _LABEL = re.compile(r"##([^=]*)=(.*)")
 _SIGNALS = {"ABSORBANCE": ("absorbance", ""), "TRANSMITTANCE": ("transmittance", ""), "%T": ("transmittance", "%")}
 _PAIR = re.compile(r"[^\s,;]+")
+_SEPARATORS = str.maketrans(",;", "  ")
+_PLAIN = "0123456789.+-eE \t"
+_LINES = 4096
+"""So many lines of pairs are read at once."""
 _COMMA = re.compile(r"(?<=\d),(?=\d)")
 
 
@@ -31,7 +37,13 @@ class Block:
     line: int
     labels: dict[str, str] = field(default_factory=dict)
     form: str = ""
-    data: list[tuple[int, str]] = field(default_factory=list)
+    data: Lines = field(default_factory=lambda: Lines([], array("q")))
+
+    def add(self, number: int, line: str) -> None:
+        """One more line of data."""
+        assert isinstance(self.data.texts, list) and isinstance(self.data.numbers, array)
+        self.data.texts.append(line)
+        self.data.numbers.append(number)
 
     def number(self, label: str) -> float | None:
         return text.number(self.word(label).replace(",", "."))
@@ -118,7 +130,7 @@ def _blocks(content: str) -> list[Block]:
             if current is None or not line.strip():
                 continue
             if label in ("XYDATA", "XYPOINTS"):
-                current.data.append((number, line))
+                current.add(number, line)
             elif label:
                 current.labels[label] += " " + line.strip()
             continue
@@ -141,7 +153,7 @@ def _blocks(content: str) -> list[Block]:
 def _read_block(block: Block, title: str, recording: Recording):
     """(abscissae, ordinates) of a block, in its own order."""
     where = f"block '{title}' (line {block.line})"
-    if not block.data:
+    if not len(block.data):
         raise recording.fail(f"{where} has a label of data and no data; the file seems to be truncated.")
     if not block.form.startswith(("(XY", "(X++")):
         raise recording.fail(f"{where} has data of the form {text.shorten(block.form)}; export it as (X++(Y..Y)).")
@@ -179,7 +191,7 @@ def _settle_commas(block: Block, where: str, recording: Recording) -> None:
     """
     if not any(_COMMA.search(line) for _, line in block.data):
         return
-    changed = [(number, _COMMA.sub(".", line)) for number, line in block.data]
+    changed = Lines([_COMMA.sub(".", line) for line in block.data.texts], block.data.numbers)
     stated = block.number("NPOINTS")
     fits = [_count_points(block.form, data, recording) == stated for data in (block.data, changed)]
     labels = any(_COMMA.search(block.word(label)) for label in ("FIRSTX", "LASTX", "FIRSTY", "MAXX", "MINX", "MAXY"))
@@ -188,10 +200,10 @@ def _settle_commas(block: Block, where: str, recording: Recording) -> None:
         recording.notes.append(f"{where} read with decimal commas")
 
 
-def _count_points(form: str, data: list[tuple[int, str]], recording: Recording) -> float:
+def _count_points(form: str, data: Lines, recording: Recording) -> float:
     """How many points the data hold if read as they stand; −1 if they cannot be."""
     if form.startswith("(XY"):
-        return sum(len(_PAIR.findall(line)) for _, line in data) / 2
+        return sum(len(_PAIR.findall(line)) for line in data.texts) / 2
     try:
         return len(packed.decode(data, recording)[1])
     except ReaderError:
@@ -225,18 +237,37 @@ def _abscissae(block: Block, starts: list[tuple[int, float, int]], n: int, where
 
 
 def _read_pairs(block: Block, where: str, recording: Recording):
-    dialect = Dialect(" ", ".")
-    values = []
-    for number, line in block.data:
+    parts, count = [], 0
+    for start in range(0, len(block.data), _LINES):
+        parts.append(_numbers(block.data[start : start + _LINES], recording))
+        count += len(parts[-1])
+        if count > 2 * packed.MAX_POINTS:
+            raise recording.fail(f"{where} has more than {packed.MAX_POINTS} points; the data are damaged.")
+    values = np.concatenate(parts)
+    if len(values) % 2:
+        raise recording.fail(f"{where} has an odd number of values, so a pair is incomplete; export it again.")
+    _check_points(block, len(values) // 2, where, recording)
+    pairs = values.reshape(-1, 2)
+    return pairs[:, 0] * _factor(block, "XFACTOR"), pairs[:, 1] * _factor(block, "YFACTOR")
+
+
+def _numbers(lines: Lines, recording: Recording) -> np.ndarray:
+    """Every number of some lines of pairs, by numpy where nothing but numbers is in them.
+
+    Raises:
+        ReaderError: something that is no number.
+    """
+    joined = " ".join(lines.texts).translate(_SEPARATORS)
+    if not joined.strip(_PLAIN):
+        try:
+            return np.array(joined.split(), dtype=np.float64)
+        except ValueError:
+            pass  # named below, with its line
+    dialect, values = Dialect(" ", "."), []
+    for number, line in lines:
         for token in _PAIR.findall(line):
             value = dialect.number(token)
             if value is None:
                 raise recording.fail(f"line {number} has '{text.shorten(token)}', which is no number; repair it.")
             values.append(value)
-        if len(values) > 2 * packed.MAX_POINTS:
-            raise recording.fail(f"{where} has more than {packed.MAX_POINTS} points; the data are damaged.")
-    if len(values) % 2:
-        raise recording.fail(f"{where} has an odd number of values, so a pair is incomplete; export it again.")
-    _check_points(block, len(values) // 2, where, recording)
-    pairs = np.array(values).reshape(-1, 2)
-    return pairs[:, 0] * _factor(block, "XFACTOR"), pairs[:, 1] * _factor(block, "YFACTOR")
+    return np.array(values, dtype=np.float64)

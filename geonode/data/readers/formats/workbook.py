@@ -1,0 +1,132 @@
+"""Workbooks of Excel and LibreOffice (.xlsx, .xlsb, .ods), through the package ``python-calamine`` of the extra
+``readers``; any other ZIP archive is refused by its name.
+
+Every sheet with a table of spectra is read as text would be, but for the numbers, which a workbook holds as numbers: no
+decimal mark and no thousands have to be told. Several such sheets are several series, to be selected by their names.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+from geonode.data.readers import foreign
+from geonode.data.readers.base import READERS, Particularity, Reader
+from geonode.data.readers.concentrations import listing
+from geonode.data.readers.recording import Recording
+from geonode.data.readers.spectratable import read_spectra
+from geonode.data.readers.tablefinder import looks_like_a_table
+from geonode.errors import ReaderError
+
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+# Runs in a process of its own: numbers as Python writes them, anything else as text.
+_CODE = r"""
+from python_calamine import CalamineWorkbook
+def cell(value):
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return '' if value is None else str(value)
+book = CalamineWorkbook.from_path(path)
+sheets, cells = {}, 0
+for name in book.sheet_names:
+    rows = [[cell(value) for value in row] for row in book.get_sheet_by_name(name).to_python(skip_empty_area=False)]
+    cells += sum(map(len, rows))
+    if cells > 6_000_000:
+        raise ValueError('more than 6000000 cells, which no set of standards has')
+    sheets[name] = rows
+found, meta = [], {'sheets': json.dumps(sheets)}
+"""
+
+
+@READERS.register("workbook")
+class WorkbookReader(Reader):
+    """Excel and OpenDocument workbooks, one sheet or several."""
+
+    format = "workbook"
+    summary = "workbook of Excel or LibreOffice: .xlsx, .xlsb, .ods (needs the extra 'readers')"
+    particularity = Particularity.SIGNATURE
+
+    def sniff(self, head: bytes) -> bool:
+        """The signature of a ZIP archive, which every workbook is."""
+        return head.startswith(_ZIP)
+
+    def read(self, path: Path) -> Recording:
+        """Read every sheet that has a table of spectra.
+
+        Raises:
+            ReaderError: another archive, without the package, damaged, no sheet with spectra, sheets whose units
+                differ.
+        """
+        recording = self.recording(path, signal="signal", numbers_are_typed=True)
+        recording.format = _kind(path)
+        _, meta = foreign.parse("python_calamine", "python-calamine", _CODE, recording, "save the sheet as CSV")
+        sheets = {name: _lines(rows) for name, rows in json.loads(meta["sheets"]).items()}
+        tables = {name: lines for name, lines in sheets.items() if looks_like_a_table(lines)}
+        if not tables:
+            raise recording.fail(
+                f"a workbook with no table of spectra in its sheets ({listing(sheets) or 'none'}); have one wavelength "
+                "a row, and the samples in columns headed by their concentration."
+            )
+        for name, lines in tables.items():
+            _read_sheet(name, lines, len(tables) > 1, recording)
+        other = [name for name in sheets if name not in tables and any(map(str.strip, sheets[name]))]
+        if other:
+            recording.notes.append(f"sheets without spectra not read: {listing(other)}")
+        return recording
+
+
+def _kind(path: Path) -> str:
+    """Which workbook an archive is.
+
+    Raises:
+        ReaderError: it is none, or damaged.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            kind = archive.read("mimetype")[:200].decode("latin-1") if "mimetype" in names else ""
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError, KeyError):
+        raise ReaderError(
+            f"{path}: a ZIP archive, as workbooks are, and damaged or cut off; copy it anew, or save the sheet as CSV."
+        ) from None
+    if any(name.startswith("xl/") for name in names):
+        return "Excel workbook"
+    if "spreadsheet" in kind:
+        return "OpenDocument workbook"
+    first = listing(names[:3]) or "nothing"
+    raise ReaderError(
+        f"{path}: a ZIP archive that holds {first}, and no workbook of spectra; unpack it, or export the spectra as "
+        "text (CSV)."
+    )
+
+
+def _lines(rows: list[list[str]]) -> list[str]:
+    return ["\t".join(" ".join(cell.split()) for cell in row) for row in rows]
+
+
+def _read_sheet(name: str, lines: list[str], several: bool, recording: Recording) -> None:
+    """The spectra of one sheet, added to the recording; of several sheets each is a series."""
+    part = Recording(recording.path, recording.format, [], signal="signal", numbers_are_typed=True)
+    try:
+        read_spectra(lines, part)
+    except ReaderError as error:
+        raise recording.fail(f"sheet '{name}': {str(error).removeprefix(f'{recording.path}: ')}") from None
+    for trace in part.traces:
+        trace.place = f"sheet '{name}', {trace.place}"
+        if several:
+            trace.series = " ".join(filter(None, [name, trace.series]))
+            trace.name = f"{name}: {trace.name}"
+    for attribute in ("wavelength_unit", "signal", "signal_unit", "concentration_unit"):
+        mine, theirs = getattr(recording, attribute), getattr(part, attribute)
+        if recording.traces and mine != theirs:
+            raise recording.fail(
+                f"its sheets differ in {attribute.replace('_', ' ')} ({mine or 'none'} and {theirs or 'none'}); save "
+                "each as a file of its own."
+            )
+        setattr(recording, attribute, theirs)
+    recording.concentrations_from = recording.concentrations_from or part.concentrations_from
+    recording.mask_reasons += part.mask_reasons
+    notes = [note for note in part.notes if not note.startswith("read as separated")]
+    recording.notes += [f"sheet '{name}': {note}" if several else note for note in notes]
+    recording.traces += part.traces

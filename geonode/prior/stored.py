@@ -1,0 +1,76 @@
+"""Weights that travel with geonode: safetensors beside a model card that says how they were made."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from geonode.bundle import write_tensors
+from geonode.errors import InputError
+from geonode.prior.network import Network, NetworkSize
+from geonode_runtime.files import write_text
+
+SHIPPED = Path(__file__).parent / "weights"
+NAME = "prior-1"
+
+
+def save_network(network: nn.Module, card: dict[str, Any], folder: str | Path, name: str = NAME) -> Path:
+    """Write ``name.safetensors`` and its card ``name.json`` into ``folder``; give the weights' path back.
+
+    Args:
+        network: a :class:`Network`.
+        card: what its users should know; the network's size is added.
+        folder: made if it is not there.
+        name: of both files.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.safetensors"
+    state = {key: value.detach().float().cpu().contiguous() for key, value in network.state_dict().items()}
+    write_tensors(path, state, {"size": json.dumps(network.size.as_dict())})
+    card = {"name": name, "size": network.size.as_dict(), **card}
+    write_text(path.with_suffix(".json"), json.dumps(card, indent=1) + "\n")
+    return path
+
+
+@functools.lru_cache(maxsize=4)
+def load_network(path: str | Path | None = None) -> Network:
+    """The network of a safetensors file, None for the weights that come with geonode; not to be trained on (shared).
+
+    Raises:
+        InputError: no such file, or not weights of this network.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = SHIPPED / f"{NAME}.safetensors" if path is None else Path(path)
+    if not path.is_file():
+        raise InputError(f"{path} is not there; give a file of weights as `geonode pretrain` writes it.")
+    try:
+        with safe_open(path, "pt") as stored:
+            size = NetworkSize(**json.loads((stored.metadata() or {})["size"]))
+            state = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118 - not a dictionary
+        network = Network(size)
+        network.load_state_dict(state)
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"{path} holds no weights of this network ({error}); make them with `geonode pretrain`."
+        ) from None
+    return network.requires_grad_(False).eval()
+
+
+def model_card(path: str | Path | None = None) -> dict[str, Any]:
+    """The model card beside a file of weights, None for those that come with geonode."""
+    path = SHIPPED / f"{NAME}.safetensors" if path is None else Path(path)
+    return json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+
+
+def untrained_network(seed: int = 0) -> Network:
+    """A network at its start, whose predictions are the evidence-averaged geodesic Gaussian process."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Network().requires_grad_(False).eval()

@@ -1,0 +1,267 @@
+"""Pre-training with PyTorch Lightning: every rank draws its own assays on its own device, step by step.
+
+Nothing is read from disk and nothing travels from the host: a batch is a function of (seed, rank, step). A run resumes
+from a checkpoint exactly where it stopped. What is shipped are averaged weights (EMA).
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
+
+from geonode.prior.feed import Batch, Feed, make, sized
+from geonode.prior.loss import Errors, errors, total
+from geonode.prior.network import Network
+from geonode.prior.optimiser import MuonAdamW, parameter_groups
+from geonode.prior.settings import PretrainSettings
+from geonode.training.lightning.checkpoints import SafetensorsIO
+
+_LOG_EVERY = 50
+_LOOK_EVERY = 10  # steps between looks at the clock, at which all ranks agree
+_VALIDATION_SEED = 7_777_777
+
+
+class Numbers(IterableDataset):
+    """The numbers of the batches from ``start`` on, without end."""
+
+    def __init__(self, start: int = 0) -> None:
+        self.start = start
+
+    def __iter__(self) -> Iterator[int]:
+        return itertools.count(self.start)
+
+
+class PretrainModule(lightning.LightningModule):
+    """The network, its averaged copy, and one step: draw, features, network, loss.
+
+    ``report(line)`` is called with every line of the log; ``history`` holds its numbers.
+    """
+
+    def __init__(self, settings: PretrainSettings, report: Callable[[dict[str, Any]], None] | None = None) -> None:
+        super().__init__()
+        self.settings = settings
+        self.report = report
+        self.network = Network(settings.size)
+        self.average = copy.deepcopy(self.network).requires_grad_(False)
+        self.history: list[dict[str, Any]] = []
+        self._window: list[Tensor] = []
+        self._assays, self._since = 0, time.perf_counter()
+        self._lost: Tensor | int = 0
+        self.seen = 0
+        self.until: float | None = None
+        self.checkpoint: Path | None = None
+
+    # ------------------------------------------------------------------ data
+
+    def train_dataloader(self) -> DataLoader:
+        """Numbers of batches, going on where a checkpoint stopped."""
+        return DataLoader(Numbers(self.trainer.global_step * self.settings.accumulate), batch_size=None)
+
+    def on_train_start(self) -> None:
+        """The feed of this rank; on a GPU the blocks are compiled (once for all shapes)."""
+        start = self.trainer.global_step * self.settings.accumulate
+        self.feed = Feed(self.settings, start, self.global_rank, self.device)
+        if self.device.type == "cuda":
+            for block in self.network.blocks:
+                block.compile(dynamic=True)
+        self._since = time.perf_counter()
+
+    # ------------------------------------------------------------------ training
+
+    def training_step(self, number: int, _: int) -> Tensor:
+        """Loss of one batch."""
+        batch = self.feed.batch(int(number))
+        e = self._errors(self.network, batch)
+        loss = total(e, self.settings.likelihood)
+        self._window.append(_summary(e).detach())
+        self._assays += len(batch.examples.levels)
+        return loss
+
+    def _errors(self, network: Network, batch: Batch) -> Errors:
+        output = network(batch.features, self.settings.anchors)
+        with torch.autocast(self.device.type, enabled=False):
+            return errors(batch.features, output, batch.examples)
+
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Clip the gradient; one that is not finite becomes zero (and is counted in the log)."""
+        gradients = [p.grad for p in self.network.parameters() if p.grad is not None]
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        finite = torch.isfinite(norm)
+        for gradient in gradients:
+            gradient.masked_fill_(~finite, 0.0)
+        torch._foreach_mul_(gradients, (self.settings.clip / norm.nan_to_num(1.0, 1.0)).clamp_max(1.0))
+        self._lost = self._lost + (~finite).long()
+
+    def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Average the weights, log, validate."""
+        if (batch_idx + 1) % self.settings.accumulate:
+            return
+        step = self.trainer.global_step
+        if self.until is not None and step % _LOOK_EVERY == 0:
+            over = self.trainer.strategy.reduce_boolean_decision(time.perf_counter() > self.until, all=False)
+            self.trainer.should_stop = self.trainer.should_stop or over
+        # Early on the average forgets its start quickly: 0.9 after ten steps, 0.99 after a hundred.
+        decay = min(self.settings.ema, (1.0 + step) / (10.0 + step))
+        torch._foreach_lerp_(list(self.average.parameters()), list(self.network.parameters()), 1.0 - decay)
+        if step % _LOG_EVERY == 0:
+            self._log_window(step)
+        if step % self.settings.validate_every == 0 or step == self.settings.steps:
+            self._say({"step": step, "validation": self.validate()})
+            if self.checkpoint is not None:
+                self.trainer.save_checkpoint(self.checkpoint)
+
+    def on_train_end(self) -> None:
+        """What is left of the last window."""
+        if self._window:
+            self._log_window(self.trainer.global_step)
+
+    def _log_window(self, step: int) -> None:
+        means = torch.stack(self._window).mean(0).tolist()  # waits for the device
+        now = time.perf_counter()
+        self.seen += self._assays * self.trainer.world_size
+        rate = self._assays * self.trainer.world_size / (now - self._since)
+        self._window, self._assays, self._since = [], 0, now
+        names = ("held out", "held out, start", "truth", "truth, start", "surprise")
+        line = {
+            "step": step,
+            "assays": self.seen,
+            "assays/s": round(rate, 1),
+            "lr": self._lr(),
+            "lost": int(self._lost),
+        }
+        self._say({**line, **{name: round(value, 4) for name, value in zip(names, means, strict=True)}})
+
+    def _lr(self) -> float:
+        return float(self.trainer.optimizers[0].param_groups[0]["lr"])
+
+    def _say(self, line: dict[str, Any]) -> None:
+        self.history.append(line)
+        if self.report is not None and self.trainer.is_global_zero:
+            self.report(line)
+
+    # ------------------------------------------------------------------ validation
+
+    @torch.no_grad()
+    def validate(self) -> dict[str, dict[str, float]]:
+        """Averaged weights on fresh assays of the families trained on, and of those left out (same batches each time):
+        log error less the start's, at the level taken out and against the truth, and the surprise."""
+        s = self.settings
+        kinds: dict[str, dict[str, Any]] = {"known families": {"exclude": s.exclude}}
+        if s.exclude:
+            kinds["families left out"] = {"families": s.exclude}
+        found = {}
+        autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
+        for name, kind in kinds.items():
+            rows = []
+            for number in range(s.validation_batches):
+                levels = sorted(s.levels)[number % len(s.levels)]
+                batch = make(sized(s, levels), seed=_VALIDATION_SEED, step=number, device=self.device, **kind)
+                with autocast:
+                    rows.append(_summary(self._errors(self.average, batch)))
+            held, held_start, truth, truth_start, surprise = torch.stack(rows).mean(0).tolist()
+            changes = {"held out": held - held_start, "truth": truth - truth_start, "surprise": surprise}
+            found[name] = {key: round(value, 4) for key, value in changes.items()}
+        return found
+
+    # ------------------------------------------------------------------ optimiser and checkpoints
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """Muon and AdamW with warm-up, plateau and decay."""
+        s = self.settings
+        optimiser = MuonAdamW(parameter_groups(self.network, s.weight_decay, s.muon), s.lr)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, s.learning_rate)
+        return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """The log travels with the weights."""
+        checkpoint["history"], checkpoint["seen"] = self.history, self.seen
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on with the log."""
+        self.history, self.seen = list(checkpoint["history"]), checkpoint["seen"]
+
+
+def _summary(e: Errors) -> Tensor:
+    """Means over the batch: level taken out (network, start), truth elsewhere (network, start), surprise."""
+    held = [values[:, 0].mean() for values in (e.measured, e.start_measured)]
+    return torch.stack([*held, e.truth[:, 1:].mean(), e.start_truth[:, 1:].mean(), e.surprise.mean()]).float()
+
+
+def pretrain(
+    settings: PretrainSettings,
+    folder: str | Path,
+    *,
+    accelerator: str = "auto",
+    devices: int | str = 1,
+    resume: str | Path | None = None,
+    max_seconds: float | None = None,
+    report: Callable[[dict[str, Any]], None] | None = None,
+) -> PretrainModule:
+    """Pre-train a network on simulated assays.
+
+    Args:
+        settings: see :class:`PretrainSettings`.
+        folder: where ``last.ckpt`` is written at every validation and at the end (safetensors and JSON, no pickle).
+        accelerator, devices: as Lightning takes them; several devices train by DDP, each on assays of its own.
+        resume: a checkpoint to go on from.
+        max_seconds: stop after so many seconds, whatever the step.
+        report: called with every line of the log, a dictionary of numbers.
+
+    Returns:
+        The trained module; ``average`` is the network to ship.
+    """
+    lightning.seed_everything(settings.seed, verbose=False)
+    module = PretrainModule(settings, report)
+    module.until = None if max_seconds is None else time.perf_counter() + max_seconds
+    accelerator = _accelerator(accelerator)
+    precision = settings.precision or ("bf16-mixed" if accelerator == "cuda" else "32-true")
+    trainer = lightning.Trainer(
+        accelerator=accelerator,
+        devices=devices,
+        precision=precision,
+        max_steps=settings.steps,
+        max_epochs=-1,
+        accumulate_grad_batches=settings.accumulate,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+        num_sanity_val_steps=0,
+        plugins=[SafetensorsIO()],
+    )
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    module.checkpoint = Path(folder) / "last.ckpt"
+    trainer.fit(module, ckpt_path=None if resume is None else str(resume))
+    trainer.save_checkpoint(module.checkpoint)
+    return module
+
+
+def _accelerator(name: str) -> str:
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return "cuda" if name == "gpu" else name
+
+
+def card_of(module: PretrainModule) -> dict[str, Any]:
+    """A model card of a pre-training: settings, what was seen, the loss curve and the validations."""
+    settings = module.settings
+    return {
+        "what": "geodesic flow pre-trained on simulated assays of geonode.corpus; no real spectra",
+        "families left out": list(settings.exclude),
+        "seed": settings.seed,
+        "steps": module.trainer.global_step,
+        "assays": module.seen,
+        "settings": settings.as_dict(),
+        "loss curve": [line for line in module.history if "validation" not in line][::10],
+        "validation (log error less the start)": [line for line in module.history if "validation" in line],
+    }

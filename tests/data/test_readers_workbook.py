@@ -1,0 +1,88 @@
+"""Workbooks of Excel and LibreOffice: the same numbers as in text, sheets to select, other archives refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import geonode
+from geonode.data import inspect_file
+from geonode.data.readers import read_file
+from geonode.errors import ReaderError
+from tests.data import samples
+
+pytest.importorskip("python_calamine")
+KINDS = {"Excel workbook": samples.xlsx, "OpenDocument workbook": samples.ods}
+
+
+def sheet(levels, names=None, first="wavelength") -> list[list[float | str]]:
+    rows = samples._sheet_rows(levels)
+    return [[first, *(names or rows[0][1:])], *rows[1:]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_workbook_gives_the_numbers_of_the_csv(tmp_path, kind):
+    (tmp_path / "a").write_bytes(KINDS[kind]())
+    (tmp_path / "a.csv").write_bytes(samples.tidy())
+    found, text = geonode.load_standards(tmp_path / "a"), geonode.load_standards(tmp_path / "a.csv")
+    np.testing.assert_array_equal(found.spectra, text.spectra)
+    np.testing.assert_array_equal(found.concentrations, text.concentrations)
+    assert read_file(tmp_path / "a").format == kind
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("first", "names", "unit"),
+    [
+        ("Wavelength (nm)", ["dye 0 mM", "dye 5 mM", "dye 10 mM", "dye 20 mM"], "mM"),
+        ("nm", ["0", "5", "10", "20"], ""),
+        ("λ", ["0 ppb", "5 ppb", "10 ppb", "20 ppb"], "ppb"),
+    ],
+)
+def test_headers_of_a_sheet(tmp_path, kind, first, names, unit):
+    (tmp_path / "a").write_bytes(KINDS[kind]({"one": sheet(samples.LEVELS, names, first)}))
+    data = geonode.load_standards(tmp_path / "a")
+    assert data.levels.tolist() == list(samples.LEVELS) and data.concentration_unit == unit
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_sheets_are_series_to_select(tmp_path, kind):
+    names = [f"{c:g} mM" for c in samples.LEVELS]
+    second = [
+        [row[0], *[v if isinstance(v, str) else v + 0.5 for v in row[1:]]] for row in sheet(samples.LEVELS, names)
+    ]
+    pages = {"first": sheet(samples.LEVELS, names), "second": second, "remarks": [["made on Monday"]]}
+    (tmp_path / "a").write_bytes(KINDS[kind](pages))
+    with pytest.raises(ReaderError, match=r"2 series \('first', 'second'\); choose one by a part of its name"):
+        geonode.load_standards(tmp_path / "a")
+    data = geonode.load_standards(tmp_path / "a", select="second")
+    np.testing.assert_allclose(data.spectra[1], samples.spectrum(5.0) + 0.5)
+    assert "sheets without spectra not read: 'remarks'" in inspect_file(tmp_path / "a").notes
+
+
+def test_numbers_of_a_workbook_are_in_no_doubt(tmp_path):
+    rows: list[list[float | str]] = [["nm", "a", "b"], *([400.0 + i, 950.0 + i, 1.05 + i / 8] for i in range(9))]
+    (tmp_path / "a").write_bytes(samples.xlsx({"one": rows}))
+    first, second = read_file(tmp_path / "a").traces
+    assert first.values[0] == 950 and second.values[0] == 1.05
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (samples._zipped({"arr_0.npy": "x"}), r"a ZIP archive that holds 'arr_0\.npy', and no workbook of spectra"),
+        (samples._zipped({"word/document.xml": "<a/>"}), "a ZIP archive that holds 'word/document.xml'"),
+        (samples._zipped({}), "a ZIP archive that holds nothing"),
+        (samples.xlsx()[:300], "damaged or cut off; copy it anew, or save the sheet as CSV"),
+        (samples._zipped({"xl/worksheets/sheet1.xml": "<a/>"}), "Excel workbook: python-calamine cannot read it"),
+        (samples.xlsx({"one": [["Dear diary"], ["nothing"]]}), r"no table of spectra in its sheets \('one'\)"),
+        (samples.xlsx({"a b": [["nm", "x"], *([400.0 + i, "lost" if i == 3 else 0.1] for i in range(9))]}),
+         r"sheet 'a b': row 5, column 2 \('x'\) is 'lost', which is no number"),
+    ],
+)  # fmt: skip
+def test_archives_that_cannot_be_read_end_in_one_sentence(tmp_path, content, sentence):
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(content)
+    with pytest.raises(ReaderError, match=sentence) as caught:
+        read_file(path)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
