@@ -101,7 +101,7 @@ def run_stack(
 
 @contextmanager
 def _state_in(checkpoints: str | Path | None, jobs: Sequence[Job]) -> Iterator[CheckpointFolder | None]:
-    """A folder for the state of these jobs' training, removed when it has ended, well or not, but for an interruption."""
+    """A folder for the state of these jobs' training, removed when it has ended, but not where it was interrupted."""
     if checkpoints is None:
         yield None
         return
