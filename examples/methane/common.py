@@ -92,6 +92,21 @@ class ScanRegressor(nn.Module):
         return self.head(self.pool(self.body(x)))[:, 0] - 3.0  # starts in the middle of the range
 
 
+class VoltagesToFraction(nn.Module):
+    """The network behind `network_input`: voltages ``[N, S]`` → log₁₀ of the mole fraction ``[N]``, and ppm ``[N]``."""
+
+    def __init__(self, network: ScanRegressor, samples: int, points: int = 250) -> None:
+        super().__init__()
+        self.network = network
+        self.points = min(points, samples)
+        self.usable = samples // self.points * self.points
+
+    def forward(self, voltages: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        light = voltages[:, : self.usable].clamp(min=1e-3).log().unflatten(1, (self.points, -1)).mean(2)
+        decades = self.network(10.0 * (light - light.mean(1, keepdim=True))[:, None])
+        return decades, PPM * 10.0**decades
+
+
 def load_network(project: Path) -> tuple[ScanRegressor, dict]:
     """The trained network on the CPU, and what is known of it."""
     described = json.loads((project / "cnn.json").read_text(encoding="utf-8"))

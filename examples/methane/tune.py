@@ -6,15 +6,13 @@ more scans would bring. The test scans are predicted by each too, but chosen is 
 
 from __future__ import annotations
 
-import argparse
 import time
 
-import numpy as np
-import torch
-from common import arguments, device_of, network_input, run, write_text
-from train import rmse, split, train
+from common import arguments, device_of, run, write_text
+from stream import split
+from train import namespace, rmse, train
 
-from geonode.data.methane import load_scans
+from geonode.data.methane import ScanFile
 
 RATES, WIDTHS = (1e-3, 3e-3, 1e-2), (16, 32)
 
@@ -24,27 +22,27 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=8)
     options = parser.parse_args()
     device = device_of(options.device)
-    scans = load_scans(options.project / "scans.h5")
-    x, y = network_input(scans.voltages), torch.tensor(np.log10(scans.fraction), dtype=torch.float32)
-    training, validation, test = split(len(x))
-    count = training.stop
-    rows = []
+    rows: list[str] = []
+    with ScanFile(options.project / "scans.h5") as scans:
+        training, validation, test = split(len(scans))
 
-    def attempt(rate: float, width: int, used: int) -> float:
-        """Train once; the validation error."""
-        settings = argparse.Namespace(epochs=options.epochs, batch=64, width=width, rate=rate, seed=options.seed)
-        started = time.perf_counter()
-        network, _ = train(x[:used], y[:used], settings, device)
-        seconds = time.perf_counter() - started
-        errors = [rmse(network, x[part], y[part], device) for part in (validation, test)]
-        rows.append(f"{rate:g},{width},{used},{errors[0]:.5f},{errors[1]:.5f},{seconds:.1f}")
-        print(f"rate {rate:g}, width {width}, {used} scans: validation {errors[0]:.4f}, test {errors[1]:.4f} decades")
-        return errors[0]
+        def attempt(rate: float, width: int, used: int) -> float:
+            """Train once; the validation error."""
+            settings = namespace(epochs=options.epochs, batch=64, width=width, rate=rate, seed=options.seed)
+            started = time.perf_counter()
+            trained = train(scans, range(used), validation, settings, device)
+            seconds = time.perf_counter() - started
+            tested = rmse(trained.best_network().to(device), scans, test, device)
+            rows.append(f"{rate:g},{width},{used},{trained.best:.5f},{tested:.5f},{seconds:.1f}")
+            print(
+                f"rate {rate:g}, width {width}, {used} scans: validation {trained.best:.4f}, test {tested:.4f} decades"
+            )
+            return trained.best
 
-    few = max(count // 4, 2)
-    _, rate, width = min((attempt(rate, width, few), rate, width) for rate in RATES for width in WIDTHS)
-    for used in (max(few // 4, 2), count):
-        attempt(rate, width, used)
+        few = max(len(training) // 4, 2)
+        _, rate, width = min((attempt(rate, width, few), rate, width) for rate in RATES for width in WIDTHS)
+        for used in (max(few // 4, 2), len(training)):
+            attempt(rate, width, used)
     header = "rate,width,scans,validation_decades,test_decades,seconds\n"
     write_text(options.project / "tuning.csv", header + "\n".join(rows) + "\n")
     print(f"chosen by validation: --rate {rate:g} --width {width}")

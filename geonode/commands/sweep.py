@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from geonode.commands.common import Device, Quiet, progress_bar, say, write_text
-from geonode.errors import GeonodeError, InputError, TrainingError
+from geonode.errors import GeonodeError, InputError, Interrupted, TrainingError
 
 if TYPE_CHECKING:
     from geonode.sweep.jobs import Job
@@ -32,6 +32,14 @@ def register(app: typer.Typer) -> None:
         keep_bundles: Annotated[
             bool, typer.Option("--keep-bundles", help="Keep every job's trained model too, in OUT/bundles.")
         ] = False,
+        checkpoints: Annotated[
+            Path | None,
+            typer.Option(
+                "--checkpoints",
+                help="Folder for the state of trainings that are not finished, shared by all workers; default "
+                "OUT/checkpoints, and none with --address.",
+            ),
+        ] = None,
         address: Annotated[
             str | None, typer.Option("--address", help="Ray cluster; without it, Ray on this machine.")
         ] = None,
@@ -55,6 +63,9 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Leave every level out, with every seed and setting: each job trained once, results in OUT/results.csv.
 
+        Interrupted, the same command goes on: jobs that have a result do not run again, and a training that was not
+        finished goes on from its last checkpoint.
+
         Examples:
 
             geonode sweep sweep.yaml --out results/
@@ -67,7 +78,7 @@ def register(app: typer.Typer) -> None:
         """
         from geonode.device import resolve_device
         from geonode.sweep.bundles import bundle_path
-        from geonode.sweep.jobs import share, stacks
+        from geonode.sweep.jobs import share
         from geonode.sweep.ray_pool import run_on_ray
         from geonode.sweep.results import Results, read_rows
         from geonode.sweep.spec import read_spec
@@ -80,14 +91,16 @@ def register(app: typer.Typer) -> None:
         done = {row["job"] for path in out.glob("results-*.json") for row in read_rows(path)}
         if keep_bundles:  # a result without its model is not all that is asked for
             done = {key for key in done if bundle_path(out, key).is_file()}
-        mine = [job for job in share(jobs, number, speeds) if job.key not in done]
+        mine, lists = _to_do(share(jobs, number, speeds), done, most)
+        if checkpoints is None and address is None:
+            checkpoints = (out / "checkpoints").absolute()
         say(f"{len(jobs)} jobs, {len(done & {job.key for job in jobs})} done, {len(mine)} to run here", quiet)
         with progress_bar(quiet) as progress:
             keep = _keeper(out, mine, results, progress)
             if mine and shard is None:
-                failures = run_on_ray(stacks(mine, most), keep, address, device, cpus, keep_bundles)
+                failures = run_on_ray(lists, keep, address, device, cpus, keep_bundles, checkpoints)
             else:
-                failures = run_here(stacks(mine, most), keep, device, keep_bundles)
+                failures = run_here(lists, keep, device, keep_bundles, checkpoints)
         if shard is None and (done or results.rows):  # where all failed there is no table, and what failed is said
             _write_table(out, jobs, quiet)
         _raise_failed(failures, len(mine), quiet)
@@ -119,6 +132,15 @@ def register(app: typer.Typer) -> None:
             say(f"{len(written)} models in {bundles}", quiet)
         write_merged(rows, out)
         say(f"{len(rows)} results in {out}", quiet)
+
+
+def _to_do(jobs: Sequence[Job], done: set[str], most: int) -> tuple[list[Job], list[list[Job]]]:
+    """Jobs without a result, and the lists in which they are trained: those of all jobs, so that a list that was
+    interrupted is the same again."""
+    from geonode.sweep.jobs import stacks
+
+    lists = [[job for job in stack if job.key not in done] for stack in stacks(jobs, most)]
+    return [job for job in jobs if job.key not in done], [stack for stack in lists if stack]
 
 
 def _keeper(out: Path, mine: Sequence[Job], results: Any, progress: Any) -> Keep:
@@ -157,8 +179,14 @@ def _raise_failed(failures: Sequence[str], tried: int, quiet: bool) -> None:
         )
 
 
-def run_here(stacks: Sequence[Sequence[Job]], keep: Keep, device: str, bundles: bool = False) -> list[str]:
-    """Run jobs in this process; one sentence per job whose training failed."""
+def run_here(
+    stacks: Sequence[Sequence[Job]], keep: Keep, device: str, bundles: bool = False, checkpoints: Path | None = None
+) -> list[str]:
+    """Run jobs in this process; one sentence per job whose training failed.
+
+    Raises:
+        typer.Exit: with 143, where SIGTERM stopped a training; its state is in ``checkpoints``.
+    """
     from geonode.sweep import run
     from geonode.sweep.bundles import as_bytes
     from geonode.sweep.jobs import sentence
@@ -168,11 +196,15 @@ def run_here(stacks: Sequence[Sequence[Job]], keep: Keep, device: str, bundles: 
         models: dict[str, bytes] = {}
         take = (lambda job, model, models=models: models.update({job.key: as_bytes(model)})) if bundles else None
         try:
-            for row in run.run_stack(stack, device, take):
+            rows = run.run_stack(stack, device, take, checkpoints=checkpoints, stops=checkpoints is not None)
+            for row in rows:
                 keep(row, models.get(row["job"]))
+        except Interrupted:
+            typer.echo("geonode: Stopped by SIGTERM; the same command goes on from there.", err=True)
+            raise typer.Exit(143) from None  # 128 + SIGTERM: schedulers see that it is not done
         except TrainingError as error:
             if len(stack) > 1:  # the others alone
-                failures += run_here([[job] for job in stack], keep, device, bundles)
+                failures += run_here([[job] for job in stack], keep, device, bundles, checkpoints)
             else:
                 failures.append(sentence(stack[0], error))
     return failures

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from geonode.errors import DeviceError, TrainingError
@@ -23,6 +24,7 @@ def run_on_ray(
     device: str = "auto",
     cpus: int | None = None,
     bundles: bool = False,
+    checkpoints: Path | None = None,
 ) -> list[str]:
     """Run jobs and hand every row, and its model where ``bundles`` asks for it, to ``keep``, in the order in which they
     end.
@@ -35,6 +37,8 @@ def run_on_ray(
             ``address`` the cluster, has some.
         cpus: of a local Ray; None for all.
         bundles: workers send the trained models along, as bundles.
+        checkpoints: folder, the same for every worker, for the state of trainings; one whose worker is lost goes on
+            from there. None keeps none.
 
     Returns:
         One sentence per job that failed, or whose worker was lost each of the ``RETRIES`` + 1 times it was tried.
@@ -59,7 +63,7 @@ def run_on_ray(
     try:
         device = _device(device, address, ray.cluster_resources())
         remote = ray.remote(num_cpus=1, num_gpus=int(device == "cuda"), max_retries=RETRIES)(_one_thread)
-        running = {remote.remote(stack, device, bundles): stack for stack in stacks}
+        running = {remote.remote(stack, device, bundles, checkpoints): stack for stack in stacks}
         failures = []
         while running:
             done, _ = ray.wait(list(running), num_returns=1)
@@ -69,7 +73,7 @@ def run_on_ray(
                     keep(row, bundle)
             except RayError as error:
                 if len(stack) > 1:
-                    running.update({remote.remote([job], device, bundles): [job] for job in stack})
+                    running.update({remote.remote([job], device, bundles, checkpoints): [job] for job in stack})
                 else:
                     failures.append(sentence(stack[0], _cause(error)))
         return failures
@@ -114,11 +118,13 @@ def _cause(error: Exception) -> BaseException:
     return getattr(error, "cause", None) or error
 
 
-def _one_thread(stack: Sequence[Job], device: str, bundles: bool) -> list[tuple[dict[str, Any], bytes | None]]:
+def _one_thread(
+    stack: Sequence[Job], device: str, bundles: bool, checkpoints: Path | None
+) -> list[tuple[dict[str, Any], bytes | None]]:
     """Rows of a stack with their models; one core a stack, as Ray was told."""
     import torch
 
     torch.set_num_threads(1)
     kept: dict[str, bytes] = {}
     keep = (lambda job, model: kept.update({job.key: as_bytes(model)})) if bundles else None
-    return [(row, kept.get(row["job"])) for row in run_stack(stack, device, keep)]
+    return [(row, kept.get(row["job"])) for row in run_stack(stack, device, keep, checkpoints=checkpoints)]

@@ -5,10 +5,14 @@ Jobs that differ in fold and learning rates alone are one stacked training.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
+import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +23,12 @@ from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.device import resolve_device
+from geonode.errors import Interrupted
 from geonode.flow import CoupledSpectralODE
 from geonode.model import GeodesicModel
 from geonode.sweep.jobs import Job, data_of
 from geonode.training import build_problem, predict, train
+from geonode.training.checkpoint import CheckpointFolder
 from geonode.training.chunks import copy_models, select
 from geonode.training.leave_out import build_stack, restore
 from geonode.training.precision import dtype_of
@@ -31,28 +37,38 @@ from geonode.training.problem import Problem, fit_gp
 Keep = Callable[[Job, GeodesicModel], None]
 
 
-def run_job(job: Job, device: str = "auto", keep: Keep | None = None) -> dict[str, Any]:
+def run_job(job: Job, device: str = "auto", keep: Keep | None = None, **options: Any) -> dict[str, Any]:
     """Train and score; a row of the sweep's table. RMSE in the unit of the signal, NRMSE over all level means' spread.
 
     Arguments and errors as for `run_stack`.
     """
-    return run_stack([job], device, keep)[0]
+    return run_stack([job], device, keep, **options)[0]
 
 
-def run_stack(jobs: Sequence[Job], device: str = "auto", keep: Keep | None = None) -> list[dict[str, Any]]:
+def run_stack(
+    jobs: Sequence[Job],
+    device: str = "auto",
+    keep: Keep | None = None,
+    *,
+    checkpoints: str | Path | None = None,
+    stops: bool = False,
+) -> list[dict[str, Any]]:
     """The rows of one list of `geonode.sweep.stacks`, trained together, each as it would be alone.
 
     Args:
         jobs: of one set of standards and one predictor.
         device: ``auto``, ``cpu``, ``cuda`` or ``mps``.
         keep: given every job with its trained model, which knows all standards but the one left out.
+        checkpoints: folder for the state of the training while it lasts; a list that was interrupted goes on from
+            there. None keeps none.
+        stops: finish the epoch on SIGTERM and raise `Interrupted`.
 
     Returns:
         One row a job; ``seconds`` are shared.
 
     Raises:
         DeviceError: a device that is not there. InputError: other standards than the sweep was started with.
-        TrainingError: the loss of one of them did not stay finite.
+        Interrupted: SIGTERM stopped the training. TrainingError: the loss of one of them did not stay finite.
     """
     start = time.perf_counter()
     dataset = data_of(jobs[0])
@@ -69,9 +85,10 @@ def run_stack(jobs: Sequence[Job], device: str = "auto", keep: Keep | None = Non
         problem = build_problem([gps[k] for k in rows], dataset.wavelengths, config, list(levels[rows][:, None]))
         if len(jobs) > 1 and not config.all_pairs and bool((problem.weight == 0).any()):
             # padded: pairs would be drawn among another number of points than alone
-            return [run_job(job, device, keep) for job in jobs]
+            return [run_job(job, device, keep, checkpoints=checkpoints, stops=stops) for job in jobs]
         problem = problem.to(resolve_device(device), dtype_of(config))
-        ode = _train(jobs, configs, problem)
+        with _state_in(checkpoints, jobs) as folder:
+            ode = _train(jobs, configs, problem, folder, stops)
         found = predict(ode, problem, torch.from_numpy(levels[rows][:, None])).cpu().double().numpy()
         spectra = found.reshape(len(jobs), config.members, -1).mean(1)
     for number, (job, own, k) in enumerate(zip(jobs, configs, left_out, strict=True)):
@@ -82,11 +99,38 @@ def run_stack(jobs: Sequence[Job], device: str = "auto", keep: Keep | None = Non
     return [_row(job, error, float(means.std()), seconds) for job, error in zip(jobs, errors, strict=True)]
 
 
-def _train(jobs: Sequence[Job], configs: Sequence[GeodesicConfig], problem: Problem) -> CoupledSpectralODE:
+@contextmanager
+def _state_in(checkpoints: str | Path | None, jobs: Sequence[Job]) -> Iterator[CheckpointFolder | None]:
+    """A folder for the state of these jobs' training, removed when it has ended, but not where it was interrupted."""
+    if checkpoints is None:
+        yield None
+        return
+    name = hashlib.sha256(" ".join(job.key for job in jobs).encode()).hexdigest()[:16]
+    folder = Path(checkpoints) / name
+    try:
+        yield CheckpointFolder(folder, belongs_to=name, keep=2)
+    except (Interrupted, KeyboardInterrupt):
+        raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _train(
+    jobs: Sequence[Job],
+    configs: Sequence[GeodesicConfig],
+    problem: Problem,
+    folder: CheckpointFolder | None,
+    stops: bool,
+) -> CoupledSpectralODE:
     """The jobs' models, trained as one stack, each from its own seed and with its own learning rates."""
     config = configs[0]
     rates = torch.tensor([[c.metric_lr, c.flow_lr] for c in configs]).repeat_interleave(config.members, 0)
-    return train(problem, config, jobs[0].seed, ode=_fresh(problem, config, jobs), rates=rates)
+    whole = _fresh(problem, config, jobs)
+    return train(
+        problem, config, jobs[0].seed, ode=whole, rates=rates, keep=folder, resume=folder is not None, stops=stops
+    )
 
 
 def _state(ode: CoupledSpectralODE | None, number: int, members: int) -> dict[str, torch.Tensor] | None:

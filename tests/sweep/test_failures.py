@@ -74,7 +74,7 @@ def test_a_job_that_kills_its_worker_is_named_and_the_same_command_resumes(spec,
     jobs = read_spec(spec).jobs()
     deadly, tried, once = jobs[1].key, tmp_path / "tried", tmp_path / "once"
 
-    def train(stack, device, bundles):  # local to a function, so that Ray sends it to the worker as it is
+    def train(stack, device, bundles, checkpoints):  # local to a function, so that Ray sends it to the worker as it is
         keys = [job.key for job in stack]
         with tried.open("a") as file:
             file.write(" ".join(keys) + "\n")

@@ -101,7 +101,7 @@ def test_every_setting_reaches_the_training(setting, spec, monkeypatch):
     seen, name = [], setting.split(":")[0]
     real = run.train
 
-    def watched(problem, config, seed, ode, rates):
+    def watched(problem, config, seed, ode, rates, **options):
         seen.append((config, seed, rates))
         return real(problem, config.replace(epochs=1), seed, ode=ode, rates=rates)
 

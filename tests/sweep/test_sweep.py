@@ -117,7 +117,7 @@ def test_a_job_that_fails_fails_alone(spec, monkeypatch):
 
     jobs, kept = read_spec(spec).jobs()[:3], []
 
-    def run(stack, device, keep=None):
+    def run(stack, device, keep=None, **options):
         if jobs[1] in stack:
             raise TrainingError("The loss is not finite.")
         return [{"job": job.key} for job in stack]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from geonode.data.methane.absorption import absorbance, absorption_coefficient
 from geonode.data.methane.lines import LineList, read_hitran, strong_lines
-from geonode.data.methane.scans import ScanSet, load_scans, simulate_scans
+from geonode.data.methane.scans import ScanFile, ScanSet, load_scans, simulate_scans
 from geonode.data.methane.spectrometer import Gas, Spectrometer
 
 __all__ = [
     "Gas",
     "LineList",
+    "ScanFile",
     "ScanSet",
     "Spectrometer",
     "absorbance",

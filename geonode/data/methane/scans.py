@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -241,36 +242,91 @@ def _assemble(job: _Job, target: Path, progress: Progress | None) -> None:
         temporary.unlink(missing_ok=True)
 
 
+class ScanFile:
+    """A file that `simulate_scans` wrote, open to be read in parts: its length costs no memory.
+
+        with ScanFile("scans.h5") as scans:
+            for start in range(0, len(scans), scans.block):
+                part = scans.read(start, start + scans.block)
+
+    Attributes:
+        path: the file.
+        settings: gas, instrument, seed and lines that it was made with.
+        block: so many scans lie together in the file; parts that begin and end with a block are read fastest.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ReaderError: missing, truncated or foreign.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        import h5py
+
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise ReaderError(
+                f"{self.path}: there is no such file of scans; simulate it with geonode simulate methane."
+            )
+        with self._readable():
+            self._file = h5py.File(self.path, "r")
+            self.settings: dict[str, Any] = json.loads(str(self._file.attrs["settings"]))
+            if self.settings.get("format") != FORMAT or self.settings.get("version") != VERSION:
+                raise ValueError("of another format or version")
+            self._codes: Any = self._file["codes"]
+            self._step = np.float32(self._codes.attrs["volts_per_code"])
+            self.block = int(self._codes.chunks[0])
+
+    def __len__(self) -> int:
+        return int(self.settings["scans"])
+
+    def __enter__(self) -> ScanFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def read(self, start: int = 0, stop: int | None = None) -> ScanSet:
+        """Scans ``start`` to ``stop`` (to the last without one); only those are read.
+
+        Raises:
+            ReaderError: a damaged part. InputError: an empty range, or one beyond the last scan.
+        """
+        end = len(self) if stop is None else stop
+        if not 0 <= start < end <= len(self):
+            raise InputError(f"{self.path}: scans {start} to {stop}, but there are {len(self)}.")
+        with self._readable():
+            arrays: dict[str, Any] = {name: self._file[name] for name in ("fraction", "temperature", "pressure")}
+            grid: Any = self._file["wavenumbers"]
+            return ScanSet(
+                np.asarray(self._codes[start:end], dtype=np.float32) * self._step,
+                **{name: np.asarray(dataset[start:end]) for name, dataset in arrays.items()},
+                wavenumbers=np.asarray(grid[:]),
+                settings=self.settings,
+            )
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """The HDF5 stack raises anything at all on damaged files."""
+        try:
+            yield
+        except Exception as error:
+            reason = " ".join(str(error).split())[:120]
+            raise ReaderError(
+                f"{self.path}: no complete file of methane scans ({reason}); simulate it again."
+            ) from None
+
+
 def load_scans(path: str | os.PathLike[str], start: int = 0, stop: int | None = None) -> ScanSet:
     """Scans ``start`` to ``stop`` of a file that `simulate_scans` wrote; only those are read.
 
     Raises:
         ReaderError: missing, truncated or foreign. InputError: an empty range.
     """
-    import h5py
-
-    path = Path(path)
-    if not path.is_file():
-        raise ReaderError(f"{path}: there is no such file of scans; simulate it with geonode simulate methane.")
-    try:
-        with h5py.File(path, "r") as file:
-            settings = json.loads(str(file.attrs["settings"]))
-            if settings.get("format") != FORMAT or settings.get("version") != VERSION:
-                raise ValueError("of another format or version")
-            part = slice(start, settings["scans"] if stop is None else stop)
-            if not 0 <= part.start < part.stop <= settings["scans"]:
-                raise InputError(f"{path}: scans {start} to {stop}, but there are {settings['scans']}.")
-            volts: Any = file["codes"]
-            arrays: dict[str, Any] = {name: file[name] for name in ("fraction", "temperature", "pressure")}
-            grid: Any = file["wavenumbers"]
-            return ScanSet(
-                np.asarray(volts[part], dtype=np.float32) * np.float32(volts.attrs["volts_per_code"]),
-                **{name: np.asarray(dataset[part]) for name, dataset in arrays.items()},
-                wavenumbers=np.asarray(grid[:]),
-                settings=settings,
-            )
-    except InputError:
-        raise
-    except Exception as error:  # the HDF5 stack raises anything at all on damaged files
-        reason = " ".join(str(error).split())[:120]
-        raise ReaderError(f"{path}: no complete file of methane scans ({reason}); simulate it again.") from None
+    with ScanFile(path) as file:
+        return file.read(start, stop)
