@@ -80,7 +80,7 @@ def plan(source: Source, counts: Counts, families: Sequence[str]) -> tuple[Lab, 
         kind,
         repeats,
         shared=numbers.chance(0.5),
-        care=numbers.log_normal(0.7, 0.9),
+        care=numbers.log_normal(1.0, 0.9),
         rough=rough,
         order=rough,
     )

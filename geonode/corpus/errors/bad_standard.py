@@ -13,7 +13,7 @@ from geonode.corpus.lab import Lab
 class BadStandard(Error):
     """One level of an amount is off by a factor e^±x, x from 0.05 to 0.4; all its replicates are."""
 
-    share = 0.05
+    share = 0.035
 
     def concentration(self, lab: Lab, c: Tensor) -> Tensor:
         numbers = lab.numbers(4)

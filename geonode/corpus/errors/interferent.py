@@ -19,7 +19,7 @@ _OTHERS = 3
 class Interferent(Error):
     """One in two of three assays, else two or three. 0.003 to 0.1 of the response; 0.1 to 1 in one of three assays."""
 
-    share = 0.11
+    share = 0.09
 
     def additive(self, lab: Lab) -> tuple[Tensor, Tensor]:
         numbers = lab.numbers(24)
