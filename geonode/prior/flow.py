@@ -108,7 +108,7 @@ class AssayFlow:
         return FlowPrediction(c.numpy(), mean, scale, parts[0][4], arc, distance, outside.numpy())
 
     def predict_mean(self, concentrations: Any) -> np.ndarray:
-        """Mean spectra ``[C, W]`` alone."""
+        """Mean spectra ``[C, W]`` at ``concentrations [C]`` alone; errors as for `predict`."""
         return self.predict(concentrations).mean
 
     def transport(self, start: Any, target: Any) -> np.ndarray:
@@ -124,7 +124,7 @@ class AssayFlow:
         return both[len(start) :] - both[: len(start)]
 
     def rate(self, concentrations: Any, step: float = 1e-4) -> np.ndarray:
-        """h = dA/dŝ ``[C, W]``, by symmetric differences of ``step`` times the calibrated range."""
+        """h = dA/dŝ ``[C, W]`` at ``concentrations [C]``, by symmetric differences of ``step`` times the range."""
         c = concentration_tensor(concentrations).numpy()
         h = step * (self.levels[-1] - self.levels[0])
         found = self.predict(np.concatenate([c - h, c + h]))

@@ -76,13 +76,24 @@ class PretrainSettings:
         return 1.0
 
     def with_changes(self, **changes: Any) -> PretrainSettings:
-        """A copy with other values; warm-up and decay shrink where fewer steps leave them no room."""
+        """A copy with other values; warm-up and decay shrink where fewer steps leave them no room.
+
+        Args:
+            changes: values by name.
+
+        Raises:
+            InputError: a value out of range.
+        """
         steps = changes.get("steps", self.steps)
         room = {"warmup": min(self.warmup, steps // 10), "decay": min(self.decay, steps // 4)}
         return replace(self, **{**room, **changes})
 
     def resized(self, width: int | None, blocks: int | None) -> PretrainSettings:
-        """A copy with a network of another width and number of blocks; None keeps them."""
+        """A copy with a network of another ``width`` and number of ``blocks``; None keeps them.
+
+        Raises:
+            InputError: a width that the heads do not divide.
+        """
         size = replace(self.size, width=width or self.size.width, blocks=blocks or self.size.blocks)
         if size.width % size.heads:
             raise InputError(f"The network's width must be a multiple of its {size.heads} heads, but is {size.width}.")

@@ -70,7 +70,11 @@ def model_card(path: str | Path | None = None) -> dict[str, Any]:
 
 
 def untrained_network(seed: int = 0) -> Network:
-    """A network at its start, whose predictions are the evidence-averaged geodesic Gaussian process."""
+    """A network at its start, whose predictions are the evidence-averaged geodesic Gaussian process.
+
+    Args:
+        seed: of the initial weights, which change no prediction before training.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return Network().requires_grad_(False).eval()

@@ -96,7 +96,12 @@ class CheckpointFolder:
         return newest_checkpoint(self.folder, self.belongs_to, self.kind)
 
     def write(self, epoch: int, tree: dict[str, Any]) -> None:
-        """Write the state after ``epoch`` epochs, and remove what is too old."""
+        """Write the state after ``epoch`` epochs, and remove what is too old.
+
+        Args:
+            epoch: how many are done.
+            tree: the state, as `save_checkpoint` takes it.
+        """
         save_checkpoint({**tree, "belongs_to": self.belongs_to, "kind": self.kind, "epoch": epoch}, self.path(epoch))
         self.prune()
 

@@ -68,7 +68,11 @@ class Outcome:
 
     @staticmethod
     def join(parts: list[Outcome]) -> Outcome:
-        """Of several stacks as of one."""
+        """Of several stacks as of one.
+
+        Args:
+            parts: of the stacks, in the order of their models.
+        """
         names = ("epochs", "rollbacks", "skipped", "given_up", "start", "best", "losses")
         joined = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
         return Outcome(**joined, terms=parts[0].terms)

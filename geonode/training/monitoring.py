@@ -90,7 +90,13 @@ class Monitoring:
         self._told, self._since = epoch, time.perf_counter()
 
     def look(self, done: int, epochs: int, stacks: Sequence[StackSteps]) -> None:
-        """After ``done`` of ``epochs``: tell of all since the last look."""
+        """After ``done`` of ``epochs``: tell of all since the last look.
+
+        Args:
+            done: epochs done.
+            epochs: of the whole training.
+            stacks: the steps of every stack that is trained side by side.
+        """
         first = stacks[0]
         if first.source.device.type == "cuda":
             torch.cuda.synchronize(first.source.device)

@@ -20,11 +20,15 @@ CPU = Setting("cpu", "quick")
 
 ODD = """
 import os
-import geonode_kernels
+import sys
+
+import geonode
 from geonode.bench.case import Case, Checked, Size, Work, register
 
-honest = geonode_kernels.christoffel_grid
-geonode_kernels.christoffel_grid = lambda *a, **k: 1.001 * honest(*a, **k)  # a kernel that is wrong by a thousandth
+geonode.christoffel
+rules = sys.modules["geonode.christoffel"]
+honest = rules.christoffel_grid
+rules.christoffel_grid = lambda *a, **k: 1.001 * honest(*a, **k)  # a kernel that is wrong by a thousandth
 
 
 def deadly(setting, size):

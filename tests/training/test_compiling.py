@@ -38,7 +38,7 @@ def afresh(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason=f"no C++ compiler ({cpp_compiler()}) for torch.compile on a CPU")
-def test_compiled_by_inductor_the_training_is_the_same(afresh, assay, small, one_thread):
+def test_compiled_by_inductor_the_training_is_the_same(afresh, assay, small, one_thread, away):
     gp = GeodesicGP().fit_levels(assay.levels, assay.level_means())
     config = small.replace(epochs=6)
     problem = build_problem([gp] * config.members, assay.wavelengths, config).to("cpu", torch.float64)
