@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -97,10 +98,10 @@ def setup_device(
 
 
 @contextmanager
-def device_setup(device: str = "auto", **settings: bool | float | None) -> Iterator[torch.device]:
+def device_setup(device: str = "auto", **settings: Any) -> Iterator[torch.device]:
     """`setup_device` for the length of a block; afterwards everything is as it was. Arguments and errors as there."""
     before = current_setup()
-    where = setup_device(device, **settings)  # pyright: ignore[reportArgumentType]
+    where = setup_device(device, **settings)
     try:
         yield where
     finally:
@@ -110,7 +111,7 @@ def device_setup(device: str = "auto", **settings: bool | float | None) -> Itera
 def current_setup() -> DeviceSetup:
     """What is set now; a memory fraction cannot be read back from torch, so it is what `setup_device` set last."""
     return DeviceSetup(
-        tf32=torch.backends.cuda.matmul.allow_tf32,
+        tf32=bool(torch.backends.cuda.matmul.allow_tf32),
         cudnn_benchmark=torch.backends.cudnn.benchmark,
         deterministic=torch.are_deterministic_algorithms_enabled(),
         memory_fraction=_fraction[0],

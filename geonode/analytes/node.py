@@ -45,7 +45,11 @@ class SurfaceNode:
         embedding = self.gp.embedding()
         weight = 1.0 / (torch.cdist(embedding(x), embedding(at)).square() + _NEAR)
         weight = weight / weight.sum(1, keepdim=True)
-        potential = self.ode.flow.potential(torch.cat([x, at])[None].to(self.ode.flow.omega.dtype))[0].double()
+        dtype = next(self.ode.flow.parameters()).dtype
+        potential = self.ode.flow.potential(torch.cat([x, at])[None].to(dtype))
+        if potential is None:
+            raise InputError(f"{type(self.ode.flow).__name__} has no potential, which this prediction needs.")
+        potential = potential[0].double()
         there, here = potential[: len(x)], potential[len(x) :]
         sources = torch.from_numpy(self.gp.predict_mean(self.gp.levels)) / self.scale
         return ((weight @ (sources - here) + there) * self.scale).numpy()

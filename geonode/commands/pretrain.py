@@ -34,6 +34,9 @@ def register(app: typer.Typer) -> None:
         ] = "competitive,kinetic,redox",
         seed: Annotated[int, typer.Option("--seed", help="Another seed: other initial weights, other assays.")] = 0,
         resume: Annotated[Path | None, typer.Option("--resume", help="Checkpoint to go on from.")] = None,
+        start: Annotated[
+            Path | None, typer.Option("--start", help="Weights (.safetensors) that a new run begins with.")
+        ] = None,
         devices: Annotated[int, typer.Option("--devices", min=1, help="Devices; several train side by side.")] = 1,
         quiet: Quiet = False,
     ) -> None:
@@ -57,12 +60,16 @@ def register(app: typer.Typer) -> None:
         settings = base.resized(width, blocks).with_changes(**changes)
         if resume is not None and not resume.is_file():
             raise InputError(f"The checkpoint {resume} is not there; give one that `geonode pretrain` wrote.")
-        card = _run(settings, out, seconds, resume, devices, quiet)
+        if resume is not None and start is not None:
+            raise InputError("--resume goes on with a run and --start begins one; give either.")
+        card = _run(settings, out, seconds, resume, start, devices, quiet)
         say(f"weights: {card}", quiet)
 
 
-def _run(settings: Any, out: Path, seconds: float | None, resume: Path | None, devices: int, quiet: bool) -> Path:
-    from geonode.prior.stored import save_network
+def _run(
+    settings: Any, out: Path, seconds: float | None, resume: Path | None, start: Path | None, devices: int, quiet: bool
+) -> Path:
+    from geonode.prior.stored import load_network, save_network
     from geonode.prior.training import card_of, pretrain
 
     module = pretrain(
@@ -70,6 +77,7 @@ def _run(settings: Any, out: Path, seconds: float | None, resume: Path | None, d
         out,
         devices=devices,
         resume=resume,
+        start=None if start is None else load_network(start),
         max_seconds=seconds,
         report=lambda line: say(_line(line), quiet),
     )

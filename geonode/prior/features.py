@@ -145,7 +145,7 @@ class Reading:
 
     def features(self, chosen: Tensor | None = None) -> Features:
         """Features at all wavelengths, or at those that ``chosen [W′]`` numbers."""
-        chosen = slice(None) if chosen is None else chosen
+        chosen = torch.arange(self.values.shape[-1], device=self.values.device) if chosen is None else chosen
         values, own = self.values[..., chosen], self.own[..., chosen]
         few = values.float()[:, None]
         reference = self.average @ values
@@ -186,7 +186,7 @@ class Reading:
             spread += [middle[:, :-1], middle[:, 1:]]
         return torch.stack(spread, -1)
 
-    def _wavelength_values(self, chosen: Tensor | slice, at_wavelength: Tensor, own_size: Tensor) -> Tensor:
+    def _wavelength_values(self, chosen: Tensor, at_wavelength: Tensor, own_size: Tensor) -> Tensor:
         offset = (self.mean[..., chosen] / self.scale)[:, 0].float()
         signal = self.values[..., chosen].square().mean(1).sqrt().float()
         columns = [_compress(offset), _log(signal), _log(own_size)]

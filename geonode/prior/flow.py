@@ -150,7 +150,7 @@ class AssayFlow:
         for chunk in order[len(first) :].split(columns):
             f = reading.features(chunk)
             tokens = self.network.embed(f)
-            for block, pair in zip(self.network.blocks, pairs, strict=True):
+            for block, pair in zip(self.network.all_blocks, pairs, strict=True):
                 tokens = block.along_wavelengths(block.along_levels(tokens, len(self.levels)), pair)
             found.append(self._numbers(f, self.network.heads(f, tokens, known)))
         back = torch.argsort(order).numpy()
@@ -160,7 +160,7 @@ class AssayFlow:
     def _first(self, tokens: Tensor, levels: int, anchors: int) -> tuple[Tensor, Tensor, list[Tensor]]:
         """The columns with the anchors among them; and the anchors' keys and values in every block."""
         pairs = []
-        for block in self.network.blocks:
+        for block in self.network.all_blocks:
             tokens = block.along_levels(tokens, levels)
             pairs.append(block.pairs(tokens[:, :, :anchors]))
             tokens = block.along_wavelengths(tokens, pairs[-1])

@@ -16,7 +16,7 @@ those (0 at the start), r a residual (0 at the start) bounded by how far candida
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -114,8 +114,8 @@ class Block(nn.Module):
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tensor:
     """Attention along the last but one axis of ``[B, S, L, d]``."""
-    split = [part.flatten(0, 1).unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query, key, value)]
-    found = functional.scaled_dot_product_attention(*split)
+    q, k, v = (part.flatten(0, 1).unflatten(-1, (heads, -1)).transpose(1, 2) for part in (query, key, value))
+    found = functional.scaled_dot_product_attention(q, k, v)
     return found.transpose(1, 2).flatten(-2).unflatten(0, query.shape[:2])
 
 
@@ -126,7 +126,7 @@ def _attend_rows(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tenso
     tiles of 128 of which a handful of standards would fill a twentieth.
     """
     if not torch.compiler.is_compiling():
-        found = _attend(*(part.transpose(1, 2) for part in (query, key, value)), heads)
+        found = _attend(query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2), heads)
         return found.transpose(1, 2)
     query, key, value = (part.unflatten(-1, (heads, -1)) for part in (query, key, value))  # [B, R, W, h, e]
     scores = (query[:, :, None] * key[:, None]).float().sum(-1) * query.shape[-1] ** -0.5  # [B, R, n, W, h]
@@ -136,6 +136,8 @@ def _attend_rows(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tenso
 
 class Network(nn.Module):
     """The whole network; see the module's text for the equation of its prediction."""
+
+    size: NetworkSize
 
     def __init__(self, size: NetworkSize | None = None) -> None:
         super().__init__()
@@ -155,6 +157,11 @@ class Network(nn.Module):
         for head in (self.own, self.shared, self.metric, self.scales):
             nn.init.zeros_(head.weight)
             nn.init.zeros_(head.bias)
+
+    @property
+    def all_blocks(self) -> list[Block]:
+        """The blocks in their order."""
+        return cast("list[Block]", list(self.blocks))
 
     def embed(self, f: Features) -> Tensor:
         """Tokens ``[B, n + P, W, d]`` of standards and places."""

@@ -19,7 +19,7 @@ class PretrainSettings:
     Attributes:
         steps: optimiser steps in all. warmup: steps of rising learning rate. decay: steps at the end in which it falls
             to zero (as 1 − √share); between the two it is constant, so a run can go on from before its decay.
-        lr, weight_decay, clip: of the optimiser. muon: Muon for the blocks' matrices, else AdamW for all.
+        lr, weight_decay, clip: of the optimiser, AdamW.
         ema: decay of the averaged weights, which are what is shipped.
         tokens: (standards + places) × wavelengths of a batch; sets how many assays a batch of each shape holds.
         wavelengths, anchors: of a training assay. levels: standards left in place → share of the batches.
@@ -36,7 +36,6 @@ class PretrainSettings:
     lr: float = 1e-3
     weight_decay: float = 0.02
     clip: float = 1.0
-    muon: bool = False
     ema: float = 0.999
     tokens: int = 196_608
     wavelengths: int = 48

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from geonode.bundle import write_tensors
 from geonode.errors import InputError
@@ -19,7 +18,7 @@ SHIPPED = Path(__file__).parent / "weights"
 NAME = "prior-1"
 
 
-def save_network(network: nn.Module, card: dict[str, Any], folder: str | Path, name: str = NAME) -> Path:
+def save_network(network: Network, card: dict[str, Any], folder: str | Path, name: str = NAME) -> Path:
     """Write ``name.safetensors`` and its card ``name.json`` into ``folder``; give the weights' path back.
 
     Args:

@@ -16,12 +16,13 @@ from typing import Any
 import lightning
 import torch
 from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, IterableDataset
 
+from geonode.errors import InputError
 from geonode.prior.feed import Batch, Feed, make, sized
 from geonode.prior.loss import Errors, errors, total
 from geonode.prior.network import Network
-from geonode.prior.optimiser import MuonAdamW, parameter_groups
 from geonode.prior.settings import PretrainSettings
 from geonode.training.lightning.checkpoints import SafetensorsIO
 
@@ -60,6 +61,19 @@ class PretrainModule(lightning.LightningModule):
         self.until: float | None = None
         self.checkpoint: Path | None = None
 
+    def begin_with(self, network: Network) -> None:
+        """Take another network's weights.
+
+        Raises:
+            InputError: a network of another size.
+        """
+        if network.size != self.settings.size:
+            raise InputError(
+                f"The weights are of a network of {network.size}, and this one is of {self.settings.size}."
+            )
+        for own in (self.network, self.average):
+            own.load_state_dict(network.state_dict())
+
     # ------------------------------------------------------------------ data
 
     def train_dataloader(self) -> DataLoader:
@@ -93,12 +107,11 @@ class PretrainModule(lightning.LightningModule):
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Clip the gradient; one that is not finite becomes zero (and is counted in the log)."""
-        gradients = [p.grad for p in self.network.parameters() if p.grad is not None]
-        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
         finite = torch.isfinite(norm)
-        for gradient in gradients:
-            gradient.masked_fill_(~finite, 0.0)
-        torch._foreach_mul_(gradients, (self.settings.clip / norm.nan_to_num(1.0, 1.0)).clamp_max(1.0))
+        for parameter in self.network.parameters():
+            if parameter.grad is not None:
+                parameter.grad.masked_fill_(~finite, 0.0)
         self._lost = self._lost + (~finite).long()
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
@@ -111,7 +124,7 @@ class PretrainModule(lightning.LightningModule):
             self.trainer.should_stop = self.trainer.should_stop or over
         # Early on the average forgets its start quickly: 0.9 after ten steps, 0.99 after a hundred.
         decay = min(self.settings.ema, (1.0 + step) / (10.0 + step))
-        torch._foreach_lerp_(list(self.average.parameters()), list(self.network.parameters()), 1.0 - decay)
+        get_ema_multi_avg_fn(decay)(list(self.average.parameters()), list(self.network.parameters()), step)
         if step % _LOG_EVERY == 0:
             self._log_window(step)
         if step % self.settings.validate_every == 0 or step == self.settings.steps:
@@ -175,9 +188,13 @@ class PretrainModule(lightning.LightningModule):
     # ------------------------------------------------------------------ optimiser and checkpoints
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """Muon and AdamW with warm-up, plateau and decay."""
+        """AdamW with warm-up, plateau and decay of the learning rate; vectors have no weight decay."""
         s = self.settings
-        optimiser = MuonAdamW(parameter_groups(self.network, s.weight_decay, s.muon), s.lr)
+        groups = [
+            {"params": [p for p in self.network.parameters() if p.ndim > 1], "weight_decay": s.weight_decay},
+            {"params": [p for p in self.network.parameters() if p.ndim < 2], "weight_decay": 0.0},
+        ]
+        optimiser = torch.optim.AdamW(groups, lr=s.lr, betas=(0.9, 0.98))
         schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, s.learning_rate)
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
@@ -203,6 +220,7 @@ def pretrain(
     accelerator: str = "auto",
     devices: int | str = 1,
     resume: str | Path | None = None,
+    start: Network | None = None,
     max_seconds: float | None = None,
     report: Callable[[dict[str, Any]], None] | None = None,
 ) -> PretrainModule:
@@ -212,7 +230,8 @@ def pretrain(
         settings: see :class:`PretrainSettings`.
         folder: where ``last.ckpt`` is written at every validation and at the end (safetensors and JSON, no pickle).
         accelerator, devices: as Lightning takes them; several devices train by DDP, each on assays of its own.
-        resume: a checkpoint to go on from.
+        resume: a checkpoint to go on from, exactly as if it had not stopped.
+        start: a network whose weights a new run begins with; None for a fresh one, the Gaussian process itself.
         max_seconds: stop after so many seconds, whatever the step.
         report: called with every line of the log, a dictionary of numbers.
 
@@ -221,9 +240,11 @@ def pretrain(
     """
     lightning.seed_everything(settings.seed, verbose=False)
     module = PretrainModule(settings, report)
+    if start is not None:
+        module.begin_with(start)
     module.until = None if max_seconds is None else time.perf_counter() + max_seconds
     accelerator = _accelerator(accelerator)
-    precision = settings.precision or ("bf16-mixed" if accelerator == "cuda" else "32-true")
+    precision: Any = settings.precision or ("bf16-mixed" if accelerator == "cuda" else "32-true")
     trainer = lightning.Trainer(
         accelerator=accelerator,
         devices=devices,
