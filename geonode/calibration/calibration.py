@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from geonode_runtime.answers import UNCHECKED, Facts, answer, answer_many, check
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.verdicts import FEWEST_CHECKED, Quantification, VerdictRules
 
+if TYPE_CHECKING:
+    from geonode.calibration.posterior.quantifier import PosteriorQuantifier
+
+QUANTIFY_METHODS = ("profile", "posterior")
+"""Ways from a spectrum to its concentration."""
 LIMIT_FACTOR = 10.0
 """Learned limits of "does not match" this many times the textbook's are said to be wide."""
 MAX_LEVELS = 48
@@ -246,6 +251,7 @@ class Calibration:
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
+        method: str = "profile",
     ) -> Quantification:
         """The concentration of one unknown.
 
@@ -260,11 +266,14 @@ class Calibration:
                 standards, x − blank + predicted spectrum at zero. blank_wavelengths: None for those of the unknown.
             mask: True where a value is unusable. saturation: values at or above it are masked.
             name: of the unknown, for messages.
+            method: ``"profile"`` for the likelihood of the curve, ``"posterior"`` for the one learned on simulated
+                unknowns (docs/posterior.md).
 
         Raises:
             InputError: see :func:`geonode_runtime.unknowns.prepare_unknown`; also a level, dilution or
-                uncertainty out of range.
+                uncertainty out of range, or an unknown method.
         """
+        check_method(method)
         check_options(level, dilution, dilution_std)
         unknown = self.measured.aligned(spectra, wavelengths=wavelengths, mask=mask, saturation=saturation, name=name)
         effective = float(len(unknown.spectra))
@@ -274,9 +283,13 @@ class Calibration:
             at_zero = self.measured.gp.predict_mean([0.0])[0]
             unknown, effective = without_matrix(unknown, matrix, at_zero, self.has_blank)
         unknown = self.measured.preprocessed(unknown, name)
+        if method == "posterior":
+            return self.posterior.answer(self.facts, unknown, effective, level, dilution, dilution_std)
         return answer(self.inverse, self.facts, unknown, effective, level, dilution, dilution_std)
 
-    def quantify_many(self, spectra: Any, level: float = 0.8, genuine: bool = False) -> list[Quantification]:
+    def quantify_many(
+        self, spectra: Any, level: float = 0.8, genuine: bool = False, method: str = "profile"
+    ) -> list[Quantification]:
         """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together.
 
         Args:
@@ -284,17 +297,33 @@ class Calibration:
             level: nominal coverage of the sets, 0 < level < 1.
             genuine: they are spectra of this assay's own standards, which are never judged as if they might be in
                 another unit or no spectra at all (a blank may be zero throughout).
+            method: as for `quantify`.
 
         Raises:
-            InputError: as :func:`geonode_runtime.unknowns.prepare_unknown`, or masked values that a step needs.
+            InputError: as :func:`geonode_runtime.unknowns.prepare_unknown`, masked values that a step needs, or an
+                unknown method.
         """
+        check_method(method)
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
         unknowns = [
             self.measured.preprocessed(self.measured.aligned(row, name=name, genuine=genuine), name)
             for row, name in zip(rows, names, strict=True)
         ]
+        if method == "posterior":
+            check_options(level, 1.0, 0.0)
+            return self.posterior.answer_many(self.facts, unknowns, level)
         return answer_many(self.inverse, self.facts, unknowns, level)
+
+    @cached_property
+    def posterior(self) -> PosteriorQuantifier:
+        """What answers with ``method="posterior"``."""
+        from geonode.calibration.posterior.quantifier import PosteriorQuantifier
+
+        without = self.measured.spectra_without(self.level_index)
+        return PosteriorQuantifier(
+            self.concentrations, self.spectra, self.concentration_std, spectra_without=without
+        )
 
     @property
     def facts(self) -> Facts:
@@ -338,6 +367,16 @@ class Calibration:
             preprocessing=chain,
             minimum_levels=2,
         )
+
+
+def check_method(method: str) -> None:
+    """Refuse what is none of `QUANTIFY_METHODS`.
+
+    Raises:
+        InputError: naming them.
+    """
+    if method not in QUANTIFY_METHODS:
+        raise InputError(f"method={method!r} is not known; choose from {', '.join(QUANTIFY_METHODS)}.")
 
 
 def _merged(concentrations: np.ndarray, notes: list[str]) -> np.ndarray:
