@@ -14,6 +14,7 @@ from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
 from geonode.calibration.measured_standards import MeasuredStandards
+from geonode.calibration.posterior.methods import check_method
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode_runtime.answers import UNCHECKED, Facts, answer, answer_many, check_options, without_matrix
@@ -23,8 +24,6 @@ from geonode_runtime.verdicts import FEWEST_CHECKED, Quantification, VerdictRule
 if TYPE_CHECKING:
     from geonode.calibration.posterior.quantifier import PosteriorQuantifier
 
-QUANTIFY_METHODS = ("profile", "posterior")
-"""Ways from a spectrum to its concentration."""
 LIMIT_FACTOR = 10.0
 """Learned limits of "does not match" this many times the textbook's are said to be wide."""
 MAX_LEVELS = 48
@@ -321,9 +320,7 @@ class Calibration:
         from geonode.calibration.posterior.quantifier import PosteriorQuantifier
 
         without = self.measured.spectra_without(self.level_index)
-        return PosteriorQuantifier(
-            self.concentrations, self.spectra, self.concentration_std, spectra_without=without
-        )
+        return PosteriorQuantifier(self.concentrations, self.spectra, self.concentration_std, spectra_without=without)
 
     @property
     def facts(self) -> Facts:
@@ -367,16 +364,6 @@ class Calibration:
             preprocessing=chain,
             minimum_levels=2,
         )
-
-
-def check_method(method: str) -> None:
-    """Refuse what is none of `QUANTIFY_METHODS`.
-
-    Raises:
-        InputError: naming them.
-    """
-    if method not in QUANTIFY_METHODS:
-        raise InputError(f"method={method!r} is not known; choose from {', '.join(QUANTIFY_METHODS)}.")
 
 
 def _merged(concentrations: np.ndarray, notes: list[str]) -> np.ndarray:

@@ -82,8 +82,8 @@ def unknown_cells(
 
 
 def _distances(reading: Reading, a: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """d² of unknowns ``a [U, r]`` to the places ``[U, K]`` with the curve's covariance and ``noise [U]``, and the squared
-    steps of the curve between places in the same metric ``[U, K − 1]``."""
+    """d² of unknowns ``a [U, r]`` to the places ``[U, K]`` with the curve's covariance and
+    ``noise [U]``; and the squared steps of the curve between places in the same metric ``[U, K − 1]``."""
     values, vectors = reading.spread_parts
     inverse = 1.0 / (np.maximum(values, 0.0)[None] + noise[:, None, None])  # [U, K, r]
     turned = np.matmul(a[None], vectors) - np.matmul(reading.mean[:, None], vectors)  # [K, U, r]

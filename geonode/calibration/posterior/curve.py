@@ -41,7 +41,9 @@ class CurveRows:
     folds: np.ndarray
 
 
-def curve_rows(levels: np.ndarray, means: np.ndarray, places: np.ndarray, left_out: np.ndarray, stride: int) -> CurveRows:
+def curve_rows(
+    levels: np.ndarray, means: np.ndarray, places: np.ndarray, left_out: np.ndarray, stride: int
+) -> CurveRows:
     """Rows at ``places [K]`` for level means ``[n, W]`` at ascending ``levels [n]``."""
     n, width = means.shape
     residual = means - means.mean(0)

@@ -1,4 +1,4 @@
-"""Simulated unknowns for the posterior's training: assays of :mod:`geonode.corpus`, their unknowns and left-out levels."""
+"""Simulated unknowns to train the posterior on: assays of :mod:`geonode.corpus`, their unknowns and left-out levels."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ def standards_of(assays: Assays, row: int, left_out: int | None) -> Reading:
     deviations = None
     if counts.sum() > len(keep):
         single = assays.replicates[row].numpy()
-        deviations = np.concatenate(
-            [single[i, : int(r)] - m for i, r, m in zip(keep, counts, means, strict=True)]
-        )
+        deviations = np.concatenate([single[i, : int(r)] - m for i, r, m in zip(keep, counts, means, strict=True)])
     return Reading(assays.concentration[row].numpy()[keep], means, counts, deviations)
 
 
-def unknowns_of(assays: Assays, row: int, left_out: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def unknowns_of(
+    assays: Assays, row: int, left_out: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Spectra ``[U, W]``, how many each is the mean of, true concentrations (NaN: none) and kinds."""
     spectra, count = assays.unknown_spectra[row].numpy(), assays.unknown_count[row].numpy()
     truth, kind = assays.unknown_concentration[row].numpy(), assays.unknown_kind[row].numpy()

@@ -1,8 +1,8 @@
 """The network: from the candidates' mixture to the posterior.
 
-Every cell of concentration starts with the mass that the candidates' mixture gives it. The network adds to the logarithm
-of that mass, and to those of *below*, *above* and *none of these*. Its last layers begin at zero, so that training
-begins with the mixture.
+Every cell of concentration starts with the mass that the candidates' mixture gives it. The network adds to the
+logarithm of that mass, and to those of *below*, *above* and *none of these*. Its last layers begin at zero, so that
+training begins with the mixture.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ _FEWEST_LEVELS = 4
 
 
 def levels_asked(count: int) -> np.ndarray:
-    """Which of ``count`` levels are left out: all of up to `SOME_LEVELS`, else so many spread over the range; none where
-    fewer than three would stay."""
+    """Which of ``count`` levels are left out: all of up to `SOME_LEVELS`, else so many spread over the range; none
+    where fewer than three would stay."""
     if count < _FEWEST_LEVELS:
         return np.arange(0)
     return np.unique(np.linspace(0, count - 1, min(count, SOME_LEVELS)).round().astype(int))

@@ -129,7 +129,8 @@ def reading_of(concentrations: np.ndarray, spectra: np.ndarray, std: np.ndarray 
 
 @torch.no_grad()
 def posteriors(network: PosteriorNetwork, reading: Reading, cells: Cells) -> tuple[list[Posterior], np.ndarray]:
-    """What the network makes of the cells of one assay's unknowns; and the probabilities of something strange ``[U]``."""
+    """What the network makes of the cells of one assay's unknowns, and the probability of something strange in each
+    ``[U]``."""
     width = np.diff(cells.edges, axis=1)
     even = width / width.sum(1, keepdims=True)
     parts = (cells.values, cells.whole, cells.base, cells.odd, even)

@@ -7,6 +7,7 @@ level that was left out.
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
@@ -208,9 +209,14 @@ def _rank(levels: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 def _places(levels: np.ndarray, low: float, high: float) -> np.ndarray:
     """Places of the curve, even over a mean of concentration and rank among the levels."""
-    fine = np.unique(np.concatenate([np.linspace(low, high, 400), *(
-        np.linspace(a, b, 40) for a, b in zip(levels[:-1], levels[1:], strict=True)
-    )]))
+    fine = np.unique(
+        np.concatenate(
+            [
+                np.linspace(low, high, 400),
+                *(np.linspace(a, b, 40) for a, b in pairwise(levels)),
+            ]
+        )
+    )
     share = (fine - low) / (high - low)
     rank = _rank(levels, fine)
     share = share + (rank - rank[0]) / (rank[-1] - rank[0])

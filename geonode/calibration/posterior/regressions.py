@@ -34,8 +34,10 @@ class Regression:
         return _unsaturate((x - self.centre) @ self.vector + self.offset, np.array(self.kappa))
 
 
-def regressions(levels: np.ndarray, x: np.ndarray, low: float, high: float) -> tuple[Regression, Regression, Regression]:
-    """PLS, PCR and warped PLS on rotated level means ``x [n, p]``; left-out estimates are held to ``low`` … ``high``."""
+def regressions(
+    levels: np.ndarray, x: np.ndarray, low: float, high: float
+) -> tuple[Regression, Regression, Regression]:
+    """PLS, PCR and warped PLS on rotated level means ``x [n, p]``; left-out estimates are held to ``low … high``."""
     n = len(levels)
     kappas = np.array(KAPPAS if levels[0] >= 0.0 else (np.inf,)) * max(levels[-1], 0.0 if levels[0] >= 0 else 1.0)
     targets = _saturate(levels[None], kappas[:, None])  # [κ, n]
@@ -84,7 +86,9 @@ def _pls(x: np.ndarray, y: np.ndarray, components: int) -> np.ndarray:
         basis.append(np.where(size > 1e-9 * first, w / np.maximum(size, 1e-300), 0.0))
         q = np.stack(basis, -2)  # [κ, F, a, p]
         small = np.einsum("kfap,fpq,kfbq->kfab", q, gram, q, optimize=True)
-        small += 1e-11 * np.einsum("kfaa->kf", small)[..., None, None] * np.eye(len(basis)) + 1e-300 * np.eye(len(basis))
+        small += 1e-11 * np.einsum("kfaa->kf", small)[..., None, None] * np.eye(len(basis)) + 1e-300 * np.eye(
+            len(basis)
+        )
         right = np.einsum("kfap,kfp->kfa", q, start)
         vectors.append(np.einsum("kfa,kfap->kfp", np.linalg.solve(small, right[..., None])[..., 0], q))
         w = np.einsum("fpq,kfq->kfp", gram, basis[-1])

@@ -1,12 +1,11 @@
 """From the posterior to a verdict: one table, in this order.
 
-| rule | verdict |
-|---|---|
-| *none of these* has more than half of the probability | does not match |
-| less than 5 % of the rest lies within the calibrated range | outside calibrated range |
-| the reported set or that of 95 % has several pieces, an end out of reach, or the reported one is wider than 0.8 of the range | ambiguous |
-| a blank was measured and the 95 % set includes zero | below detection limit |
-| otherwise | quantified |
+1. *none of these* has more than half of the probability: does not match;
+2. less than 5 % of the rest lies within the calibrated range: outside calibrated range;
+3. the reported set or that of 95 % has several pieces or an end out of reach, or the reported one is wider than 0.8 of
+   the range: ambiguous;
+4. a blank was measured and the 95 % set includes zero: below detection limit;
+5. otherwise: quantified.
 
 Where no curve over concentration describes the standards, the same rules hold (PLS and PCR are among the posterior's
 candidates) and a note says that PLS is the better instrument.
