@@ -5,8 +5,8 @@
 For every assay one level is left out (its replicates are unknowns too); both methods get the same standards and the
 same unknowns. Figures: root mean square error of unknowns inside the range (percent of it; geometric mean over assays),
 coverage of 80 and 95 % sets, width of 80 % sets, confidently wrong, genuine spectra refused, foreign ones refused;
-ranks of the truth (simulation-based calibration) by family, levels and noise, with Kolmogorov–Smirnov tests. Results go to
-benchmarks/results/posterior.{json,md}.
+ranks of the truth (simulation-based calibration) by family, levels and noise, with Kolmogorov–Smirnov tests. Results
+go to benchmarks/results/posterior.{json,md}.
 """
 
 from __future__ import annotations
@@ -86,8 +86,9 @@ def one_assay(assays: Any, row: int, left_out: int | None, methods: list[str]) -
                 said = calibration.posterior.answer(facts, unknown, float(k), 0.8)
                 if np.isfinite(c):
                     (one,), _, _ = calibration.posterior.posteriors(x[None], np.array([float(k)]))
-                    # an atom, as zero is one, gets a rank anywhere within it
-                    here = np.array([c - 1e-9 * one.span, c + 1e-9 * one.span])
+                    # zero, where the range ends, is an atom: its rank lies anywhere within it
+                    reach = (1e-5 if c <= one.edges[0] + 1e-9 * one.span else 1e-9) * one.span
+                    here = np.array([c - reach, c + reach])
                     low, high = one.below_of(here) if one.edges[0] <= c <= one.edges[-1] else (0.0, 0.0)
                     if c > one.edges[-1]:
                         low, high = 1.0 - one.above, 1.0

@@ -162,7 +162,7 @@ def card_of(
 ) -> dict[str, Any]:
     """What users of the weights should know."""
     return {
-        "what": "posterior of a concentration given a spectrum and the standards, from candidates' estimates and errors",
+        "what": "posterior of a concentration given a spectrum and the standards, from estimates and their errors",
         "trained on": "geonode.corpus alone; no real spectra",
         "families": [name for name in FAMILIES if name not in settings.exclude],
         "families left out": list(settings.exclude),
