@@ -81,8 +81,8 @@ def evaluate_inverse(
         Per method ``per_level`` (level, edge, errors in percent of range, covered), ``rmsep_percent_interior``,
         ``coverage`` (of nominal 80 % intervals; levels count equally; None where the method has no interval),
         ``median_relative_error_percent`` over interior levels; for the library's own also verdicts, sets,
-        ``refused`` (share of levels called `does not match`) and ``confidently_wrong`` (spectra). A level that a method cannot do has no
-        errors, and ``failed`` says why; the summary is of the others (None where there are none).
+        ``refused`` (share of levels called `does not match`) and ``confidently_wrong`` (spectra). A level that a method
+        cannot do has no errors, and ``failed`` says why; the summary is of the others (None where there are none).
 
     Raises:
         InputError: several analytes, fewer than four levels, an unknown method.

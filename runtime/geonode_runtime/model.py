@@ -144,6 +144,7 @@ class Model:
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
+        method: str = "profile",
     ) -> Quantification:
         """The concentration of one unknown, as ``geonode.Calibration.quantify`` finds it.
 
@@ -156,11 +157,17 @@ class Model:
                 those of the unknown.
             mask: True where a value is unusable. saturation: values at or above it are masked.
             name: of the unknown, for messages.
+            method: ``"profile"``; the learned posterior is not part of an exported model.
 
         Raises:
             InputError: a spectrum that cannot be compared (see :mod:`geonode_runtime.unknowns`), or an option out of
                 range.
         """
+        if method != "profile":
+            raise InputError(
+                f"method={method!r} is not part of an exported model, which answers by the profile; ask the bundle "
+                "(`geonode quantify`) for the posterior."
+            )
         check_options(level, dilution, dilution_std)
         unknown = self._aligned(spectra, wavelengths=wavelengths, mask=mask, saturation=saturation, name=name)
         effective = float(len(unknown.spectra))

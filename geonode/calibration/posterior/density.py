@@ -113,7 +113,7 @@ class Posterior:
         return inside, int(order[k]), float(np.clip(share, 0.0, 1.0))
 
     def _component(self, first: int, last: int, partial: int, share: float, inside: np.ndarray) -> Component:
-        """The piece from ``first`` to ``last`` (0: below, K + 1: above); of ``partial`` only ``share`` belongs to it."""
+        """The piece from ``first`` to ``last`` (0: below, K + 1: above); of ``partial`` ``share`` belongs to it."""
         size = len(self.mass)
         a, b = max(first, 1) - 1, min(last, size) - 1  # cells
         if first > size:

@@ -36,7 +36,8 @@ class PosteriorSettings:
         steps: of the optimiser.
         seed: of the assays, the network and the order. exclude: families kept for validation.
         batch: unknowns of a step. lr: largest learning rate (warm-up, then a cosine to zero). decay: of the weights.
-        strange: weight of the loss of what the standards do not hold. look: steps between lines of the history.
+        warm_up: steps over which the learning rate rises. look: steps between lines of the history.
+        strange: weight of the loss of what the standards do not hold.
     """
 
     batches: int = 1100
@@ -47,6 +48,7 @@ class PosteriorSettings:
     lr: float = 2e-3
     decay: float = 0.01
     strange: float = 0.1
+    warm_up: int = 200
     look: int = 500
 
 
@@ -81,7 +83,7 @@ def train(
     window: list[float] = []
     started = time.perf_counter()
     for step, rows in enumerate(_batches(len(data), settings), 1):
-        rate = min(1.0, step / 200) * 0.5 * (1.0 + math.cos(math.pi * (step - 1) / settings.steps))
+        rate = min(1.0, step / settings.warm_up) * 0.5 * (1.0 + math.cos(math.pi * (step - 1) / settings.steps))
         for group in optimizer.param_groups:
             group["lr"] = settings.lr * rate
         batch = data[rows]
