@@ -28,6 +28,7 @@ from geonode.training.lightning.datamodule import SpectralDataModule
 from geonode.training.lightning.module import GeodesicSpectralModule
 from geonode.training.lightning.strategies import trainer_settings
 from geonode.training.memory import Size, fitted, shrinking
+from geonode.training.monitoring import require_log_folder
 from geonode.training.precision import dtype_of, require_precision
 
 
@@ -63,6 +64,7 @@ def build_trainer(
     callbacks += options.pop("callbacks", [])
     loggers: list[Any] = []
     if log_dir is not None:
+        require_log_folder(log_dir)
         from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 
         loggers = [CSVLogger(log_dir, name="csv"), TensorBoardLogger(log_dir, name="tensorboard")]
