@@ -24,7 +24,7 @@ def on(grid: np.ndarray, c: float = 30.0) -> np.ndarray:
     return np.interp(grid, WAVE, monotone(c)[0])
 
 
-def test_up_to_half_a_step_beyond_the_ends_is_left_out_and_said() -> None:
+def test_up_to_a_step_beyond_the_ends_is_left_out_and_said() -> None:
     shifted = WAVE + 0.0008
     found = prepare_unknown(on(shifted), WAVE, STANDARDS, wavelengths=shifted)
     assert found.usable.tolist() == [False] + [True] * (len(WAVE) - 1)
