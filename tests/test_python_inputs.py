@@ -42,9 +42,7 @@ ALIGNED = {
     "cm-1, ascending": lambda y, w: xr.DataArray(
         y[::-1], dims="wavenumber", coords={"wavenumber": ("wavenumber", 1e7 / w[::-1], {"units": "cm-1"})}
     ),
-    "wider and finer": lambda y, w: pd.Series(
-        np.interp(np.arange(290.0, 711.0), w, y), index=np.arange(290.0, 711.0)
-    ),
+    "wider and finer": lambda y, w: pd.Series(np.interp(np.arange(290.0, 711.0), w, y), index=np.arange(290.0, 711.0)),
 }
 
 
@@ -125,7 +123,7 @@ def test_replicates_are_said(model):
 @pytest.mark.parametrize("concentrations", [(30.0, 1.0), (12.0, 20.0), (10.0, 10.0, 45.0)])
 def test_samples_given_as_replicates_are_refused(model, concentrations):
     spectra = noisy(monotone, np.array(concentrations), 5)
-    with pytest.raises(InputError, match=r"are of different ones: number \d is found at .* --each"):
+    with pytest.raises(InputError, match=r"are of different ones: number \d is found at .*--each"):
         model.quantify(spectra, replicates=True)
     with pytest.raises(InputError, match="are of different ones"):
         quality_check(model.calibration, spectra, 20.0)

@@ -89,7 +89,9 @@ def _labels(
         return groups
     labels = [str(one) for one in replicates]
     if len(labels) != count:
-        raise InputError(f"replicates must have one label for each of the {count} spectra of {name}, not {len(labels)}.")
+        raise InputError(
+            f"replicates must have one label for each of the {count} spectra of {name}, not {len(labels)}."
+        )
     return labels
 
 

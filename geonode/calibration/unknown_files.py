@@ -97,7 +97,9 @@ def load_unknowns(
     ]
 
 
-def asked_of_files(spectra: Any, standards: SpectralDataset, *, select: str | None, replicates: bool) -> AskedFiles | None:
+def asked_of_files(
+    spectra: Any, standards: SpectralDataset, *, select: str | None, replicates: bool
+) -> AskedFiles | None:
     """The unknowns in files, or of `load_unknowns`; None where ``spectra`` are numbers.
 
     Raises:

@@ -141,7 +141,9 @@ def _ends(axis: Floats) -> str:
 
 def _of_dataarray(array: Any, name: str) -> GivenSpectra:
     if array.ndim not in (1, 2):
-        raise InputError(f"{name} must have one or two dimensions, got {array.ndim} ({', '.join(map(str, array.dims))}).")
+        raise InputError(
+            f"{name} must have one or two dimensions, got {array.ndim} ({', '.join(map(str, array.dims))})."
+        )
     named = [d for d in array.dims if names_axis(str(d))]
     if len(named) > 1 or (array.ndim == 2 and not named):
         raise InputError(
@@ -170,10 +172,14 @@ def _name(label: Any) -> str:
 def _of_series(series: Any, name: str) -> GivenSpectra:
     axis = _numbers(series.index)
     if axis is None and not is_of(series.index, "pandas", "RangeIndex"):
-        raise InputError(f"the index of {name} must be its wavelengths, as numbers; it begins with {series.index[0]!r}.")
+        raise InputError(
+            f"the index of {name} must be its wavelengths, as numbers; it begins with {series.index[0]!r}."
+        )
     if is_of(series.index, "pandas", "RangeIndex"):
         axis = None  # the numbers of rows, which pandas gives where nobody gave an index
-    return GivenSpectra(_values_of(series.to_numpy(), name, 1)[None], True, axis, axis_unit(str(series.index.name or "")))
+    return GivenSpectra(
+        _values_of(series.to_numpy(), name, 1)[None], True, axis, axis_unit(str(series.index.name or ""))
+    )
 
 
 def _of_frame(frame: Any, name: str) -> GivenSpectra:

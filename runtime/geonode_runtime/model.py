@@ -20,7 +20,7 @@ from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.sets import Distances
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown, prepare_unknown
-from geonode_runtime.verdicts import VerdictRules
+from geonode_runtime.verdicts import Quantification, VerdictRules
 
 KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 2
 NO_CHECKSUM = "0" * 64

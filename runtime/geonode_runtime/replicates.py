@@ -19,7 +19,7 @@ from geonode_runtime.errors import InputError
 from geonode_runtime.sets import Component, ConcentrationSet, concentration_sets
 from geonode_runtime.verdicts import VERDICT_LEVEL
 
-APART = 0.15
+APART = 0.2
 """Of the concentration itself (of the calibrated range, where zero lies more than a range away, as with pH)."""
 EXCESS = 9.0
 """Three standard deviations of what the standards' own replicates scatter."""
