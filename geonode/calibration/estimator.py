@@ -112,9 +112,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
             ValueError: (of scikit-learn) values that are not finite, or another number of wavelengths.
         """
         check_is_fitted(self)
-        return self.calibration_.quantify_many(
-            self._checked(X), self.level if level is None else level, method=method
-        )
+        return self.calibration_.quantify_many(self._checked(X), self.level if level is None else level, method=method)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and JSON metadata from which :meth:`from_state` restores the fitted calibrator, without pickle."""

@@ -15,7 +15,7 @@ from geonode.calibration.posterior.own_levels import widening
 from geonode.calibration.posterior.reading import Reading
 from geonode.calibration.posterior.rules import judge
 from geonode.calibration.posterior.stored import load_posterior
-from geonode_runtime.answers import TOO_FEW, UNCHECKED, Facts
+from geonode_runtime.answers import TOO_FEW, UNCHECKED, Facts, check_options
 from geonode_runtime.errors import InputError
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import (
@@ -106,6 +106,7 @@ class PosteriorQuantifier:
 
     def answer_many(self, facts: Facts, unknowns: Sequence[Unknown], level: float) -> list[Quantification]:
         """One answer for each unknown of one spectrum, computed together where none has masked values."""
+        check_options(level, 1.0, 0.0)
         if any(not u.usable.all() for u in unknowns):
             return [self.answer(facts, u, 1.0, level) for u in unknowns]
         result = []

@@ -166,7 +166,7 @@ def test_sets_cover_on_fresh_assays():
 )
 def test_verdicts(truth, at, verdict):
     calibration = Calibration(np.repeat(LEVELS, 3), noisy(truth, np.repeat(LEVELS, 3), 3), WAVE)
-    said = calibration.quantify(noisy(truth, [at] * 3, 8), method="posterior")
+    said = calibration.quantify(noisy(truth, [at] * 3, 8), replicates=True, method="posterior")
     assert said.verdict == verdict, said
     assert said.estimate == pytest.approx(at, abs=3.0)
 
