@@ -33,6 +33,7 @@ const GeonodeText = (function () {
       catch { text = new TextDecoder("latin1").decode(bytes); }
     }
     text = text.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n").replace(/\u2212/g, "-");
+    if (/^#(DATA|GRAPH)\s*$/im.test(text)) throw new Refusal(`${file} is a file of a library of spectra, whose head says more than this page reads; ${USE}`);
     if (/^\s*##\s*(TITLE|JCAMP)/i.test(text)) throw new Refusal(`${file} is a JCAMP-DX file, which this page does not read; ${USE}`);
     return text;
   }
@@ -57,8 +58,9 @@ const GeonodeText = (function () {
     let best = null, run = null;
     const close = () => { if (run && (!best || run.rows.length > best.rows.length)) best = run; run = null; };
     lines.forEach(({ text, number }, at) => {
-      const cells = split(text, delimiter);
+      const all = split(text, delimiter), cells = all.slice();
       while (cells.length && cells[cells.length - 1] === "") cells.pop();
+      while (run && cells.length < Math.min(run.width, all.length)) cells.push("");  // an empty reading at the end
       const fits = cells.length >= 2 && NUMBER[mark].test(cells[0]) && cells.every((cell) => cell === "" || isReading(cell, mark));
       if (fits && run && cells.length === run.width) run.rows.push({ cells, number });
       else { close(); if (fits) run = { delimiter, mark, width: cells.length, start: at, rows: [{ cells, number }] }; }
@@ -88,6 +90,10 @@ const GeonodeText = (function () {
     }
     const above = before.length ? split(before[before.length - 1].text, best.delimiter) : [];
     while (above.length && above[above.length - 1] === "") above.pop();
+    if (after.length && best.width >= 4) {
+      throw new Refusal(`${file}, row ${after[0].number}: text stands below the table, which may say what its columns are; ${USE}`);
+    }
+    best.before = text.split("\n").slice(0, best.rows[0].number - 1);
     best.head = above.length >= 2 && above.length <= best.width ? above : [];
     return best;
   }
@@ -108,18 +114,25 @@ const GeonodeText = (function () {
     }
   }
 
+  function requireFull(rows, file) {
+    for (const { cells, number } of rows) {
+      const k = cells.indexOf("");
+      if (k >= 0) throw new Refusal(`${file}, row ${number}: column ${k + 1} is empty; repair that cell.`);
+    }
+  }
+
   function value(cell, mark) {
-    if (cell === "" || cell === "-0" || OVERFLOW.test(cell)) return NaN;
+    if (cell === "-0" || OVERFLOW.test(cell)) return NaN;
     return Number(mark === "," ? cell.replace(",", ".") : cell);
   }
 
-  function requireSame(model, head, file) {
+  function requireSame(model, head, before, file) {
     const unit = first(UNITS, head[0] || "");
     if (unit && model.wavelengthUnit && unit !== model.wavelengthUnit) {
       throw new Refusal(`${file}: its abscissa is in ${unit} and that of the standards in ${model.wavelengthUnit}; export ` +
         "it like the standards.");
     }
-    const signal = head.slice(1).map((cell) => first(SIGNALS, cell)).find(Boolean);
+    const signal = [...head.slice(1), ...before].map((cell) => first(SIGNALS, cell)).find(Boolean);
     if (signal && model.signal && model.signal !== "signal" && signal !== model.signal) {
       throw new Refusal(`${file}: its signal is ${signal} and that of the standards ${model.signal}; export it like the ` +
         "standards.");
@@ -156,6 +169,7 @@ const GeonodeText = (function () {
   function read(bytes, file, model) {
     const table = tableOf(decode(bytes, file), file), { mark, width, rows } = table;
     const columns = Array.from({ length: width }, (_, k) => rows.map((row) => row.cells[k]));
+    requireFull(rows, file);
     requireOneReading(columns, file);
     const numbers = columns.map((cells) => cells.map((cell) => value(cell, mark)));
     const even = numbers.filter((_, k) => k % 2 === 0), head = table.head;
@@ -163,18 +177,22 @@ const GeonodeText = (function () {
     requireAxis(numbers[0], file);
     const named = head.findIndex((cell) => /wave ?-?_?len|wellenl/i.test(cell));
     if (named > 0) throw new Refusal(`${file}: its wavelengths stand in column ${named + 1}; put them into the first, or use geonode quantify.`);
+    const across = head.slice(1).map((cell) => (NUMBER[mark].test(cell) ? value(cell, mark) : NaN));
+    if (!first(UNITS, head[0] || "") && across.length >= FEWEST_ROWS && across.every((v, k) => v >= 100 && (k === 0 || v > across[k - 1]))) {
+      throw new Refusal(`${file}: its wavelengths stand in a row and its spectra below one another; give them in columns, or use geonode quantify.`);
+    }
     const taken = [];
     for (let k = 1; k < width; k += paired ? 2 : 1) taken.push(k);
     const odd = taken.find((k) => NO_SPECTRUM.test(head[k] || ""));
     if (odd !== undefined) throw new Refusal(`${file}: the column “${head[odd]}” is no spectrum of an unknown; leave it out.`);
-    const signal = requireSame(model, head, file), stem = file.replace(/\.[^.]*$/, ""), notes = [];
+    const signal = requireSame(model, head, table.before, file), stem = file.replace(/\.[^.]*$/, ""), notes = [];
     const spectra = taken.map((k) => {
       const own = taken.length === 1 || !head[k] || first(SIGNALS, head[k]) ? "" : head[k];
       const name = taken.length === 1 ? file : `${file}: ${own || `column ${k + 1}`}`;
       return { name, label: own || stem, values: Float64Array.from(numbers[k]), masked: numbers[k].map(Number.isNaN) };
     });
     const missing = spectra.reduce((sum, one) => sum + one.masked.filter(Boolean).length, 0);
-    if (missing) notes.push(`${missing} value${missing > 1 ? "s" : ""} masked: empty or out of range`);
+    if (missing) notes.push(`${missing} value${missing > 1 ? "s" : ""} masked: written as out of range`);
     maskCap(spectra, signal, notes);
     return { wavelengths: Float64Array.from(numbers[0]), spectra, notes };
   }
