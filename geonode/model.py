@@ -21,6 +21,7 @@ from geonode.data import Preprocessing, SpectralDataset
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
+from geonode.threads import threads_by_standards
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
@@ -204,6 +205,7 @@ class GeodesicModel:
         write_model(self, Path(path))
 
 
+@threads_by_standards
 def fit(
     dataset: SpectralDataset,
     config: GeodesicConfig | None = None,

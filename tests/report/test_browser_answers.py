@@ -67,7 +67,7 @@ def test_two_hundred_files_get_the_commands_answers(opened, folder):
     """Law: verdict and sentence, number for number, of every file; and the unknowns are of several kinds."""
     page = opened(DESKTOP)
     page.set_input_files("#unknown-file", folder.files)
-    page.wait_for_function(f"document.querySelectorAll('#answers .answer').length === {COUNT}")
+    page.locator("#answers .answer").nth(COUNT - 1).wait_for(timeout=200_000)
     names = page.locator("#answers h3").all_inner_texts()
     verdicts = page.locator("#answers .verdict").evaluate_all("(all) => all.map((p) => p.dataset.verdict)")
     sentences = page.locator("#answers .verdict").all_inner_texts()
@@ -101,7 +101,7 @@ def test_a_dropped_file_is_answered_and_nothing_scrolls_sideways(opened, folder,
     page.select_option("#unknown-level", "0.5")
     page.fill("#unknown-dilution", "10")
     page.dispatch_event("#unknown-dilution", "change")
-    page.wait_for_function("document.querySelector('#answers .verdict').textContent.includes('50 %')")
+    page.locator("#answers .verdict", has_text="50 %").wait_for()
 
 
 def test_replicates_are_said_and_a_copy_is_refused(opened, folder, tmp_path):
@@ -141,4 +141,4 @@ def test_the_form_is_named_and_reached_by_keyboard(opened):
     for label in ("Dilution factor", "its standard uncertainty", "Interval"):
         assert page.get_by_label(label, exact=False).count() == 1
     assert page.get_by_label("Drop the file of an unknown").count() == 1
-    assert page.get_by_role("status").count() == 1
+    assert page.get_by_role("status", name="Answers").count() == 1

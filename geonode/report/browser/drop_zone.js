@@ -64,20 +64,39 @@
 
   function refused(error) {
     if (!(error instanceof Refusal)) throw error;
-    const text = error.message;
-    return element("p", "refused", "Refused: " + text[0].toUpperCase() + text.slice(1));
+    return element("p", "refused", "Refused: " + error.message);
+  }
+
+  function refusedFile(name, error) {
+    const made = element("article", "answer");
+    made.append(element("h3", "", name), refused(error));
+    return made;
   }
 
   async function answerAll() {
     const mine = ++turn, read = [], cards = [];
     for (const file of files) {
-      try { read.push(GeonodeText.read(new Uint8Array(await file.arrayBuffer()), file.name, model)); }
-      catch (error) { const made = element("article", "answer"); made.append(element("h3", "", file.name), refused(error)); cards.push(made); }
+      try {
+        read.push(GeonodeText.read(new Uint8Array(await file.arrayBuffer()), file.name, model));
+        cards.push(null);  // its answer takes this place
+      } catch (error) { cards.push(refusedFile(file.name, error)); }
     }
     if (mine !== turn) return;  // other files came meanwhile
-    try { cards.push(...unknownsOf(read).map(card)); }
-    catch (error) { cards.push(refused(error)); }
-    shown.replaceChildren(...cards);
+    shown.replaceChildren(...inPlace(cards, read));
+  }
+
+  // Answers where their files stand among those that were refused.
+  function inPlace(cards, read) {
+    let groups;
+    try { groups = unknownsOf(read); } catch (error) { return [...cards.filter(Boolean), refused(error)]; }
+    const left = groups.slice(), placed = [];
+    let next = 0;
+    for (const made of cards) {
+      if (made) { placed.push(made); continue; }
+      const own = read[next++].spectra.length;
+      for (let k = 0; k < own && left.length; k++) placed.push(card(left.shift()));
+    }
+    return placed;
   }
 
   function take(list) { files = [...list]; if (files.length) answerAll(); }

@@ -2,7 +2,7 @@
 "use strict";
 const GeonodeOverlay = (function () {
   const { general } = GeonodeNumbers;
-  const MARGIN = { left: 58, right: 10, top: 8, bottom: 40 }, GAP = 3;
+  const MARGIN = { left: 58, right: 18, top: 8, bottom: 40 }, GAP = 3;
 
   function element(name, attributes, text) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -35,7 +35,7 @@ const GeonodeOverlay = (function () {
     const w = model.wavelengths, first = w[0], end = w[w.length - 1];
     const x = (v) => MARGIN.left + (v - first) / (end - first || 1) * (width - MARGIN.left - MARGIN.right);
     const y = (v) => top + height - (v - low) / (high - low || 1) * height;
-    for (const t of ticks(low, high, height > 100 ? 5 : 3)) {
+    for (const t of ticks(low, high, height > 100 ? 5 : 4)) {
       svg.append(element("line", { class: "grid", x1: x(first), x2: x(end), y1: y(t), y2: y(t) }));
       svg.append(element("text", { x: x(first) - 6, y: y(t) + 4, "text-anchor": "end" }, String(t)));
     }

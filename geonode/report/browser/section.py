@@ -27,7 +27,7 @@ _FORM = """
 <label>Interval <select id="unknown-level"><option value="0.5">50 %</option><option value="0.8" selected>80 %</option>
 <option value="0.9">90 %</option><option value="0.95">95 %</option></select></label></p></div>
 <noscript><p>Answers need JavaScript; without it, use <code>geonode quantify</code>.</p></noscript>
-<div id="answers" role="status" aria-live="polite"></div>
+<div id="answers" role="status" aria-label="Answers" aria-live="polite"></div>
 """
 _SAID = (
     "CSV or text with a column of wavelengths and one of signal for each spectrum, as measured. This page itself reads "
