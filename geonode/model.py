@@ -24,7 +24,6 @@ from geonode.data.given_standards import given_standards
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
-from geonode.threads import threads_by_standards
 from geonode.training.effects import sentences
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
@@ -224,7 +223,6 @@ class GeodesicModel:
         write_model(self, Path(path))
 
 
-@threads_by_standards
 def fit(
     dataset: Any,
     config: GeodesicConfig | None = None,

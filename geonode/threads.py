@@ -1,7 +1,7 @@
 """How many threads a piece of work is worth.
 
-Threads of torch and of BLAS wait for each other by spinning. A step over a few thousand numbers takes longer to share out
-than to do, and on a machine with many cores, or with other work on it, the waiting costs several times the work itself.
+Threads of torch and of BLAS wait for each other by spinning. A step over a few thousand numbers takes longer to share
+out than to do, and on a machine with many cores, or with other work on it, the waiting costs several times the work.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def threads_for(numbers: int) -> Iterator[int]:
 
 
 def threads_by_standards(function: Function) -> Function:
-    """``function(dataset, …)`` with the threads that its standards are worth: levels² × wavelengths, the pairs of levels
-    that one step of a training looks at."""
+    """``function(dataset, …)`` with the threads that its standards are worth: spectra² × wavelengths, the pairs that
+    one step of a training looks at."""
 
     @functools.wraps(function)
     def inside(dataset: Any, *arguments: Any, **options: Any) -> Any:
-        shape = getattr(getattr(dataset, "spectra", None), "shape", (1, 1))
-        with threads_for(shape[0] ** 2 * shape[-1]):
+        spectra, wavelengths = dataset.spectra.shape
+        with threads_for(spectra**2 * wavelengths):
             return function(dataset, *arguments, **options)
 
     return inside  # type: ignore[return-value]

@@ -96,10 +96,11 @@ def unknowns_of(truth: Callable, seed: int) -> list[dict[str, Any]]:
             {"name": f"u{len(made)}", "wavelengths": wavelengths, "values": values, "mask": mask, "options": options}
         )
 
-    for c in (*draw.uniform(0.0, 75.0, 8), 0.0, 30.0, 60.0, 70.0):
+    for c in (*draw.uniform(0.0, 75.0, 7), 0.0, 30.0, 60.0, 70.0):
         add(noisy(truth, [c], int(draw.integers(1 << 30))))
     add(noisy(truth, [25.0] * 3, 5))
     add(noisy(truth, [25.0] * 3, 6, noise=0.02))
+    add(noisy(truth, [5.0, 50.0], 6))  # two samples
     add(noisy(truth, [20.0], 7) + 0.2 * band(520.0, 30.0))
     add(noisy(truth, [20.0], 8) + 0.01)
     masked = np.zeros(len(WAVE), dtype=bool)
@@ -120,7 +121,9 @@ def unknowns_of(truth: Callable, seed: int) -> list[dict[str, Any]]:
 def of_library(model: geonode.model.GeodesicModel, one: dict[str, Any]) -> Any:
     options = {{"dilutionStd": "dilution_std"}.get(name, name): value for name, value in one["options"].items()}
     try:
-        return model.quantify(one["values"], one["wavelengths"], mask=one["mask"], name=one["name"], **options)
+        return model.quantify(
+            one["values"], one["wavelengths"], mask=one["mask"], name=one["name"], replicates=True, **options
+        )
     except GeonodeError as error:
         return str(error)
 

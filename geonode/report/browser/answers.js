@@ -4,6 +4,7 @@ const GeonodeAnswers = (function () {
   const { Refusal, unpack, general, chi2UpperQuantile, cholesky, inverseForm } = GeonodeNumbers;
   const { prepared, asNew } = GeonodeUnknown;
   const { requireUsable, project, compare, atLevels } = GeonodeSets;
+  const { judged, requireOneSample } = GeonodeShapes;
   const { verdict, scaled, sentence, LEVEL, FEWEST_CHECKED } = GeonodeVerdicts;
   const EXCESS_TAIL = 0.05, DILUTIONS = [1e-9, 1e9];
 
@@ -49,6 +50,8 @@ const GeonodeAnswers = (function () {
     checkOptions({ level, dilution, dilutionStd });
     let unknown = prepared(model, wavelengths, replicates, name);
     if (!unknown.usable.every(Boolean)) requireUsable(model, unknown.usable);
+    const alone = () => unknown.spectra.map((one) => atLevels(model, compare(model, one, unknown.usable, 1), [LEVEL]).sets[0]);
+    requireOneSample(model, replicateExcess(model, unknown), alone, name);
     unknown = asNew(model, unknown);
     const count = unknown.spectra.length, notes = unknown.notes.slice(), excess = replicateExcess(model, unknown);
     if (excess > 1) {
@@ -57,9 +60,10 @@ const GeonodeAnswers = (function () {
     }
     const mean = unknown.spectra[0].map((_, j) => unknown.spectra.reduce((sum, one) => sum + one[j], 0) / count);
     const distances = compare(model, mean, unknown.usable, count / excess);
-    const { sets: [found, at95], t2 } = atLevels(model, distances, [level, LEVEL]);
-    const [said, reason] = verdict(model.rules, found, at95, distances.q, t2);
-    if (reason) notes.push(reason);
+    const { sets, t2 } = atLevels(model, distances, [level, LEVEL]);
+    const bySets = verdict(model.rules, ...sets, distances.q, t2);
+    const { said: [said, ...reasons], sets: [found, at95] } = judged(model, mean, unknown.usable, bySets, sets);
+    notes.push(...reasons.filter(Boolean));
     const attainable = model.levels / (model.levels + 1);
     if (model.levels < FEWEST_CHECKED) {
       notes.push(`fewer than ${FEWEST_CHECKED} standards leave nothing to check the curve between them with: no interval ` +
@@ -73,7 +77,7 @@ const GeonodeAnswers = (function () {
       masked: unknown.usable.filter((flag) => !flag).length,
       components: found.components.map((c) => undone(c, level)),
       components95: at95.components.map((c) => undone(c, LEVEL)),
-      nearest: found.components.map((c) => c.estimate), mean, usable: unknown.usable };
+      nearest: sets[0].components.map((c) => c.estimate), mean, usable: unknown.usable };
     answer.estimate = answer.components[0].estimate;
     answer.sentence = sentence(answer, model.levels, model.unit);
     return answer;

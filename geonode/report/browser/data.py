@@ -21,7 +21,7 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
     spectra of standards, r directions that the standards span. ``arrays``: ``measured [V]``, ``standards [n, V]`` (as
     measured), ``wavelengths``, ``centre``, ``scale [W]``, ``basis [W, r]``, ``grid``, ``doubt [K]``, ``curve [K, r]``,
     ``covariance [K, r (r + 1)/2]`` (lower triangles, row by row), ``scatter [r, r]``, the predicted spectra as
-    ``weights [K, n]`` of ``residual [n, W]``, and the standards' own spectra as
+    ``weights [K, n]`` of ``residual [n, W]``, ``shapeSpectra [n, W]`` of the levels, and the standards' own spectra as
     :class:`~geonode_runtime.standard_spectra.StandardSpectra` has them.
 
     Raises:
@@ -29,8 +29,10 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
     """
     calibration = model.calibration
     inverse, own, measured = calibration.inverse, calibration.standard_spectra, calibration.measured
-    space, rules, units = inverse.projection, calibration.facts.rules, model.dataset.units
+    space, facts, units = inverse.projection, calibration.facts, model.dataset.units
+    rules, shapes = facts.rules, facts.shapes
     steps, learned = exported_steps(model.preprocessing)
+    assert shapes is not None  # every fitted calibration has them; exported files of earlier versions may not
     rows, columns = np.tril_indices(inverse.rank)
     arrays = {
         "measured": measured.wavelengths,
@@ -46,6 +48,7 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
         "scatter": inverse.scatter,
         "weights": inverse.gp.predict_rows(inverse.grid),
         "residual": inverse.gp.residual,
+        "shapeSpectra": shapes.spectra,
         "ownFingerprints": own.fingerprints,
         "ownNoise": own.noise,
         "ownConcentrations": own.concentrations,
@@ -55,6 +58,7 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
         "steps": [_step(step, learned) for step in steps],
         "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
         "levels": len(calibration.levels),
+        "shapeDecides": shapes.decides,
         "rank": inverse.rank,
         "dof": float(inverse.dof),
         "endsAtZero": inverse.ends_at_zero,

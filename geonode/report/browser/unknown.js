@@ -101,8 +101,8 @@ const GeonodeUnknown = (function () {
 
   function requireCovered(x, target, step) {
     const first = x[0], last = x[x.length - 1], low = target[0], high = target[target.length - 1], missing = [];
-    if (first > low + 0.5 * step) missing.push(`${general(low)} to ${general(Math.min(first, high))}`);
-    if (last < high - 0.5 * step) missing.push(`${general(Math.max(last, low))} to ${general(high)}`);
+    if (first > low + step * (1 + 1e-9)) missing.push(`${general(low)} to ${general(Math.min(first, high))}`);
+    if (last < high - step * (1 + 1e-9)) missing.push(`${general(Math.max(last, low))} to ${general(high)}`);
     if (missing.length) {
       throw new Refusal(`the unknown covers wavelengths ${general(first)} to ${general(last)} and misses ` +
         `${missing.join(" and ")} of the standards' range ${general(low)} to ${general(high)}; measure that range too, ` +

@@ -72,6 +72,10 @@ const GeonodeVerdicts = (function () {
   function sentence(answer, levels, unitName) {
     const unit = unitName ? ` ${unitName}` : "", said = answer.verdict;
     if (said === "does not match") return "does not match: the spectrum is none that these standards predict at any concentration";
+    const top = answer.components[0];
+    if (said === "outside calibrated range" && top.openHigh && !top.openLow && top.low === answer.estimate) {
+      return `outside calibrated range: above ${general(answer.estimate, 4)}${unit}, the highest standard: dilute`;
+    }
     const by = restsOn(levels, answer.level), parts = answer.components;
     if (by === null) {
       const near = said === "ambiguous" ? parts.map((c) => general(c.estimate, 4) + unit).join(" or ")
