@@ -354,8 +354,7 @@ class Calibration:
         """What answers with ``method="posterior"``."""
         from geonode.calibration.posterior.quantifier import PosteriorQuantifier
 
-        without = self.measured.spectra_without(self.level_index)
-        return PosteriorQuantifier(self.concentrations, self.spectra, self.concentration_std, spectra_without=without)
+        return PosteriorQuantifier.of(self)
 
     @property
     def facts(self) -> Facts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -25,6 +26,9 @@ from geonode_runtime.verdicts import (
     Quantification,
     scale_component,
 )
+
+if TYPE_CHECKING:
+    from geonode.calibration.calibration import Calibration
 
 _AT_ONCE = 512
 
@@ -55,6 +59,13 @@ class PosteriorQuantifier:
         self.own_levels, self._spectra_without = own_levels, spectra_without
         self.levels, self.level_index = np.unique(concentrations, return_inverse=True)
         self.reading = reading_of(concentrations, spectra, concentration_std)
+
+    @classmethod
+    def of(cls, calibration: Calibration) -> PosteriorQuantifier:
+        """For the standards of a calibration, preprocessed as they are there."""
+        without = calibration.measured.spectra_without(calibration.level_index)
+        standards = calibration.concentrations, calibration.spectra, calibration.concentration_std
+        return cls(*standards, spectra_without=without)
 
     @cached_property
     def power(self) -> float:
