@@ -21,10 +21,10 @@ from geonode.data import Preprocessing, SpectralDataset
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
+from geonode.report.answer import Answer
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
-from geonode_runtime.verdicts import Quantification
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -95,8 +95,8 @@ class GeodesicModel:
         of_node = (predictor or self.config.predictor) == "node"
         return coverage(self.calibration if of_node else self.calibration.of_process)
 
-    def quantify(self, spectra: Any, wavelengths: Any = None, **options: Any) -> Quantification:
-        """The concentration of one unknown.
+    def quantify(self, spectra: Any, wavelengths: Any = None, **options: Any) -> Answer:
+        """The concentration of one unknown; the answer can be printed, plotted and asked why.
 
         Arguments, errors and result as for `geonode.calibration.Calibration.quantify`: ``spectra`` [V] or [k, V] as
         measured, ``wavelengths`` [V], and its further ``options`` (``level``, ``dilution``, ``blank``, …).
@@ -104,7 +104,7 @@ class GeodesicModel:
         Raises:
             InputError: spectra that do not suit the standards, or an option out of range.
         """
-        return self.calibration.quantify(spectra, wavelengths, **options)
+        return Answer.from_explained(self.calibration.quantify(spectra, wavelengths, **options))
 
     def arc_length(self, concentrations: Sequence[float] | np.ndarray) -> np.ndarray | None:
         """Arc length of the full metric at ``concentrations`` [C] of the served range, [C, W], scaled to [−1, 1] on the

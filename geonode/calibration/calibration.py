@@ -10,6 +10,7 @@ import numpy as np
 from geonode.calibration.assessment.curve_check import CurveCheck
 from geonode.calibration.assessment.held_out import HeldOut, hold_out
 from geonode.calibration.assessment.match_limits import match_limits, textbook_limits
+from geonode.calibration.causes.explained import Explained
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
@@ -246,8 +247,8 @@ class Calibration:
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
-    ) -> Quantification:
-        """The concentration of one unknown.
+    ) -> Explained:
+        """The concentration of one unknown, with what it takes to say why a spectrum does not match.
 
         Args:
             spectra: ``[V]``, or ``[k, V]`` for k replicate spectra of the same unknown, which are combined. As
@@ -273,11 +274,13 @@ class Calibration:
             matrix = self.measured.aligned(blank, wavelengths=grid, check_units=False, name="the matrix blank")
             at_zero = self.measured.gp.predict_mean([0.0])[0]
             unknown, effective = without_matrix(unknown, matrix, at_zero, self.has_blank)
-        unknown = self.measured.preprocessed(unknown, name)
-        return answer(self.inverse, self.facts, unknown, effective, level, dilution, dilution_std)
+        prepared = self.measured.preprocessed(unknown, name)
+        found = answer(self.inverse, self.facts, prepared, effective, level, dilution, dilution_std)
+        return Explained.of(found, self, unknown, name)
 
     def quantify_many(self, spectra: Any, level: float = 0.8, genuine: bool = False) -> list[Quantification]:
-        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together.
+        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together; none
+        of them explains itself (ask `quantify` for that).
 
         Args:
             spectra: ``[U, V]``.
