@@ -46,8 +46,8 @@ SPOILT = {
     "shift": lambda s: np.interp(WAVE - 4.0, WAVE, s),
     "interferent": lambda s: s + 0.05 * band(575.0, 12.0),
     "scatter": lambda s: s + 0.06 * (WAVE / 400.0) ** -4,
-    "scale": lambda s: 1.6 * s,
-    "resolution": lambda s: gaussian_filter1d(s, 5.0, mode="nearest"),
+    "scale": lambda s: 0.8 * s,
+    "resolution": lambda s: gaussian_filter1d(s, 3.0, mode="nearest"),
 }
 
 
@@ -123,7 +123,7 @@ def test_command_python_and_json_say_the_same(made, tmp_path):
     (entry,) = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))["unknowns"]
     assert entry["explanation"]["sentences"] == list(why) and entry["explanation"]["cause"] == "interferent"
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
-    assert "further band at 575" in page and "<svg role=" in page
+    assert "further band at 574.8 nm" in page and "<svg role=" in page
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.svg", "a.html"])
