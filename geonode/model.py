@@ -22,6 +22,7 @@ from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
 from geonode.report.answer import Answer
+from geonode.report.conclusion import Conclusion
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
@@ -85,6 +86,11 @@ class GeodesicModel:
         if self.folds is None or self.ode is None or self.problem is None:
             return None
         return node_ensemble(self.gp, self.ode, self.problem, self.folds, self.config)
+
+    @cached_property
+    def conclusion(self) -> Conclusion:
+        """How good it is, what is wrong and what it can tell apart: ``print(*model.conclusion.lines(), sep="\\n")``."""
+        return Conclusion(self.calibration)
 
     def coverage(self, predictor: str | None = None) -> dict[str, float | None]:
         """How often held-out standards lay inside the 80 % bands of `predict_spectra` and the 80 % sets of `quantify`.

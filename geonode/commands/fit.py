@@ -180,6 +180,9 @@ def register(app: typer.Typer) -> None:
         for note in model.dataset.notes:
             say(f"note: {note}", quiet)
         say(f"calibrated range {low:g} … {high:g}{concentration_unit}; bundle written to {out}", quiet)
+        if not quiet:
+            for line in model.conclusion.lines():
+                say(line, quiet)
 
 
 def standard_uncertainty(text: str, levels: np.ndarray) -> np.ndarray:

@@ -107,7 +107,7 @@ def answer_svg(answer: Explained) -> str:
     from matplotlib import rc_context
 
     style: dict[str, Any] = {"svg.fonttype": "none", "svg.hashsalt": answer.name, "font.size": 9}
-    with rc_context(style):
+    with rc_context(style):  # pyright: ignore[reportArgumentType]
         buffer = io.StringIO()
         nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
         answer_figure([answer], 9.0, 3.4).savefig(buffer, format="svg", metadata=nothing)  # pyright: ignore[reportArgumentType]
