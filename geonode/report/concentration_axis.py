@@ -35,7 +35,7 @@ def scale_concentration(axis: Axes, levels: np.ndarray, which: str = "x") -> Non
         if not ticks or ticks[-1] == 0.0 or level >= 1.7 * ticks[-1]:
             ticks.append(float(level))
     for name in which:
-        scale, set_ticks = (
+        scale, set_ticks, set_limits = (
             (axis.set_xscale, axis.set_xticks, axis.set_xlim)
             if name == "x"
             else (axis.set_yscale, axis.set_yticks, axis.set_ylim)

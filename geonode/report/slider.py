@@ -125,8 +125,9 @@ def slider_section(data: dict[str, Any], coverage: str) -> str:
     return (
         f'<figure><svg id="spectrum" role="img" aria-label="{escape(alt)}"></svg><ul class="key">{key}</ul>'
         '<div class="control"><label for="concentration">Concentration</label>'
-        f'<div class="track"><input type="range" id="concentration" min="0" max="{len(data["concentrations"]) - 1}" step="1" '
-        f'value="{start}" aria-describedby="slider-marks">{_marks(data)}</div>'
+        '<div class="track"><input type="range" id="concentration" min="0" '
+        f'max="{len(data["concentrations"]) - 1}" step="1" value="{start}" aria-describedby="slider-marks">'
+        f"{_marks(data)}</div>"
         f'<output id="shown-concentration" for="concentration"></output></div>{_described(data)}'
         '<p id="shown-state" aria-live="polite"></p>'
         "<noscript><p>The slider needs JavaScript; the spectra of the standards and between them are below.</p>"
