@@ -91,9 +91,7 @@ def register(app: typer.Typer) -> None:
         unit = model.dataset.units["concentration"]
         entries, answers, failed = [], [], False
         for unknown in found:
-            answer = model.quantify(
-                unknown.spectra, unknown.wavelengths, mask=unknown.mask, name=unknown.name, **options
-            )
+            answer = model.quantify(unknown, **options)
             entry = _entry(unknown, answer)
             say(f"{unknown.name}: {answer.sentence(unit)}", quiet)
             for reason in answer.why:
@@ -133,7 +131,6 @@ def _blank(paths: list[Path] | None, model: GeodesicModel) -> dict[str, Any]:
 
 def _entry(unknown: UnknownSpectra, answer: Answer) -> dict[str, Any]:
     entry = {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
-    entry["notes"] = [*unknown.notes, *answer.notes]
     entry["explanation"] = None if answer.explanation is None else answer.explanation.to_dict(answer.calibration.unit)
     return entry
 
