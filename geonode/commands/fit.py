@@ -20,6 +20,7 @@ from geonode.commands.common import (
     Unit,
     check_output,
     nvml_probe,
+    remarkable,
 )
 from geonode.commands.live import live_view
 from geonode.commands.plan import read_config
@@ -182,7 +183,7 @@ def tell(model: GeodesicModel, out: Path) -> None:
     unit = f" {unit}" if unit else ""
     levels = " ".join(f"{level:g}" for level in model.gp.levels)
     typer.echo(f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels}{unit}")
-    for note in model.dataset.notes:
+    for note in remarkable(model.dataset.notes):
         typer.echo(f"note: {note}")
     typer.echo(f"calibrated range {low:g} … {high:g}{unit}; bundle written to {out}")
     for line in model.conclusion.lines():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from geonode.commands.common import Quiet, check_output, say, write_text
+from geonode.commands.common import Quiet, check_output, remarkable, say, write_text
 
 if TYPE_CHECKING:
     from geonode.calibration.unknown_files import UnknownSpectra
@@ -51,6 +51,7 @@ def register(app: typer.Typer) -> None:
                 "--plot", help="Unknown, prediction and residual: a figure (.png, .pdf, …) or a page (.html)."
             ),
         ] = None,
+        table: Annotated[Path | None, typer.Option("--table", help="A row for each unknown, as .csv or .xlsx.")] = None,
         quiet: Quiet = False,
     ) -> None:
         """Find the concentration of an unknown from its spectrum.
@@ -64,19 +65,16 @@ def register(app: typer.Typer) -> None:
 
             geonode quantify assay.bundle c1.csv c2.csv c3.csv --dilution 10 --dilution-std 0.1
 
-            geonode quantify assay.bundle plate.csv --each --plot answers.html
+            geonode quantify assay.bundle plate.csv --each --plot answers.html --table results.xlsx
         """
         from geonode.calibration.assessment.quality import check_nominal
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.model import load
-        from geonode.report.answer import plot_answers, require_drawable
+        from geonode.report.answer import plot_answers
+        from geonode.report.results_table import answer_rows, write_table
         from geonode.schema import SCHEMAS
 
-        for path in (json_path, plot):
-            if path is not None:
-                check_output(path)
-        if plot is not None:
-            require_drawable(plot)
+        _check_outputs(json_path, plot, table)
         model = load(bundle)
         if qc is not None:
             check_nominal(model.calibration, qc, "a control (--qc)")
@@ -97,7 +95,7 @@ def register(app: typer.Typer) -> None:
             for reason in answer.why:
                 say(f"  cause: {reason}", quiet)
             answers.append(answer)
-            for note in entry["notes"]:
+            for note in remarkable(entry["notes"]):
                 say(f"  note: {note}", quiet)
             if qc is not None:
                 entry["qc"] = _control(model, unknown, qc, quiet)
@@ -107,6 +105,8 @@ def register(app: typer.Typer) -> None:
         say(standing["sentence"], quiet)
         if plot is not None:
             say(f"drawn in {plot_answers(answers, plot)}", quiet)
+        if table is not None:
+            write_table(table, answer_rows(answers))
         if json_path is not None:
             data = {
                 "schema_version": SCHEMAS["quantify"],
@@ -118,6 +118,20 @@ def register(app: typer.Typer) -> None:
             write_text(json_path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
         if failed:
             raise typer.Exit(1)
+
+
+def _check_outputs(json_path: Path | None, plot: Path | None, table: Path | None) -> None:
+    """Refuse outputs that cannot be written, before any work is done."""
+    from geonode.report.answer import require_drawable
+    from geonode.report.results_table import require_table_name
+
+    for path in (json_path, plot, table):
+        if path is not None:
+            check_output(path)
+    if plot is not None:
+        require_drawable(plot)
+    if table is not None:
+        require_table_name(table)
 
 
 def _blank(paths: list[Path] | None, model: GeodesicModel) -> dict[str, Any]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geonode.errors import InputError
 from geonode.report.style import OKABE_ITO, new_figure, split_at_gaps
+from geonode.report.svg import figure_svg
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,15 +103,6 @@ def in_words(answer: Explained) -> str:
 
 def answer_svg(answer: Explained) -> str:
     """The figure as inline SVG with its words; nothing in it needs anything from outside."""
-    from matplotlib import rc_context
-
-    style: dict[str, Any] = {"svg.fonttype": "none", "svg.hashsalt": answer.name, "font.size": 9}
-    with rc_context(style):  # pyright: ignore[reportArgumentType]
-        buffer = io.StringIO()
-        nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        answer_figure([answer], 9.0, 3.4).savefig(buffer, format="svg", metadata=nothing)  # pyright: ignore[reportArgumentType]
-    text = buffer.getvalue()
-    text = re.sub(r' id="(?:figure|axes|patch|line2d|text|xtick|ytick|matplotlib|legend)[^"]*"', "", text)
-    words = escape(in_words(answer))
-    drawn = text[text.index("<svg") :].replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
-    return f"<figure>{drawn}<figcaption>{words}</figcaption></figure>"
+    words = in_words(answer)
+    drawn = figure_svg(answer_figure([answer], 9.0, 3.4), words, f"answer-{answer.name}")
+    return f"<figure>{drawn}<figcaption>{escape(words)}</figcaption></figure>"
