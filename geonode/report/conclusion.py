@@ -73,8 +73,13 @@ class Conclusion:
     @cached_property
     def findings(self) -> list[str]:
         """What is wrong, a sentence each."""
+        return [*self.calibration.notes, *self.contradictions]
+
+    @cached_property
+    def contradictions(self) -> list[str]:
+        """The standards that contradict the others, a sentence each."""
         checks = check_standards(self.calibration)
-        return [*self.calibration.notes, *(c.sentence(self.calibration.unit) for c in checks if c.flagged)]
+        return [one.sentence(self.calibration.unit) for one in checks if one.flagged]
 
     @property
     def usable(self) -> bool:
@@ -100,7 +105,7 @@ class Conclusion:
     def wrong(self) -> str:
         """What is wrong."""
         found = [*self.findings]
-        if not self.usable and not self.calibration.curve_check.pls_is_better:
+        if not self.usable and not self.contradictions and not self.calibration.curve_check.pls_is_better:
             found.insert(0, self._useless())
         return f"what is wrong: {'; '.join(found) if found else 'nothing was found'}"
 
@@ -141,7 +146,7 @@ class Conclusion:
                 "Not usable as a curve: the spectra depend on more than the concentration; PLS is the better tool here."
             )
         if not self.usable:
-            return f"Not usable: {self._useless()}."
+            return f"Not usable: {self.contradictions[0] if self.contradictions else self._useless()}."
         inner = [one for one in self.errors if not one.edge]
         if not inner or not self.calibration.checked:
             return f"Unproven from {span}: too few standards to leave any out and see how good it is."
