@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,7 @@ from geonode.report.conclusion import Conclusion
 from geonode.report.notebook import model_html
 from geonode.report.predictions_figure import predictions_figure
 from geonode.report.style import figure_path, save_figure
+from geonode.training.effects import sentences
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
@@ -132,9 +134,8 @@ class GeodesicModel:
         asked = asked_of_files(spectra, self.standards, select=select, replicates=together)
         if asked is None:
             found = self.calibration.quantify(spectra, wavelengths, **options)
-            if isinstance(found, list):
-                return [Answer.from_explained(one) for one in found]
-            return Answer.from_explained(found)
+            many = isinstance(found, list)
+            return [Answer.from_explained(one) for one in found] if many else Answer.from_explained(found)
         options = {name: value for name, value in options.items() if name != "replicates"}
         answers = [Answer.from_explained(self.calibration.quantify(one, **options)) for one in asked.unknowns]
         return answers[0] if asked.one else answers
@@ -329,6 +330,8 @@ def fit(
     config = config or GeodesicConfig()
     given = {"metric": metric, "flow": flow, "solver": solver, "seed": seed}
     config = config.replace(**{name: value for name, value in given.items() if value is not None})
+    for text in sentences(config):
+        warnings.warn(text, stacklevel=2)
     from geonode.device import resolve_device
 
     resolve_device(device)
