@@ -267,7 +267,7 @@ def fit(
         callbacks: Lightning callbacks, for example `geonode.training.lightning.monitor.Monitor`; with any, or with a
             ``strategy``, Lightning trains.
         training: further options of `geonode.training.standards.train_standards`: ``batch="auto"``, ``compiled``,
-            ``recompute``, ``profile``, ``probe``, ``watcher``.
+            ``recompute``, ``profile``, ``probe``, ``watcher``, ``wandb``.
 
     Raises:
         InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels, preprocessing

@@ -100,6 +100,9 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--profile", help="torch.profiler's table and trace of a few epochs in --log-dir."),
         ] = False,
+        wandb: Annotated[
+            bool, typer.Option("--wandb", help="Weights & Biases too, offline in --log-dir (extra wandb).")
+        ] = False,
         seed: SeedOrSettings = None,
         device: Device = "auto",
         quiet: Quiet = False,
@@ -133,6 +136,8 @@ def register(app: typer.Typer) -> None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
         if profile and log is None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
+        if wandb and log is None:
+            raise InputError("--wandb needs --log-dir, the folder of its offline run.")
         chain = Preprocessing.of(preprocess)
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
         changes["folds"] = folds
@@ -165,6 +170,7 @@ def register(app: typer.Typer) -> None:
                     profile=log if profile else None,
                     probe=nvml_probe(),
                     watcher=watcher,
+                    wandb=wandb,
                 )
             except Interrupted as stop:
                 typer.echo(f"geonode: {stop}", err=True)
