@@ -18,6 +18,7 @@ from geonode_runtime.errors import InputError
 from geonode_runtime.preprocessing import Steps
 from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.sets import Distances
+from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import Quantification, VerdictRules
@@ -92,7 +93,8 @@ class Model:
         self.served_range: tuple[float, float] | None = None if served is None else tuple(served)
         self._curve = OnnxCurve(session, facts, arrays)
         rules: dict[str, Any] = {name: np.inf if value is None else value for name, value in facts["rules"].items()}
-        self._facts = Facts(int(facts["levels"]), VerdictRules(**rules), _standard_spectra(arrays))
+        levels, shapes = int(facts["levels"]), _shapes(facts, arrays)
+        self._facts = Facts(levels, VerdictRules(**rules), _standard_spectra(arrays), shapes)
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
 
     def predict(self, concentrations: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -244,6 +246,13 @@ def _standard_spectra(arrays: dict[str, np.ndarray]) -> StandardSpectra:
     shapes = {"fingerprints": (0, rank + 1), "noise": (0, rank), "concentrations": (0,)}
     own = {name: arrays.get(f"own_{name}", np.zeros(shape)) for name, shape in shapes.items()}
     return StandardSpectra(scale=arrays["noise"], basis=arrays["basis"], **own)
+
+
+def _shapes(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> Shapes | None:
+    """The shapes of the standards' levels; a file from before they were kept has none."""
+    if "shape_spectra" not in arrays:
+        return None
+    return Shapes(arrays["shape_spectra"], arrays["noise"], bool(facts["shape_decides"]))
 
 
 def _only_what_is_asked() -> Any:
