@@ -136,11 +136,8 @@ def register(app: typer.Typer) -> None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
         if profile and log is None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
-        if wandb and log is None:
-            raise InputError("--wandb needs --log-dir, the folder of its offline run.")
         chain = Preprocessing.of(preprocess)
-        changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
-        changes["folds"] = folds
+        changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
         changes = {name: value for name, value in changes.items() if value is not None}
         if settings is not None:
             config = read_config(settings, blueprint).replace(**changes)

@@ -73,5 +73,11 @@ def test_what_cannot_be_is_refused(assay, small, tmp_path, monkeypatch, options,
 
 
 def test_the_command_needs_a_folder(tmp_path):
-    done = CliRunner().invoke(app, ["fit", str(tmp_path / "s.csv"), "--out", str(tmp_path / "m"), "--wandb"])
+    rows = [f"{w},{0.1},{w / 1e3},{w / 6e2},{w / 4e2}" for w in range(400, 500, 9)]
+    (tmp_path / "s.csv").write_text("\n".join(["nm,0,1,2,3", *rows]) + "\n")
+    settings = tmp_path / "s.json"
+    settings.write_text('{"flow": "path_independent"}')
+    done = CliRunner().invoke(
+        app, ["fit", str(tmp_path / "s.csv"), "--settings", str(settings), "--out", str(tmp_path / "m"), "--wandb"]
+    )
     assert done.exit_code == 2 and "--wandb needs --log-dir" in done.output
