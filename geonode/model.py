@@ -318,7 +318,7 @@ def fit(
         callbacks: Lightning callbacks, for example `geonode.training.lightning.monitor.Monitor`; with any, or with a
             ``strategy``, Lightning trains.
         training: further options of `geonode.training.standards.train_standards`: ``batch="auto"``, ``compiled``,
-            ``recompute``, ``profile``, ``probe``, ``watcher``.
+            ``recompute``, ``profile``, ``probe``, ``watcher``, ``wandb``.
 
     Raises:
         InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels, preprocessing
@@ -341,6 +341,9 @@ def fit(
     std = level_std(concentration_std, len(dataset.levels))
     made = {"environment": environment(), "files": checksums(dataset.source)}
     if config.predictor == "gp":
+        _require_no_training(
+            log_dir=log_dir, checkpoint=checkpoint, resume=resume, strategy=strategy, callbacks=callbacks, **training
+        )
         gp = fit_gp(dataset)
         model = GeodesicModel(dataset, config, gp, concentration_std=std, preprocessing=chain, standards=standards)
         model.made = made
@@ -372,6 +375,21 @@ def fit(
     model = GeodesicModel(dataset, config, gp, problem, ode, trained.outcome.history, std, chain, standards, folds)
     model.made = made
     return model
+
+
+_WATCHING = ("probe", "watcher")
+"""Options that do no more than look on: where nothing is trained there is nothing to see, and nobody is misled."""
+
+
+def _require_no_training(**options: Any) -> None:
+    """Refuse options of a training where there is none."""
+    for name, value in options.items():
+        idle = not value or (name == "strategy" and value == "auto")
+        if name not in _WATCHING and not idle:
+            raise InputError(
+                f"{name}={value!r} would have no effect: predictor='gp' trains nothing; leave it out, or fit the "
+                "neural flow (predictor='node')."
+            )
 
 
 def prepared(dataset: SpectralDataset) -> SpectralDataset:

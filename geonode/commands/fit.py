@@ -103,6 +103,9 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--profile", help="torch.profiler's table and trace of a few epochs in --log-dir."),
         ] = False,
+        wandb: Annotated[
+            bool, typer.Option("--wandb", help="Weights & Biases too, offline in --log-dir (extra wandb).")
+        ] = False,
         seed: SeedOrSettings = None,
         device: Device = "auto",
         quiet: Quiet = False,
@@ -137,8 +140,7 @@ def register(app: typer.Typer) -> None:
         if profile and log is None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
         chain = Preprocessing.of(preprocess)
-        changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
-        changes["folds"] = folds
+        changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
         changes = {name: value for name, value in changes.items() if value is not None}
         if settings is not None:
             config = read_config(settings, blueprint).replace(**changes)
@@ -168,6 +170,7 @@ def register(app: typer.Typer) -> None:
                     profile=log if profile else None,
                     probe=nvml_probe(),
                     watcher=watcher,
+                    wandb=wandb,
                 )
             except Interrupted as stop:
                 typer.echo(f"geonode: {stop}", err=True)
