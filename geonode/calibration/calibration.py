@@ -12,7 +12,8 @@ import numpy as np
 from geonode.calibration.asking import questions
 from geonode.calibration.assessment.curve_check import CurveCheck
 from geonode.calibration.assessment.held_out import HeldOut, hold_out
-from geonode.calibration.assessment.match_limits import match_limits, textbook_limits
+from geonode.calibration.assessment.match_limits import match_limits, wide_limits
+from geonode.calibration.causes.explained import Explained
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
@@ -31,9 +32,6 @@ from geonode_runtime.verdicts import FEWEST_CHECKED, Quantification, VerdictRule
 
 if TYPE_CHECKING:
     from geonode.calibration.posterior.quantifier import PosteriorQuantifier
-
-LIMIT_FACTOR = 10.0
-"""Learned limits of "does not match" this many times the textbook's are said to be wide."""
 
 
 class Calibration:
@@ -233,15 +231,7 @@ class Calibration:
 
     def _wide_limits(self) -> list[str]:
         """Limits so wide, or learned from so little, that a foreign spectrum may well pass."""
-        least = textbook_limits(self.inverse.rank, self.inverse.dof, self.spectra.shape[1])
-        q, t2 = self.q_limit / least[0], self.t2_limit / least[1]
-        if max(q, t2) < LIMIT_FACTOR and len(self.levels) > 4:
-            return []
-        return [
-            f"the limits of 'does not match' rest on {len(self.held_out.left_out)} left-out standards: {q:.3g} (Q) and "
-            f"{t2:.3g} (T²) times the textbook's, so only a grossly foreign spectrum is refused, by its shape: compare "
-            "q and t2 of a result with those of the standards, or measure more standards"
-        ]
+        return wide_limits(self.inverse, self.held_out, (self.q_limit, self.t2_limit), self.spectra.shape[1])
 
     # ------------------------------------------------------------------ unknowns
 
@@ -308,11 +298,12 @@ class Calibration:
             if blank is not None:
                 grid = one.wavelengths if blank_wavelengths is None else blank_wavelengths
                 unknown, effective = self._without_matrix(unknown, blank, grid)
-            unknown = self.measured.preprocessed(unknown, one.name)
-            usable = None if unknown.usable.all() else unknown.usable
-            require_one_sample(self.inverse, self.range, unknown.spectra, usable, one.name, self.unit)
-            how = (self.facts, unknown, effective, level, dilution, dilution_std)
-            answers.append(self.posterior.answer(*how) if method == "posterior" else answer(self.inverse, *how))
+            prepared = self.measured.preprocessed(unknown, one.name)
+            usable = None if prepared.usable.all() else prepared.usable
+            require_one_sample(self.inverse, self.range, prepared.spectra, usable, one.name, self.unit)
+            how = (self.facts, prepared, effective, level, dilution, dilution_std)
+            found = self.posterior.answer(*how) if method == "posterior" else answer(self.inverse, *how)
+            answers.append(Explained.of(found, self, unknown, one.name))
         return answers[0] if single else answers
 
     def _without_matrix(self, unknown: Unknown, blank: Any, grid: np.ndarray | None) -> tuple[Unknown, float]:
@@ -327,7 +318,8 @@ class Calibration:
     def quantify_many(
         self, spectra: Any, level: float = 0.8, genuine: bool = False, method: str = "profile"
     ) -> list[Quantification]:
-        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together.
+        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together; none
+        of them explains itself (ask `quantify` for that).
 
         Args:
             spectra: ``[U, V]``.
