@@ -8,7 +8,8 @@ Standards do not respond where what they differ by is noise. Two signs, either o
 * the largest singular value of the level means (less their mean, whitened by the noise) is no larger than that of noise
   alone, √W + √(n − 1) standard deviations (the edge of Marchenko & Pastur), and a level left out is not predicted;
 * levels left out are predicted no better than by the mean of the others, and neighbours in concentration differ as any
-  two levels do (von Neumann's ratio near 1).
+  two levels do (von Neumann's ratio near 1). Of few levels a response that turns back looks like that too, so this sign
+  counts from six levels on.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ NOISE_EDGE = 1.2
 """Singular values up to this many times the edge are noise's: noise is given as roughness, a little too low."""
 PREDICTED = 0.3
 """Left-out levels of which this share of the variance is predicted do respond, whatever the noise."""
+ORDER_FROM = 6
+"""Levels from which order tells anything."""
 UNORDERED = 0.8
 """Von Neumann's ratio (1 for no order) from which neighbours are no more alike than any two."""
 
@@ -33,12 +36,13 @@ class Response:
     """What the standards show of concentration.
 
     Attributes:
-        size: RMS, over levels and wavelengths, of the level means less their mean, units of the spectra.
+        levels: n. size: RMS, over levels and wavelengths, of the level means less their mean, units of the spectra.
         strength: largest singular value ÷ that of noise alone. explained: share of the variance of left-out levels
             that is predicted (negative: worse than the mean). disorder: von Neumann's ratio.
         error: RMS of the left-out interior levels' residual ÷ ``size``; NaN without any.
     """
 
+    levels: int
     size: float
     strength: float
     explained: float
@@ -50,7 +54,7 @@ class Response:
         """Whether anything changes with concentration that noise alone would not show."""
         if self.strength <= NOISE_EDGE and self.explained < PREDICTED:
             return False
-        return not (self.explained < 0.0 and self.disorder >= UNORDERED)
+        return not (self.levels >= ORDER_FROM and self.explained < 0.0 and self.disorder >= UNORDERED)
 
     def sentence(self) -> str:
         """What to say of standards that do not respond; empty of those that do."""
@@ -79,4 +83,4 @@ def response_of(check: CurveCheck, projection: Projection) -> Response:
     explained = 1.0 - float((held.residual**2).sum()) / total if total > 0.0 else 0.0
     inner = (rows > 0) & (rows < n - 1)
     error = float(np.sqrt((held.residual[inner] ** 2).mean())) / size if inner.any() and size > 0.0 else float("nan")
-    return Response(size, largest / float(edge), explained, check.disorder, error)
+    return Response(n, size, largest / float(edge), explained, check.disorder, error)
