@@ -27,7 +27,7 @@ LOUDEST = 3.0
 """Wavelengths whose noise is above this many times the median (the ends of the lamp) are not chosen from."""
 WEAKEST = 0.1
 """Nor are those whose sensitivity ÷ noise is below this fraction of the best."""
-SELECTED = 0.5
+SELECTED = 0.85
 """Where a level left out while wavelengths are chosen is predicted with an error above this fraction of the standard
 deviation of the levels, the choice found noise: no limit is claimed."""
 STRAIGHT = 0.95
@@ -72,6 +72,11 @@ class UnivariateCalibration:
     line: StraightLine
     rmsecv: float
     reasons: tuple[str, ...] = ()
+
+    def unclaimed(self, reason: str) -> UnivariateCalibration:
+        """The same without limits, for this ``reason``."""
+        line = replace(self.line, critical=None, detection=None, quantification=None)
+        return replace(self, line=line, reasons=(reason, *self.reasons))
 
 
 def straight_line(concentrations: Any, signals: Any, measurements: int = 1) -> StraightLine:
