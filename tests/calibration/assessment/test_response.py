@@ -1,4 +1,4 @@
-"""Standards that do not respond are called so, errors are told beside the response, limits found by searching are not."""
+"""Standards that do not respond are called so, errors are told beside the response, searched limits are not claimed."""
 
 from __future__ import annotations
 
