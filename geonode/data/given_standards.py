@@ -43,8 +43,9 @@ def given_standards(standards: Any) -> SpectralDataset:
         return _of_frame(standards)
     if is_of(standards, "xarray", "DataArray"):
         return _of_dataarray(standards)
-    if is_of(standards, "xarray", "Dataset") and "spectra" in standards and "concentration" in standards.coords:
-        return _of_dataarray(standards["spectra"])
+    stored: Any = standards
+    if is_of(stored, "xarray", "Dataset") and "spectra" in stored and "concentration" in stored.coords:
+        return _of_dataarray(stored["spectra"])
     raise InputError(
         f"{type(standards).__name__} is no set of standards; give a SpectralDataset, a file, a DataFrame, or a "
         "DataArray with a coordinate 'concentration'; arrays go into SpectralDataset(spectra, concentrations, "
