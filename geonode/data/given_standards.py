@@ -53,6 +53,20 @@ def given_standards(standards: Any) -> SpectralDataset:
     )
 
 
+def prepared(dataset: SpectralDataset) -> SpectralDataset:
+    """The dataset as models take it: one analyte, three levels, no masked wavelength.
+
+    Raises:
+        InputError: several analytes, or fewer than three levels.
+    """
+    if dataset.dim != 1:
+        raise InputError(
+            f"fit takes one analyte, and this data set has {dataset.dim} ({', '.join(dataset.analytes)}); select the "
+            "samples in which only one of them varies, or train a MultiAnalyteODE."
+        )
+    return dataset.require_levels(3).without_masked()
+
+
 def _of_frame(frame: Any) -> SpectralDataset:
     columns = [column for column in frame.columns if isinstance(column, str) and _CONCENTRATION.fullmatch(column)]
     if len(columns) > 1:
