@@ -124,7 +124,7 @@ class GeodesicModel:
             ``replicates=True``; else a list, one for each sample.
 
         Raises:
-            InputError: spectra that do not suit the standards, several given as one, an option out of range.
+            InputError: spectra or files that do not suit the standards, several given as one, an option out of range.
         """
         together = options.get("replicates", False) is True
         asked = asked_of_files(spectra, self.standards, select=select, replicates=together)
