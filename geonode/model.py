@@ -27,6 +27,7 @@ from geonode.metric import LogMetric, Metric
 from geonode.report.answer import Answer
 from geonode.report.conclusion import Conclusion
 from geonode.report.notebook import model_html, model_text
+from geonode.report.predictions_figure import draw_model
 from geonode.training.effects import sentences
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
