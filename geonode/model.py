@@ -113,21 +113,17 @@ class GeodesicModel:
         """The concentration of one unknown, or of several.
 
         Args:
-            spectra: what `geonode.calibration.Calibration.quantify` takes: [V], or [k, V] with a sample a row, as
-                numbers, xarray or pandas with their own wavelengths; or a file of one spectrum, a list of files (a
-                sample each), or what `geonode.load_unknowns` read.
+            spectra: what `Calibration.quantify` takes ([V], or [k, V] with a sample a row; numbers, xarray, pandas); or
+                a file of one spectrum, a list of files (a sample each), or what `geonode.load_unknowns` read.
             wavelengths: [V], None where they have their own or are those of the standards.
-            select: of files, the spectra whose name contains this.
-            options: of `Calibration.quantify`: ``replicates``, ``level``, ``dilution``, ``blank``, …
+            select: of files, the spectra whose name contains this. options: those of `Calibration.quantify`.
 
         Returns:
             An `Answer` (a `Quantification` that can be printed, plotted and asked ``why``) for one spectrum and for
             ``replicates=True``; else a list, one for each sample.
 
         Raises:
-            InputError: spectra that do not suit the standards, a file of several spectra given as one, or an option
-                out of range.
-            ReaderError: a file that cannot be read.
+            InputError: spectra or files that do not suit the standards, several given as one, an option out of range.
         """
         together = options.get("replicates", False) is True
         asked = asked_of_files(spectra, self.standards, select=select, replicates=together)
