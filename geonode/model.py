@@ -19,7 +19,7 @@ from geonode.calibration.levels import level_std
 from geonode.calibration.unknown_files import asked_of_files
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
-from geonode.data.given_standards import given_standards
+from geonode.data.given_standards import given_standards, prepared
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
@@ -372,20 +372,6 @@ def fit(
     model = GeodesicModel(dataset, config, gp, problem, ode, trained.outcome.history, std, chain, standards, folds)
     model.made = made
     return model
-
-
-def prepared(dataset: SpectralDataset) -> SpectralDataset:
-    """The dataset as models take it: one analyte, three levels, no masked wavelength.
-
-    Raises:
-        InputError: several analytes, or fewer than three levels.
-    """
-    if dataset.dim != 1:
-        raise InputError(
-            f"fit takes one analyte, and this data set has {dataset.dim} ({', '.join(dataset.analytes)}); select the "
-            "samples in which only one of them varies, or train a MultiAnalyteODE."
-        )
-    return dataset.require_levels(3).without_masked()
 
 
 def load(path: str | Path) -> GeodesicModel:

@@ -13,6 +13,7 @@ from geonode.calibration.asking import questions
 from geonode.calibration.assessment.curve_check import CurveCheck
 from geonode.calibration.assessment.held_out import HeldOut, hold_out
 from geonode.calibration.assessment.match_limits import match_limits, textbook_limits
+from geonode.calibration.assessment.response import Response, response_of
 from geonode.calibration.causes.explained import Explained
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
@@ -198,8 +199,13 @@ class Calibration:
         """Whether there are standards enough to check the curve with, so that intervals can be claimed at all."""
         return len(self.levels) >= FEWEST_CHECKED
 
+    @cached_property
+    def response(self) -> Response:
+        """What changes with concentration, and whether anything does."""
+        return response_of(self.curve_check, self.inverse.projection)
+
     def _remarks(self) -> list[str]:
-        remarks = []
+        remarks = [] if self.response.responds else [self.response.sentence()]
         if self.ensemble is not None:
             seeds = len(self.ensemble.process.flow(self.levels[:1]))
             remarks.append(

@@ -119,8 +119,11 @@ def _univariate(calibration: Calibration) -> dict[str, Any]:
     arguments = (calibration.concentrations, calibration.spectra, calibration.wavelengths)
     if len(calibration.spectra) < 3:
         return {}
-    ratio = wavelength_ratio(*arguments)
-    return {"single": asdict(single_wavelength(*arguments)), "ratio": None if ratio is None else asdict(ratio)}
+    single, ratio = single_wavelength(*arguments), wavelength_ratio(*arguments)
+    if not calibration.response.responds:
+        reason = "these standards do not respond: no limit can be claimed"
+        single, ratio = single.unclaimed(reason), None if ratio is None else ratio.unclaimed(reason)
+    return {"single": asdict(single), "ratio": None if ratio is None else asdict(ratio)}
 
 
 def _budgets(calibration: Calibration) -> list[dict[str, Any]]:
