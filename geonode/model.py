@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +27,7 @@ from geonode.report.answer import Answer
 from geonode.report.conclusion import Conclusion
 from geonode.report.notebook import model_html, model_text
 from geonode.report.predictions_figure import draw_model
-from geonode.training.effects import sentences
+from geonode.training.effects import require_no_training, warn_of_idle_settings
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
@@ -307,8 +306,7 @@ def fit(
     config = config or GeodesicConfig()
     given = {"metric": metric, "flow": flow, "solver": solver, "seed": seed}
     config = config.replace(**{name: value for name, value in given.items() if value is not None})
-    for text in sentences(config):
-        warnings.warn(text, stacklevel=2)
+    warn_of_idle_settings(config)
     from geonode.device import resolve_device
 
     resolve_device(device)
@@ -318,9 +316,8 @@ def fit(
     std = level_std(concentration_std, len(dataset.levels))
     made = {"environment": environment(), "files": checksums(dataset.source)}
     if config.predictor == "gp":
-        _require_no_training(
-            log_dir=log_dir, checkpoint=checkpoint, resume=resume, strategy=strategy, callbacks=callbacks, **training
-        )
+        asked = {"log_dir": log_dir, "checkpoint": checkpoint, "resume": resume, "strategy": strategy}
+        require_no_training(**asked, callbacks=callbacks, **training)
         gp = fit_gp(dataset)
         model = GeodesicModel(dataset, config, gp, concentration_std=std, preprocessing=chain, standards=standards)
         model.made = made
@@ -352,21 +349,6 @@ def fit(
     model = GeodesicModel(dataset, config, gp, problem, ode, trained.outcome.history, std, chain, standards, folds)
     model.made = made
     return model
-
-
-_WATCHING = ("probe", "watcher")
-"""Options that do no more than look on: where nothing is trained there is nothing to see, and nobody is misled."""
-
-
-def _require_no_training(**options: Any) -> None:
-    """Refuse options of a training where there is none."""
-    for name, value in options.items():
-        idle = not value or (name == "strategy" and value == "auto")
-        if name not in _WATCHING and not idle:
-            raise InputError(
-                f"{name}={value!r} would have no effect: predictor='gp' trains nothing; leave it out, or fit the "
-                "neural flow (predictor='node')."
-            )
 
 
 def load(path: str | Path) -> GeodesicModel:
