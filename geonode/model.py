@@ -19,8 +19,11 @@ from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.errors import InputError
-from geonode.flow import CoupledSpectralODE, Flow, Solver
+from geonode.flow import FLOWS, CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
+from geonode.prior.flow import AssayFlow
+from geonode.prior.standards import band_coverage, flow_ensemble, read_folds, read_standards
+from geonode.prior.stored import weights_of, weights_record
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
@@ -33,11 +36,13 @@ Progress = Callable[[str, int, int], None]
 
 
 class GeodesicModel:
-    """A fitted calibration: the standards, their geodesic GP, and (unless ``predictor="gp"``) the neural ensemble.
+    """A fitted calibration: the standards, their geodesic GP, and (unless ``predictor="gp"``) a neural flow.
 
-    Made by `fit` and `load`. Attributes: ``dataset``, ``config``, ``gp``, ``ode`` (a `CoupledSpectralODE` of
-    ``config.members`` stacked models, or None), ``problem`` (what it was trained on), ``history`` (losses by
-    epoch), ``concentration_std`` ([n] standard uncertainty of the standards' concentrations, or None),
+    Made by `fit` and `load`. Attributes: ``dataset``, ``config``, ``gp``, ``flow`` (a `geonode.prior.AssayFlow`, where
+    the flow is the pre-trained one, else None), ``weights`` (name and SHA-256 of its weights, or None), ``ode`` (a
+    `CoupledSpectralODE`: of ``config.members`` stacked models that were trained, or the pre-trained flow as one; None
+    for the process alone), ``problem`` and ``history`` (what a flow was trained on, and its losses by epoch),
+    ``concentration_std`` ([n] standard uncertainty of the standards' concentrations, or None),
     ``preprocessing`` (the fitted steps, or None) and ``standards`` (as measured). ``dataset`` is what was modelled:
     the standards behind the preprocessing. ``made`` says with what: ``environment`` (versions), ``files`` (SHA-256
     of the standards' files as they were), ``folds`` the flow without each standard (with ``config.folds``, else
@@ -56,13 +61,29 @@ class GeodesicModel:
         preprocessing: Preprocessing | None = None,
         standards: SpectralDataset | None = None,
         folds: Folds | None = None,
+        flow: AssayFlow | None = None,
+        fold_flows: Sequence[AssayFlow] = (),
+        weights: dict[str, str] | None = None,
     ) -> None:
         self.preprocessing, self.standards = preprocessing, dataset if standards is None else standards
         self.dataset, self.config, self.gp = dataset, config, gp
         self.concentration_std = concentration_std
-        self.problem, self.ode, self.history = problem, ode, list(history)
-        self.folds = folds
+        self.problem, self.history = problem, list(history)
+        self.folds, self.flow, self.fold_flows, self.weights = folds, flow, list(fold_flows), weights
+        self._ode = ode
         self.made: dict[str, Any] = {}
+
+    @property
+    def has_flow(self) -> bool:
+        """Whether there is a neural flow beside the Gaussian process."""
+        return self.flow is not None or self._ode is not None
+
+    @property
+    def ode(self) -> CoupledSpectralODE | None:
+        """Metric and flow as a coupled ODE, for solvers, geodesics and Christoffel symbols; None for the process."""
+        if self._ode is None and self.flow is not None:
+            self._ode = self.flow.ode(self.dataset.wavelengths)
+        return self._ode
 
     @property
     def calibrated_range(self) -> tuple[float, float]:
@@ -82,6 +103,8 @@ class GeodesicModel:
     @cached_property
     def ensemble(self) -> NodeEnsemble | None:
         """What bands and `quantify` rest on where ``config.folds`` chose the neural ensemble; None for the GP."""
+        if self.folds is not None and self.flow is not None:
+            return flow_ensemble(self.gp, self.flow, self.folds, self.fold_flows)
         if self.folds is None or self.ode is None or self.problem is None:
             return None
         return node_ensemble(self.gp, self.ode, self.problem, self.folds, self.config)
@@ -89,11 +112,20 @@ class GeodesicModel:
     def coverage(self, predictor: str | None = None) -> dict[str, float | None]:
         """How often held-out standards lay inside the 80 % bands of `predict_spectra` and the 80 % sets of `quantify`.
 
-        The bands are those of the neural ensemble with ``config.folds`` and ``predictor`` "node" (None takes
-        ``config.predictor``), else those of the Gaussian process.
+        The bands are those of the pre-trained flow, or of the neural ensemble with ``config.folds``, where ``predictor``
+        is "node" (None takes ``config.predictor``), else those of the Gaussian process. Those of a pre-trained flow are
+        None where the weights that it was read with are not at hand.
         """
         of_node = (predictor or self.config.predictor) == "node"
-        return coverage(self.calibration if of_node else self.calibration.of_process)
+        found = coverage(self.calibration if of_node else self.calibration.of_process)
+        return {**found, **self._flow_bands} if of_node and self.flow is not None and self.folds is None else found
+
+    @cached_property
+    def _flow_bands(self) -> dict[str, float | None]:
+        path = weights_of(self.config.flow.options)
+        if not path.is_file() or weights_record(path) != self.weights:
+            return {"bands_responding": None, "bands_silent": None}
+        return band_coverage(self.dataset, self.gp, self.config)
 
     def quantify(self, spectra: Any, wavelengths: Any = None, **options: Any) -> Quantification:
         """The concentration of one unknown.
@@ -109,6 +141,8 @@ class GeodesicModel:
     def arc_length(self, concentrations: Sequence[float] | np.ndarray) -> np.ndarray | None:
         """Arc length of the full metric at ``concentrations`` [C] of the served range, [C, W], scaled to [−1, 1] on the
         calibrated range, mean over the members; None without a neural flow."""
+        if self.flow is not None:
+            return self.flow.arc_length(np.asarray(concentrations, dtype=np.float64))
         if self.ode is None:
             return None
         c = torch.from_numpy(np.asarray(concentrations, dtype=np.float64)).expand(self.ode.models, -1)
@@ -129,9 +163,9 @@ class GeodesicModel:
 
         Returns:
             (mean, std), each an xarray.DataArray with dims (concentration, wavelength), in the unit of the standards.
-            std is that of one further measured spectrum: the GP's calibrated Student-t band, and for the neural flow
-            the spread of its members besides; with ``config.folds`` that of the neural ensemble, calibrated by its own
-            held-out errors. Where the model has a preprocessing, both are preprocessed spectra, and
+            std is that of one further measured spectrum: that of the pre-trained flow's Student t; for a flow that was
+            trained on the standards the GP's calibrated Student-t band and the spread of its members besides; with
+            ``config.folds`` that of the neural ensemble, calibrated by its own held-out errors. Where the model has a preprocessing, both are preprocessed spectra, and
             their attribute ``preprocessing`` says how.
 
         Raises:
@@ -147,6 +181,10 @@ class GeodesicModel:
             self._require_served(c)
             band = self.ensemble.process.predict(c)
             return self._labelled(c, band.mean, "mean"), self._labelled(c, band.std, "std")
+        if predictor == "node" and self.flow is not None:
+            self._require_served(c)
+            found = self.flow.predict(c)
+            return self._labelled(c, found.mean, "mean"), self._labelled(c, found.std, "std")
         band = self.gp.predict(c)
         mean, variance = band.mean, band.std**2
         if predictor == "node":
@@ -171,7 +209,7 @@ class GeodesicModel:
             unit = self.dataset.units["concentration"]
             raise InputError(
                 f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {unit}, the range the neural flow was "
-                "trained for; fit again with a larger margin, or predict with predictor='gp'."
+                f"{'trained' if self.flow is None else 'read'} for; fit again with a larger margin, or predict with predictor='gp'."
             )
 
     def _labelled(self, c: np.ndarray, values: np.ndarray, name: str) -> xr.DataArray:
@@ -223,7 +261,7 @@ def fit(
     callbacks: Sequence[Any] = (),
     **training: Any,
 ) -> GeodesicModel:
-    """Fit the geometry and the coupled neural ODE to standards.
+    """Fit a calibration to standards. By default nothing is trained: the pre-trained flow reads them, within a second.
 
     Args:
         dataset: at least three levels of one analyte. Wavelengths with masked values are left out.
@@ -276,6 +314,18 @@ def fit(
 
     gp = fit_gp(dataset)
     folds = Folds.of(dataset, gp, chain) if config.training.folds else None
+    if not FLOWS[config.flow.name].needs_training:
+        options = {name: value for name, value in training.items() if name not in ("probe", "watcher")}
+        given = {"log_dir": log_dir, "checkpoint": checkpoint, "resume": resume, "strategy": strategy}
+        _refuse_options({**given, "callbacks": list(callbacks), **options})
+        read = read_standards(dataset, gp, config)
+        parts = [] if folds is None else read_folds(dataset, folds, config)
+        weights = weights_record(weights_of(config.flow.options))
+        model = GeodesicModel(
+            dataset, config, gp, None, None, (), std, chain, standards, folds, read, parts, weights
+        )
+        model.made = made
+        return model
     report = None if progress is None else lambda done, total: progress("training the flow", done, total)
     trained = train_standards(
         dataset,
@@ -299,6 +349,16 @@ def fit(
     model = GeodesicModel(dataset, config, gp, problem, ode, trained.outcome.history, std, chain, standards, folds)
     model.made = made
     return model
+
+
+def _refuse_options(given: dict[str, Any]) -> None:
+    """Refuse options of a training where nothing is trained."""
+    for name, value in given.items():
+        if value not in (None, False, 0, "auto", ()) and value != []:
+            raise InputError(
+                f"{name} would have no effect: the pre-trained flow is not trained; leave it out, or choose "
+                "flow='path_independent', which is trained on the standards."
+            )
 
 
 def prepared(dataset: SpectralDataset) -> SpectralDataset:
