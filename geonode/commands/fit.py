@@ -45,16 +45,26 @@ def register(app: typer.Typer) -> None:
         ] = None,
         predictor: Annotated[
             str | None,
-            typer.Option(help="node (neural flow, default) or gp (the Gaussian process alone: seconds)."),
+            typer.Option(help="node (neural flow, default) or gp (the Gaussian process alone)."),
         ] = None,
         folds: Annotated[
             bool | None,
             typer.Option(
                 "--folds/--no-folds",
-                help="Train the flow without each standard too: predict, quantify and report then rest on it.",
+                help="Leave each standard out in turn too: predict, quantify and report then rest on the flow.",
             ),
         ] = None,
-        epochs: Annotated[int | None, typer.Option(help="Epochs of training; default 60.")] = None,
+        flow: Annotated[
+            str | None,
+            typer.Option(help="pretrained (default: nothing is trained), path_independent, velocity or free."),
+        ] = None,
+        weights: Annotated[
+            Path | None,
+            typer.Option("--weights", help="Weights of the pre-trained flow, as geonode adapt or pretrain wrote them."),
+        ] = None,
+        epochs: Annotated[
+            int | None, typer.Option(help="Epochs of a flow that is trained (--flow path_independent); default 60.")
+        ] = None,
         margin: Annotated[
             float | None, typer.Option(help="Range served beyond the standards, as a fraction of theirs.")
         ] = None,
@@ -102,7 +112,9 @@ def register(app: typer.Typer) -> None:
         device: Device = "auto",
         quiet: Quiet = False,
     ) -> None:
-        """Learn geometry and flow from standards and save them as a bundle.
+        """Calibrate with standards and save the model as a bundle.
+
+        The pre-trained flow reads the standards and trains nothing; --flow trains one on them instead.
 
         Examples:
 
@@ -110,9 +122,9 @@ def register(app: typer.Typer) -> None:
 
             geonode fit cary.csv --select DMSA --out gold.bundle --seed 3
 
-            geonode fit cary.csv --select DMSA --out gold.bundle --checkpoint run/ --resume
+            geonode fit cary.csv --select DMSA --flow path_independent --out gold.bundle --checkpoint run/ --resume
 
-            torchrun --nproc-per-node 2 -m geonode fit standards.csv --out assay.bundle
+            torchrun --nproc-per-node 2 -m geonode fit standards.csv --flow path_independent --out assay.bundle
 
             geonode fit cary.csv --preprocess range:400-700 --preprocess savgol:15,2,1 --preprocess snv --out d.bundle
 
@@ -133,7 +145,11 @@ def register(app: typer.Typer) -> None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
         chain = Preprocessing.of(preprocess)
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
-        changes["folds"] = folds
+        changes |= {"folds": folds, "flow": flow}
+        if weights is not None:
+            if flow not in (None, "pretrained"):
+                raise InputError(f"--weights are those of the pre-trained flow, and --flow {flow} is trained; give one.")
+            changes["flow"] = {"name": "pretrained", "options": {"weights": str(weights)}}
         changes = {name: value for name, value in changes.items() if value is not None}
         if settings is not None:
             config = read_config(settings, blueprint).replace(**changes)
@@ -179,6 +195,8 @@ def register(app: typer.Typer) -> None:
         )
         for note in model.dataset.notes:
             say(f"note: {note}", quiet)
+        if model.weights is not None:
+            say(f"pre-trained weights {model.weights['name']}: nothing was trained", quiet)
         say(f"calibrated range {low:g} … {high:g}{concentration_unit}; bundle written to {out}", quiet)
 
 

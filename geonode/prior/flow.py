@@ -212,6 +212,10 @@ class AssayFlow:
         x = torch.from_numpy(self.coordinate(concentrations))[None]
         return self._metric().arc_length(x)[0].numpy()
 
+    def log_metric_nodes(self) -> np.ndarray:
+        """Coordinates ``[n + 2]`` of the nodes at which `Doubt.log_metric` stands."""
+        return self._metric().nodes[0].numpy()
+
     def metric(self, wavelengths: Any) -> ConformalWarpMetric:
         """g_λ(c) in user units of concentration, for `geonode.shoot` and Christoffel symbols.
 
@@ -234,7 +238,7 @@ class AssayFlow:
 
     def ode(self, wavelengths: Any) -> CoupledSpectralODE:
         """Metric and flow as one coupled ODE over ``wavelengths [W]``, for solvers; float64."""
-        grid = torch.as_tensor(np.asarray(wavelengths, dtype=np.float64))
+        grid = torch.from_numpy(np.array(wavelengths, dtype=np.float64))
         ends = float(min(self.edges[0], -1.0)), float(max(self.edges[-1], 1.0))
         made = CoupledSpectralODE(
             grid, None, self.warp, 1, *ends, metric=self._log_metric(wavelengths), flow=self.flow()
@@ -242,7 +246,7 @@ class AssayFlow:
         return made.place("cpu", torch.float64)
 
     def _log_metric(self, wavelengths: Any) -> PiecewiseLogMetric:
-        grid = scaled_wavelengths(torch.as_tensor(np.asarray(wavelengths, dtype=np.float64))).double()
+        grid = scaled_wavelengths(torch.from_numpy(np.array(wavelengths, dtype=np.float64))).double()
         metric = self._metric()
         return PiecewiseLogMetric(metric.nodes[0], metric.log_metric[0], grid)
 
