@@ -65,11 +65,16 @@ def write_model(model: GeodesicModel, path: Path) -> None:
     tensors = _tensors(model)
     if model.flow is not None:
         # What the network said of these standards, so that nobody needs the weights to predict what they predicted.
-        states = {"flow": model.flow.state(), **{f"fold_flows/{k}": one.state() for k, one in enumerate(model.fold_flows)}}
+        states = {
+            "flow": model.flow.state(),
+            **{f"fold_flows/{k}": one.state() for k, one in enumerate(model.fold_flows)},
+        }
         metadata["weights"] = model.weights
         metadata["flows"] = {name: meta for name, (_, meta) in states.items()}
         tensors |= {
-            f"{name}/{key}": torch.from_numpy(value) for name, (arrays, _) in states.items() for key, value in arrays.items()
+            f"{name}/{key}": torch.from_numpy(value)
+            for name, (arrays, _) in states.items()
+            for key, value in arrays.items()
         }
     write_bundle(path, tensors, metadata, VERSION)
 

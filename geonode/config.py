@@ -69,8 +69,8 @@ class GeodesicConfig:
     """All settings of a geonode model. The defaults are the measured best; `blueprint()` is the original recipe.
 
     By default the flow is ``pretrained``: its weights have been trained on simulated assays, it reads the standards and
-    nothing is trained, so settings of a training are refused. A metric, path, solver or flow of one's own (or settings of
-    theirs) means a flow that is trained on the standards, ``path_independent`` unless another is named.
+    nothing is trained, so settings of a training are refused. A metric, path, solver or flow of one's own (or settings
+    of theirs) means a flow that is trained on the standards, ``path_independent`` unless another is named.
 
     Args:
         metric: a `MetricConfig`, some of its settings as a mapping, a metric's name, or a metric or its class: then

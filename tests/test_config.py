@@ -166,7 +166,9 @@ def test_components_and_flat_names_say_the_same():
     assert by_component == flat
     nested = json.loads(flat.to_json())
     assert sorted(nested) == ["flow", "loss", "metric", "path", "predictor", "training"]
-    assert GeodesicConfig.from_json(json.dumps({"training": {"epochs": 3}}), "path_independent").training == TrainingConfig(epochs=3)
+    assert GeodesicConfig.from_json(
+        json.dumps({"training": {"epochs": 3}}), "path_independent"
+    ).training == TrainingConfig(epochs=3)
 
 
 def test_a_change_keeps_the_rest_of_its_component():

@@ -151,7 +151,12 @@ def test_a_bundle_without_a_parameter_is_refused(model, tmp_path):
 
 def test_progress_is_told_to_its_end(assay):
     told = []
-    fit(assay, GeodesicConfig(flow="path_independent", epochs=2, members=1), device="cpu", progress=lambda *what: told.append(what))
+    fit(
+        assay,
+        GeodesicConfig(flow="path_independent", epochs=2, members=1),
+        device="cpu",
+        progress=lambda *what: told.append(what),
+    )
     assert told[-1] == ("training the flow", 2, 2)
 
 

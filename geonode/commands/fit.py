@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -25,6 +25,10 @@ from geonode.commands.common import (
 from geonode.commands.live import live_view
 from geonode.commands.plan import read_config
 from geonode.errors import InputError, Interrupted
+
+if TYPE_CHECKING:
+    from geonode.data import SpectralDataset
+    from geonode.model import GeodesicModel
 
 
 def register(app: typer.Typer) -> None:
@@ -145,11 +149,7 @@ def register(app: typer.Typer) -> None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
         chain = Preprocessing.of(preprocess)
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
-        changes |= {"folds": folds, "flow": flow}
-        if weights is not None:
-            if flow not in (None, "pretrained"):
-                raise InputError(f"--weights are those of the pre-trained flow, and --flow {flow} is trained; give one.")
-            changes["flow"] = {"name": "pretrained", "options": {"weights": str(weights)}}
+        changes |= {"folds": folds, "flow": chosen_flow(flow, weights)}
         changes = {name: value for name, value in changes.items() if value is not None}
         if settings is not None:
             config = read_config(settings, blueprint).replace(**changes)
@@ -185,19 +185,35 @@ def register(app: typer.Typer) -> None:
                 raise typer.Exit(143) from None  # 128 + SIGTERM: schedulers see that it is not done
         if is_main_process():
             model.save(out)
-        low, high = model.calibrated_range
-        concentration_unit = dataset.units["concentration"]
-        concentration_unit = f" {concentration_unit}" if concentration_unit else ""
-        levels = " ".join(f"{level:g}" for level in model.gp.levels)
-        say(
-            f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels}{concentration_unit}",
-            quiet,
+        _say_fitted(model, dataset, out, quiet)
+
+
+def _say_fitted(model: GeodesicModel, dataset: SpectralDataset, out: Path, quiet: bool) -> None:
+    """What was fitted to what, and where it is."""
+    low, high = model.calibrated_range
+    concentration_unit = dataset.units["concentration"]
+    concentration_unit = f" {concentration_unit}" if concentration_unit else ""
+    levels = " ".join(f"{level:g}" for level in model.gp.levels)
+    say(
+        f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels}{concentration_unit}",
+        quiet,
+    )
+    for note in model.dataset.notes:
+        say(f"note: {note}", quiet)
+    if model.weights is not None:
+        say(f"pre-trained weights {model.weights['name']}: nothing was trained", quiet)
+    say(f"calibrated range {low:g} … {high:g}{concentration_unit}; bundle written to {out}", quiet)
+
+
+def chosen_flow(flow: str | None, weights: Path | None) -> Any:
+    """What --flow and --weights say of the flow, for `GeodesicConfig`; None where neither is given."""
+    if weights is None:
+        return flow
+    if flow not in (None, "pretrained"):
+        raise InputError(
+            f"--weights are those of the pre-trained flow, and --flow {flow} is trained; give one of both."
         )
-        for note in model.dataset.notes:
-            say(f"note: {note}", quiet)
-        if model.weights is not None:
-            say(f"pre-trained weights {model.weights['name']}: nothing was trained", quiet)
-        say(f"calibrated range {low:g} … {high:g}{concentration_unit}; bundle written to {out}", quiet)
+    return {"name": "pretrained", "options": {"weights": str(weights)}}
 
 
 def standard_uncertainty(text: str, levels: np.ndarray) -> np.ndarray:

@@ -165,9 +165,7 @@ class NodeSpectra(nn.Module):
         return self.gp.factor * (error * self.shape + between)
 
 
-def spectra_module(
-    model: GeodesicModel, predictor: str | None = None
-) -> GPSpectra | NodeSpectra | PretrainedSpectra:
+def spectra_module(model: GeodesicModel, predictor: str | None = None) -> GPSpectra | NodeSpectra | PretrainedSpectra:
     """The spectra of a fitted model as a module: that of ``predictor`` ("gp" or "node"), None for the fitted one.
 
     Raises:

@@ -20,9 +20,9 @@ _SERIES = 8
 class PretrainedSpectra(nn.Module):
     """Mean and standard deviation of the pre-trained flow: concentrations [C] float32 → two of [C, W] float32.
 
-    The change is a sum over stretches of what each adds on the way from the lowest knot: its polynomial at the place held
-    within the stretch, less that at its low end, so nothing is looked up and no value decides a branch. Lengths of the
-    metric are sums over its cells likewise. With folds the variance is that of the ensemble (`NodeSpectra`).
+    The change is a sum over stretches of what each adds on the way from the lowest knot: its polynomial at the place
+    held within the stretch, less that at its low end, so nothing is looked up and no value decides a branch. Lengths of
+    the metric are sums over its cells likewise. With folds the variance is that of the ensemble (`NodeSpectra`).
     """
 
     __getattr__: Callable[[str], Any]  # buffers are tensors, of which the type checker knows nothing
@@ -66,7 +66,7 @@ class PretrainedSpectra(nn.Module):
         """Nodes of the metric [N], ½ ln g̃ there [N, W], and arc length at the standards."""
         metric = flow.log_metric_nodes()
         self.register_buffer("nodes", float64(metric))
-        self.register_buffer("half", float64(0.5 * log_metric))
+        self.register_buffer("half_log", float64(0.5 * log_metric))
         raw = self._raw(float64(metric)[1:-1])  # [n, W] length from the lowest node
         self.register_buffer("unit", 2.0 / (raw[-1] - raw[0]))
         self.register_buffer("at_standards", raw)
@@ -76,11 +76,11 @@ class PretrainedSpectra(nn.Module):
         """Length from the lowest node to x [C]: [C, W], Σ over cells ∫exp; straight on beyond the nodes."""
         low, high = self.nodes[:-1], self.nodes[1:]
         inside = torch.minimum(torch.maximum(x[:, None], low), high) - low  # [C, cells]
-        slope = (self.half[1:] - self.half[:-1]) / (high - low)[:, None]  # [cells, W]
+        slope = (self.half_log[1:] - self.half_log[:-1]) / (high - low)[:, None]  # [cells, W]
         bend = slope * inside[:, :, None]
-        length = (torch.exp(self.half[:-1]) * inside[:, :, None] * _expm1_over(bend)).sum(1)
-        below = torch.clamp(x - self.nodes[0], max=0.0)[:, None] * torch.exp(self.half[0])
-        above = torch.clamp(x - self.nodes[-1], min=0.0)[:, None] * torch.exp(self.half[-1])
+        length = (torch.exp(self.half_log[:-1]) * inside[:, :, None] * _expm1_over(bend)).sum(1)
+        below = torch.clamp(x - self.nodes[0], max=0.0)[:, None] * torch.exp(self.half_log[0])
+        above = torch.clamp(x - self.nodes[-1], min=0.0)[:, None] * torch.exp(self.half_log[-1])
         return length + below + above
 
     def _added(self, x: Tensor) -> Tensor:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class PretrainedFlow(Flow):
     """dA/dt = ∂A/∂u · du/dt, with A(u, λ) a Chebyshev series on each stretch between neighbouring standards.
 
-    What `geonode.prior.AssayFlow.flow` gives; ``geonode.fit`` makes one for the standards it is given. It depends on the
-    ends of a path alone, and the path's metric is the one that was read off the standards beside it.
+    What `geonode.prior.AssayFlow.flow` gives; ``geonode.fit`` makes one for the standards it is given. It depends on
+    the ends of a path alone, and the path's metric is the one that was read off the standards beside it.
 
     Args:
         edges: [S + 1] ascending warp coordinates of the stretches' ends.

@@ -33,7 +33,7 @@ class PiecewiseLogMetric(LogMetric):
         return self.value_and_derivative(u, wavelength)[0]
 
     def value_and_derivative(self, u: Tensor, wavelength: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """ln g̃ and its slope in ``u`` (that of the cell; zero beyond the nodes), both [...]; ``wavelength`` as above."""
+        """ln g̃ and its slope in ``u`` (zero beyond the nodes), both [...]; ``wavelength`` as there."""
         shape = u.shape if wavelength is None else torch.broadcast_shapes(u.shape, wavelength.shape)
         u = u.expand(shape)
         nodes = self.nodes.to(u)

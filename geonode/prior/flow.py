@@ -16,7 +16,6 @@ from typing import Any, Self
 import numpy as np
 import torch
 from scipy.special import stdtrit
-from torch import Tensor
 
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.numerics import checked_ordered, concentration_tensor

@@ -52,9 +52,7 @@ def _read(network: Network, comparison: Comparison, number: int, columns: np.nda
     inside = np.isin(seen.index, training)
     variance = replicate_variance(seen.deviations[number][inside][:, columns], len(training))
     gp = comparison.processes[number].select_wavelengths(columns)
-    return AssayFlow(
-        network, comparison.levels[training], seen.means[number][training][:, columns], variance, gp=gp
-    )
+    return AssayFlow(network, comparison.levels[training], seen.means[number][training][:, columns], variance, gp=gp)
 
 
 class _Pretrained(SpectralMethod):

@@ -136,7 +136,11 @@ def test_stacks_that_are_trained_at_once_are_measured_at_once(monkeypatch):
         return 1.0, 2.0 + torch.get_num_threads(), 0.5
 
     monkeypatch.setattr(module, "measured_rate", rate)
-    assert module.measured_side_by_side(None, GeodesicConfig(flow="path_independent"), 3) == (1.0, 3.0, 0.5)  # a thread of its own each
+    assert module.measured_side_by_side(None, GeodesicConfig(flow="path_independent"), 3) == (
+        1.0,
+        3.0,
+        0.5,
+    )  # a thread of its own each
     assert torch.get_num_threads() == before
 
 
