@@ -113,8 +113,8 @@ class GeodesicModel:
         """How often held-out standards lay inside the 80 % bands of `predict_spectra` and the 80 % sets of `quantify`.
 
         The bands are those of the pre-trained flow, or of the neural ensemble with ``config.folds``, where
-        ``predictor`` is "node" (None takes ``config.predictor``), else those of the Gaussian process. Those of a pre-trained flow
-        are None where the weights that it was read with are not at hand.
+        ``predictor`` is "node" (None takes ``config.predictor``), else those of the Gaussian process. Those of a pre-trained
+        flow are None where the weights that it was read with are not at hand.
         """
         of_node = (predictor or self.config.predictor) == "node"
         found = coverage(self.calibration if of_node else self.calibration.of_process)
@@ -165,8 +165,8 @@ class GeodesicModel:
             (mean, std), each an xarray.DataArray with dims (concentration, wavelength), in the unit of the standards.
             std is that of one further measured spectrum: that of the pre-trained flow's Student t; for a flow that was
             trained on the standards the GP's calibrated Student-t band and the spread of its members besides; with
-            ``config.folds`` that of the neural ensemble, calibrated by its own held-out errors.
-            Where the model has a preprocessing, both are preprocessed spectra, and their attribute ``preprocessing`` says how.
+            ``config.folds`` that of the neural ensemble, calibrated by its own held-out errors. Where
+            the model has a preprocessing, both are preprocessed spectra; their attribute ``preprocessing`` says how.
 
         Raises:
             InputError: not finite, or beyond what the neural flow was trained for.

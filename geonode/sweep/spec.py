@@ -117,8 +117,8 @@ class Spec:
                 raise InputError("The seed stands under grid; list the seeds under seeds.")
             if not FLOWS[config.flow.name].needs_training:
                 raise InputError(
-                    f"flow={config.flow.name!r} is not trained, so a sweep over its settings has nothing to vary; leave "
-                    "it out, or compare it by geonode evaluate."
+                    f"flow={config.flow.name!r} is not trained, so a sweep over its settings has nothing to vary; "
+                    "leave it out, or compare it by geonode evaluate."
                 )
             if config.folds:
                 raise InputError(
