@@ -21,19 +21,20 @@ from geonode.calibration.unknown_files import asked_of_files
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.given_standards import given_standards, prepared
+from geonode.data.labelled import labelled
 from geonode.errors import InputError
 from geonode.flow import FLOWS, CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
 from geonode.prior.flow import AssayFlow
-from geonode.prior.standards import band_coverage, flow_ensemble, read_folds, read_standards
+from geonode.prior.standards import band_coverage, flow_ensemble, read_all
 from geonode.prior.stored import weights_of, weights_record
 from geonode.report.answer import Answer
 from geonode.report.conclusion import Conclusion
 from geonode.report.notebook import model_html
 from geonode.report.predictions_figure import predictions_figure
 from geonode.report.style import figure_path, save_figure
-from geonode.training.effects import sentences
-from geonode.training.ensemble import predict
+from geonode.training.effects import require_no_training, sentences
+from geonode.training.ensemble import arc_length, predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
 
@@ -179,11 +180,7 @@ class GeodesicModel:
             return self.flow.arc_length(np.asarray(concentrations, dtype=np.float64))
         if self.ode is None:
             return None
-        c = torch.from_numpy(np.asarray(concentrations, dtype=np.float64)).expand(self.ode.models, -1)
-        with torch.no_grad():
-            density = self.ode.on_table().density
-            phi = self.ode.table.phi(self.ode.to_u(c)).to(density)
-            return self.ode.table.scaled(phi, density).mean(0).double().numpy()
+        return arc_length(self.ode, np.asarray(concentrations, dtype=np.float64))
 
     def predict_spectra(
         self, concentrations: float | Sequence[float] | np.ndarray, predictor: str | None = None
@@ -284,24 +281,7 @@ class GeodesicModel:
             )
 
     def _labelled(self, c: np.ndarray, values: np.ndarray, name: str) -> xr.DataArray:
-        import xarray as xr
-
-        units = self.dataset.units
-        low, high = self.calibrated_range
-        attributes = {"units": units["signal"], "signal": self.dataset.signal}
-        if self.preprocessing is not None:
-            attributes["preprocessing"] = str(self.preprocessing)
-        return xr.DataArray(
-            values,
-            dims=("concentration", "wavelength"),
-            coords={
-                "concentration": ("concentration", c, {"units": units["concentration"]}),
-                "wavelength": ("wavelength", self.dataset.wavelengths, {"units": units["wavelength"]}),
-                "extrapolated": ("concentration", (c < low) | (c > high)),
-            },
-            name=name,
-            attrs=attributes,
-        )
+        return labelled(self.dataset, self.preprocessing, c, values, name)
 
     def save(self, path: str | Path) -> None:
         """Write the bundle to ``path``: one file, tensors in safetensors and metadata in its JSON header, whole or not
@@ -379,28 +359,20 @@ def fit(
     dataset = standards if chain is None else chain.fit_transform(standards)
     std = level_std(concentration_std, len(dataset.levels))
     made = {"environment": environment(), "files": checksums(dataset.source)}
-    if config.predictor == "gp":
-        _require_no_training(
-            log_dir=log_dir, checkpoint=checkpoint, resume=resume, strategy=strategy, callbacks=callbacks, **training
-        )
-        gp = fit_gp(dataset)
-        model = GeodesicModel(dataset, config, gp, concentration_std=std, preprocessing=chain, standards=standards)
+    gp = fit_gp(dataset)
+    folds = Folds.of(dataset, gp, chain) if config.training.folds else None
+    if config.predictor == "gp" or not FLOWS[config.flow.name].needs_training:
+        require_no_training(
+            config, log_dir=log_dir, checkpoint=checkpoint, resume=resume, strategy=strategy, callbacks=callbacks,
+            **training,
+        )  # fmt: skip
+        read = {} if config.predictor == "gp" else read_all(dataset, gp, folds, config)
+        parts = (dataset, config, gp, None, None, (), std, chain, standards, folds)
+        model = GeodesicModel(*parts, **read)
         model.made = made
         return model
     from geonode.training.standards import train_standards
 
-    gp = fit_gp(dataset)
-    folds = Folds.of(dataset, gp, chain) if config.training.folds else None
-    if not FLOWS[config.flow.name].needs_training:
-        options = {name: value for name, value in training.items() if name not in ("probe", "watcher")}
-        given = {"log_dir": log_dir, "checkpoint": checkpoint, "resume": resume, "strategy": strategy}
-        _refuse_options({**given, "callbacks": list(callbacks), **options})
-        read = read_standards(dataset, gp, config)
-        parts = [] if folds is None else read_folds(dataset, folds, config)
-        weights = weights_record(weights_of(config.flow.options))
-        model = GeodesicModel(dataset, config, gp, None, None, (), std, chain, standards, folds, read, parts, weights)
-        model.made = made
-        return model
     report = None if progress is None else lambda done, total: progress("training the flow", done, total)
     trained = train_standards(
         dataset,
@@ -424,33 +396,6 @@ def fit(
     model = GeodesicModel(dataset, config, gp, problem, ode, trained.outcome.history, std, chain, standards, folds)
     model.made = made
     return model
-
-
-def _refuse_options(given: dict[str, Any]) -> None:
-    """Refuse options of a training where nothing is trained."""
-    for name, value in given.items():
-        if value not in (None, False, 0, "auto", ()) and value != []:
-            raise InputError(
-                f"{name} would have no effect: the pre-trained flow is not trained; leave it out, or choose "
-                "flow='path_independent', which is trained on the standards."
-            )
-
-
-def prepared(dataset: SpectralDataset) -> SpectralDataset:
-    """The dataset as models take it: one analyte, three levels, no masked wavelength.
-_WATCHING = ("probe", "watcher")
-"""Options that do no more than look on: where nothing is trained there is nothing to see, and nobody is misled."""
-
-
-def _require_no_training(**options: Any) -> None:
-    """Refuse options of a training where there is none."""
-    for name, value in options.items():
-        idle = not value or (name == "strategy" and value == "auto")
-        if name not in _WATCHING and not idle:
-            raise InputError(
-                f"{name}={value!r} would have no effect: predictor='gp' trains nothing; leave it out, or fit the "
-                "neural flow (predictor='node')."
-            )
 
 
 def load(path: str | Path) -> GeodesicModel:

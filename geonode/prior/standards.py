@@ -13,8 +13,22 @@ from geonode.calibration.leave_out import levels_kept, levels_to_leave_out
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.prior.flow import AssayFlow, replicate_variance
-from geonode.prior.stored import load_network, weights_of
+from geonode.prior.stored import load_network, weights_of, weights_record
 from geonode.training.leave_out import Folds
+
+
+def read_all(dataset: SpectralDataset, gp: GeodesicGP, folds: Folds | None, config: GeodesicConfig) -> dict[str, Any]:
+    """What a model holds of the pre-trained flow: ``flow``, ``fold_flows`` and ``weights`` (name and SHA-256).
+
+    Args:
+        dataset, gp, config: as for `read_standards`.
+        folds: levels that are left out in turn, or None.
+    """
+    return {
+        "flow": read_standards(dataset, gp, config),
+        "fold_flows": [] if folds is None else read_folds(dataset, folds, config),
+        "weights": weights_record(weights_of(config.flow.options)),
+    }
 
 
 def read_standards(dataset: SpectralDataset, gp: GeodesicGP, config: GeodesicConfig) -> AssayFlow:
