@@ -107,6 +107,9 @@ def _fan(low: float, high: float) -> np.ndarray:
 
 
 def _span(model: GeodesicModel, concentrations: np.ndarray) -> Any:
+    """Concentration → colour. A few are given colours that are told apart; many run from dark to light."""
+    if len(concentrations) <= len(OKABE_ITO):
+        return lambda c: OKABE_ITO[int(np.flatnonzero(concentrations == c)[0])]
     everything = np.unique(np.concatenate([model.gp.levels, concentrations]))
     colours = level_colours(len(everything))
     return lambda c: colours[int(np.searchsorted(everything, c))]
