@@ -27,7 +27,6 @@ from geonode.flow import FLOWS, CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
 from geonode.prior.flow import AssayFlow
 from geonode.prior.standards import band_coverage, flow_ensemble, read_all
-from geonode.prior.stored import weights_of, weights_record
 from geonode.report.answer import Answer
 from geonode.report.conclusion import Conclusion
 from geonode.report.notebook import model_html
@@ -85,11 +84,6 @@ class GeodesicModel:
         self.made: dict[str, Any] = {}
 
     @property
-    def has_flow(self) -> bool:
-        """Whether there is a neural flow beside the Gaussian process."""
-        return self.flow is not None or self._ode is not None
-
-    @property
     def ode(self) -> CoupledSpectralODE | None:
         """Metric and flow as a coupled ODE, for solvers, geodesics and Christoffel symbols; None for the process."""
         if self._ode is None and self.flow is not None:
@@ -138,10 +132,7 @@ class GeodesicModel:
 
     @cached_property
     def _flow_bands(self) -> dict[str, float | None]:
-        path = weights_of(self.config.flow.options)
-        if not path.is_file() or weights_record(path) != self.weights:
-            return {"bands_responding": None, "bands_silent": None}
-        return band_coverage(self.dataset, self.gp, self.config)
+        return band_coverage(self.dataset, self.gp, self.config, self.weights)
 
     def quantify(self, spectra: Any, wavelengths: Any = None, *, select: str | None = None, **options: Any) -> Any:
         """The concentration of one unknown, or of several.
@@ -367,8 +358,7 @@ def fit(
             **training,
         )  # fmt: skip
         read = {} if config.predictor == "gp" else read_all(dataset, gp, folds, config)
-        parts = (dataset, config, gp, None, None, (), std, chain, standards, folds)
-        model = GeodesicModel(*parts, **read)
+        model = GeodesicModel(dataset, config, gp, None, None, (), std, chain, standards, folds, **read)
         model.made = made
         return model
     from geonode.training.standards import train_standards

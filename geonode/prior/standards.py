@@ -62,8 +62,14 @@ def flow_ensemble(gp: GeodesicGP, flow: AssayFlow, folds: Folds, flows: list[Ass
     return NodeEnsemble.of(gp, _member(flow), folds.left_out, folds.gps, [_member(one) for one in flows])
 
 
-def band_coverage(dataset: SpectralDataset, gp: GeodesicGP, config: GeodesicConfig) -> dict[str, float | None]:
-    """How often the flow's 80 % bands held levels that it was read without, at responding and silent wavelengths."""
+def band_coverage(
+    dataset: SpectralDataset, gp: GeodesicGP, config: GeodesicConfig, weights: dict[str, str] | None
+) -> dict[str, float | None]:
+    """How often the flow's 80 % bands held levels that it was read without, at responding and silent wavelengths; None
+    where the ``weights`` that it was read with are not at hand."""
+    path = weights_of(config.flow.options)
+    if not path.is_file() or weights_record(path) != weights:
+        return {"bands_responding": None, "bands_silent": None}
     network, means = load_network(weights_of(config.flow.options)), gp.level_means
     left_out = levels_to_leave_out(len(means))
     inside = []
