@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,12 @@ def without_effect(config: GeodesicConfig) -> dict[str, str]:
 def sentences(config: GeodesicConfig) -> list[str]:
     """`without_effect` of ``config`` as sentences, each with its remedy; errors as there."""
     return [f"{name} has no effect here: {why}; leave it out." for name, why in without_effect(config).items()]
+
+
+def warn_of_idle_settings(config: GeodesicConfig) -> None:
+    """Each of `sentences` of ``config`` as a warning at the place that called the caller; errors as there."""
+    for text in sentences(config):
+        warnings.warn(text, stacklevel=3)
 
 
 _WATCHING = ("probe", "watcher")
