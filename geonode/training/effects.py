@@ -58,19 +58,19 @@ _WATCHING = ("probe", "watcher")
 """Options that do no more than look on: where nothing is trained there is nothing to see, and nobody is misled."""
 
 
-def require_no_training(**options: Any) -> None:
-    """Refuse ``options`` of a training (those of `geonode.fit`) where there is none.
+def require_no_training(config: GeodesicConfig, **options: Any) -> None:
+    """Refuse ``options`` of a training where there is none.
 
     Raises:
-        InputError: one that would have no effect.
+        InputError: naming the option and the remedy.
     """
+    process = config.predictor == "gp"
+    why = "predictor='gp' trains nothing" if process else f"the flow {config.flow.name!r} is not trained"
+    other = "fit the neural flow (predictor='node')" if process else "choose flow='path_independent', which is trained"
     for name, value in options.items():
         idle = not value or (name == "strategy" and value == "auto")
         if name not in _WATCHING and not idle:
-            raise InputError(
-                f"{name}={value!r} would have no effect: predictor='gp' trains nothing; leave it out, or fit the "
-                "neural flow (predictor='node')."
-            )
+            raise InputError(f"{name}={value!r} would have no effect: {why}; leave it out, or {other}.")
 
 
 def _changed(config: GeodesicConfig) -> list[str]:
