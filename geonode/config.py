@@ -60,9 +60,17 @@ ALIASES: dict[str, tuple[str, str]] = {
 """Flat name of a setting → its component and its name there. ``metric_network`` (true or false) is understood too."""
 
 
+_USED_UNTRAINED = {("flow", "name"), ("flow", "options"), *(("training", name) for name in ("margin", "seed", "folds"))}
+"""(component, setting) that count where nothing is trained; a seed is taken, for nothing is drawn."""
+
+
 @dataclass(frozen=True, init=False)
 class GeodesicConfig:
     """All settings of a geonode model. The defaults are the measured best; `blueprint()` is the original recipe.
+
+    By default the flow is ``pretrained``: its weights have been trained on simulated assays, it reads the standards and
+    nothing is trained, so settings of a training are refused. A metric, path, solver or flow of one's own (or settings
+    of theirs) means a flow that is trained on the standards, ``path_independent`` unless another is named.
 
     Args:
         metric: a `MetricConfig`, some of its settings as a mapping, a metric's name, or a metric or its class: then
@@ -98,7 +106,7 @@ class GeodesicConfig:
         **flat: Any,
     ) -> None:
         components = {"metric": metric, "path": path, "flow": flow, "loss": loss, "training": training}
-        bases = {name: kind() for name, kind in _COMPONENTS.items()}
+        bases = {**{name: kind() for name, kind in _COMPONENTS.items()}, "flow": FlowConfig("pretrained")}
         for name, value in _assembled(bases, components, flat).items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "predictor", predictor)
@@ -119,6 +127,21 @@ class GeodesicConfig:
             )
         if self.training.folds and self.predictor != "node":
             raise InputError("folds=True is for the neural flow; use predictor='node', or leave folds out.")
+        if not flow.needs_training and self.predictor == "node":
+            self._require_nothing_to_train()
+
+    def _require_nothing_to_train(self) -> None:
+        """Refuse settings that a flow which is not trained would pass over."""
+        for name, kind in _COMPONENTS.items():
+            default, own = kind(), getattr(self, name)
+            for setting in (item.name for item in dataclasses.fields(kind)):
+                used = (name, setting) in _USED_UNTRAINED
+                if not used and getattr(own, setting) != getattr(default, setting):
+                    raise InputError(
+                        f"{name}.{setting} would have no effect: the flow {self.flow.name!r} brings its own metric "
+                        "and trains nothing; leave the setting out, or choose flow='path_independent', which is "
+                        "trained on the standards."
+                    )
 
     def __getattr__(self, name: str) -> Any:
         """A setting by its flat name; see `ALIASES`."""
@@ -146,8 +169,25 @@ class GeodesicConfig:
 
     @classmethod
     def blueprint(cls, **changes: Any) -> GeodesicConfig:
-        """The original recipe exactly: metric 2→64→64→1 without warp, flow 11→16→1 free in v, ten Newton steps of
-        shooting, dopri5 with adjoint gradients, mega-batches of 2048 in micro-batches of 256, fp16 with loss scaling.
+        """The original recipe: metric 2→64→64→1 without warp, flow 11→16→1 free in v, ten Newton steps of shooting,
+        dopri5 with adjoint gradients in at most 20 steps, the data's loss alone, mega-batches of 2048 in micro-batches
+        of 256, fp16 with loss scaling.
+
+        Where it deviates, and why (docs/design.md §11 has the rest of the recipe):
+
+        - Γ is exact, not the differences of stacked [c − ε, c, c + ε]: no ε to choose, and the shooting kernel has g
+          and its derivative in one pass. ``christoffel="finite_difference"`` is the recipe's.
+        - Newton's target goes from start to end in four stages of which the last has the ten steps: from v = b − a
+          alone it fails on ordinary problems. Its derivative is the path's own, not a difference of trajectories.
+        - One optimiser with a group each for metric and flow, not two optimisers: the same updates. Both rates are 1e-3
+          unless ``metric_lr`` and ``flow_lr`` set them apart.
+        - The 20 steps cap the adaptive solver by their length, so that a path ends with a larger error (and a warning)
+          rather than not at all; shooting takes 20 steps of RK4, always.
+        - No GroupNorm: inputs are scaled to order one, and a metric normalised over its channels has no derivative
+          that kernels and exported graphs could write down.
+        - The networks see concentration scaled to [−1, 1], not in user units.
+        - A pair whose geodesic is not found counts for nothing in a step; each model ends in its best state, not its
+          last, and each has its own loss scale.
 
         It needs a CUDA device as it stands; ``blueprint(precision="32-true")`` runs anywhere. ``changes`` are settings
         that take the place of the recipe's.
@@ -164,8 +204,10 @@ class GeodesicConfig:
             "flow": "free",
             "flow_hidden": 16,
             "solver": "adjoint",
+            "ode_steps": 20,
             "rtol": 1e-5,
             "atol": 1e-7,
+            "loss": {name: 0.0 for name in LOSSES if name != "reconstruction"},
             "teacher": False,
             "batch_size": 2048,
             "micro_batch": 256,
@@ -178,7 +220,7 @@ class GeodesicConfig:
             "scaler_backoff": 0.5,
             "members": 1,
         }
-        return cls(**{**recipe, **changes})
+        return cls(**recipe).replace(**changes)
 
     def replace(self, **changes: Any) -> GeodesicConfig:
         """A copy with some settings changed (validated again): ``changes`` by flat name, or by component.
@@ -199,8 +241,13 @@ class GeodesicConfig:
         return json.dumps(dataclasses.asdict(self), indent=2)
 
     @classmethod
-    def from_json(cls, text: str) -> GeodesicConfig:
+    def from_json(cls, text: str, flow: str | None = None) -> GeodesicConfig:
         """The inverse of `to_json`: ``text`` is what it gave, or settings by flat names as earlier states wrote them.
+
+        Args:
+            text: JSON.
+            flow: the flow of settings that name none, ``path_independent`` before there was a pre-trained one; None
+                takes today's default.
 
         Raises:
             InputError: an unknown setting, by name, one out of range, or settings that do not go together.
@@ -210,6 +257,8 @@ class GeodesicConfig:
         unknown = sorted(set(values) - known)
         if unknown:
             raise InputError(f"Unknown setting {unknown[0]!r}; known settings are {', '.join(sorted(known))}.")
+        if flow is not None and "flow" not in values:
+            values["flow"] = flow
         return cls(**values)
 
 
@@ -238,6 +287,7 @@ def _assembled(present: Mapping[str, Any], components: Mapping[str, Any], flat: 
             by_component[component][setting] = value
         else:
             raise TypeError(f"GeodesicConfig has no setting {name!r}; settings are those of {', '.join(_COMPONENTS)}.")
+    own_motion = any(components[name] is not None or by_component[name] for name in ("metric", "path", "flow"))
     result: dict[str, Any] = {}
     for name, kind in _COMPONENTS.items():
         given, changes = components[name], by_component[name]
@@ -252,6 +302,8 @@ def _assembled(present: Mapping[str, Any], components: Mapping[str, Any], flat: 
             raise InputError(f"{name}={given!r} must be a {kind.__name__}, or a mapping from its settings to values.")
         if name == "metric":
             changes = _metric_changes(base, changes)
+        if name == "flow" and own_motion and not isinstance(given, kind) and not FLOWS[base.name].needs_training:
+            changes = {"name": FlowConfig.name, **changes}
         result[name] = base.replace(**changes) if changes else base
     return result
 

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from geonode.calibration.asking import questions
 from geonode.calibration.assessment.curve_check import CurveCheck
 from geonode.calibration.assessment.held_out import HeldOut, hold_out
-from geonode.calibration.assessment.match_limits import match_limits, textbook_limits
+from geonode.calibration.assessment.match_limits import match_limits, wide_limits
+from geonode.calibration.assessment.response import Response, response_of
+from geonode.calibration.causes.explained import Explained
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
+from geonode.calibration.levels import level_std, merged_levels
 from geonode.calibration.measured_standards import MeasuredStandards
+from geonode.calibration.posterior.methods import check_method
+from geonode.data.given import given_spectra
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode_runtime.answers import UNCHECKED, Facts, answer, answer_many, check_options, without_matrix
+from geonode_runtime.replicates import require_one_sample
+from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra
+from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import FEWEST_CHECKED, Quantification, VerdictRules
 
-LIMIT_FACTOR = 10.0
-"""Learned limits of "does not match" this many times the textbook's are said to be wide."""
-MAX_LEVELS = 48
-"""More distinct concentrations than this are merged into so many groups of neighbours."""
+if TYPE_CHECKING:
+    from geonode.calibration.posterior.quantifier import PosteriorQuantifier
 
 
 class Calibration:
@@ -45,6 +54,7 @@ class Calibration:
         gp, inverse, held_out, curve_check: the parts.
         levels, level_index, spectra, wavelengths: the standards, ``[n]``, ``[N]``, ``[N, W]``, ``[W]``.
         signal, wavelength_label: what axes of figures are called: the signal and the wavelength with their units.
+        wavelength_unit: that unit alone, empty where it is not known.
         measured: the standards before preprocessing, to which unknowns are brought.
         notes: sentences on the standards (no blank, merged levels, a curve that does not describe them).
 
@@ -74,9 +84,9 @@ class Calibration:
         if not np.isfinite(c).all() or not np.isfinite(x).all():
             raise InputError("the standards contain NaN or infinite values; mask or remove them first.")
         self.unit = unit
-        self.signal, self.wavelength_label = "signal", "wavelength"
+        self.signal, self.wavelength_label, self.wavelength_unit = "signal", "wavelength", ""
         notes: list[str] = []
-        c = _merged(c, notes)
+        c = merged_levels(c, notes)
         self.wavelengths = np.arange(x.shape[1], dtype=float) if wavelengths is None else np.asarray(wavelengths, float)
         self.concentrations, self.spectra = c, x
         self.levels, self.level_index = np.unique(c, return_inverse=True)
@@ -136,6 +146,7 @@ class Calibration:
         )
         units = dataset.units
         made.signal = f"{dataset.signal} / {units['signal']}" if units["signal"] else dataset.signal or "signal"
+        made.wavelength_unit = units["wavelength"]
         if units["wavelength"]:
             made.wavelength_label = f"wavelength / {units['wavelength']}"
         if not usable.all():
@@ -189,8 +200,13 @@ class Calibration:
         """Whether there are standards enough to check the curve with, so that intervals can be claimed at all."""
         return len(self.levels) >= FEWEST_CHECKED
 
+    @cached_property
+    def response(self) -> Response:
+        """What changes with concentration, and whether anything does."""
+        return response_of(self.curve_check, self.inverse.projection)
+
     def _remarks(self) -> list[str]:
-        remarks = []
+        remarks = [] if self.response.responds else [self.response.sentence()]
         if self.ensemble is not None:
             seeds = len(self.ensemble.process.flow(self.levels[:1]))
             remarks.append(
@@ -213,7 +229,7 @@ class Calibration:
         if not self.checked:
             remarks.append(
                 f"{UNCHECKED} ({len(self.levels)} standards vouch for {100 * self.attainable:.1f} % at most), and "
-                "'does not match' is never said"
+                "'does not match' is said by shape alone"
             )
         else:
             remarks += self._wide_limits()
@@ -221,15 +237,7 @@ class Calibration:
 
     def _wide_limits(self) -> list[str]:
         """Limits so wide, or learned from so little, that a foreign spectrum may well pass."""
-        least = textbook_limits(self.inverse.rank, self.inverse.dof, self.spectra.shape[1])
-        q, t2 = self.q_limit / least[0], self.t2_limit / least[1]
-        if max(q, t2) < LIMIT_FACTOR and len(self.levels) > 4:
-            return []
-        return [
-            f"the limits of 'does not match' rest on {len(self.held_out.left_out)} left-out standards: {q:.3g} (Q) and "
-            f"{t2:.3g} (T²) times the textbook's, so only a grossly foreign spectrum is refused: compare q and t2 of a "
-            "result with those of the standards, or measure more standards"
-        ]
+        return wide_limits(self.inverse, self.held_out, (self.q_limit, self.t2_limit), self.spectra.shape[1])
 
     # ------------------------------------------------------------------ unknowns
 
@@ -238,6 +246,7 @@ class Calibration:
         spectra: Any,
         wavelengths: Any = None,
         *,
+        replicates: bool | Sequence[Any] = False,
         level: float = 0.8,
         dilution: float = 1.0,
         dilution_std: float = 0.0,
@@ -246,13 +255,17 @@ class Calibration:
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
-    ) -> Quantification:
-        """The concentration of one unknown.
+        method: str = "profile",
+    ) -> Any:
+        """The concentration of one unknown, or of several.
 
         Args:
-            spectra: ``[V]``, or ``[k, V]`` for k replicate spectra of the same unknown, which are combined. As
+            spectra: ``[V]`` of one unknown, or ``[k, V]``, a sample a row, as numbers, torch tensor, xarray or pandas
+                (`geonode.data.given.given_spectra` lists what there is); wavelengths that they have are honoured. As
                 measured: they are preprocessed here as the standards were.
-            wavelengths: ``[V]``, None where they are those of the standards.
+            wavelengths: ``[V]``, None where they have their own or are those of the standards.
+            replicates: True where the rows are replicates of one unknown, which are combined; or ``k`` labels, equal
+                ones for replicates of one unknown. A coordinate (column) named ``group`` says the same.
             level: nominal coverage of the set, 0 < level < 1.
             dilution: factor by which the unknown was diluted before measuring (≥ 1 for a diluted sample).
             dilution_std: its standard uncertainty, same scale.
@@ -260,41 +273,86 @@ class Calibration:
                 standards, x − blank + predicted spectrum at zero. blank_wavelengths: None for those of the unknown.
             mask: True where a value is unusable. saturation: values at or above it are masked.
             name: of the unknown, for messages.
+            method: ``"profile"`` (likelihood of the curve) or ``"posterior"`` (learned on simulated unknowns).
+
+        Returns:
+            A `Quantification` for one spectrum ``[V]`` and for ``replicates=True``; else a list, one for each row or
+            group.
 
         Raises:
             InputError: see :func:`geonode_runtime.unknowns.prepare_unknown`; also a level, dilution or
-                uncertainty out of range.
+                uncertainty out of range, replicates that are different samples, or an unknown method.
         """
+        check_method(method)
         check_options(level, dilution, dilution_std)
-        unknown = self.measured.aligned(spectra, wavelengths=wavelengths, mask=mask, saturation=saturation, name=name)
-        effective = float(len(unknown.spectra))
-        if blank is not None:
-            grid = wavelengths if blank_wavelengths is None else blank_wavelengths
-            matrix = self.measured.aligned(blank, wavelengths=grid, check_units=False, name="the matrix blank")
-            at_zero = self.measured.gp.predict_mean([0.0])[0]
-            unknown, effective = without_matrix(unknown, matrix, at_zero, self.has_blank)
-        unknown = self.measured.preprocessed(unknown, name)
-        return answer(self.inverse, self.facts, unknown, effective, level, dilution, dilution_std)
+        asked, single = questions(
+            spectra,
+            wavelengths,
+            replicates=replicates,
+            mask=mask,
+            name=name,
+            unit=self.wavelength_unit,
+            standards=self.measured.wavelengths,
+        )
+        answers = []
+        for one in asked:
+            unknown = self.measured.aligned(
+                one.spectra, wavelengths=one.wavelengths, mask=one.mask, saturation=saturation, name=one.name
+            )
+            unknown = replace(unknown, notes=(*one.notes, *unknown.notes))
+            effective = float(len(unknown.spectra))
+            if blank is not None:
+                grid = one.wavelengths if blank_wavelengths is None else blank_wavelengths
+                unknown, effective = self._without_matrix(unknown, blank, grid)
+            prepared = self.measured.preprocessed(unknown, one.name)
+            usable = None if prepared.usable.all() else prepared.usable
+            require_one_sample(self.inverse, self.range, prepared.spectra, usable, one.name, self.unit)
+            how = (self.facts, prepared, effective, level, dilution, dilution_std)
+            found = self.posterior.answer(*how) if method == "posterior" else answer(self.inverse, *how)
+            answers.append(Explained.of(found, self, unknown, one.name))
+        return answers[0] if single else answers
 
-    def quantify_many(self, spectra: Any, level: float = 0.8, genuine: bool = False) -> list[Quantification]:
-        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together.
+    def _without_matrix(self, unknown: Unknown, blank: Any, grid: np.ndarray | None) -> tuple[Unknown, float]:
+        """The unknown with its matrix taken off, and the replicates its mean is then worth."""
+        own = given_spectra(blank, name="the matrix blank")
+        axis, _ = own.in_unit(self.wavelength_unit, self.measured.wavelengths, "the matrix blank")
+        grid = grid if axis is None else axis
+        matrix = self.measured.aligned(own.values, wavelengths=grid, check_units=False, name="the matrix blank")
+        at_zero = self.measured.gp.predict_mean([0.0])[0]
+        return without_matrix(unknown, matrix, at_zero, self.has_blank)
+
+    def quantify_many(
+        self, spectra: Any, level: float = 0.8, genuine: bool = False, method: str = "profile"
+    ) -> list[Quantification]:
+        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together; none
+        of them explains itself (ask `quantify` for that).
 
         Args:
             spectra: ``[U, V]``.
-            level: nominal coverage of the sets, 0 < level < 1.
+            level, method: as for `quantify`.
             genuine: they are spectra of this assay's own standards, which are never judged as if they might be in
                 another unit or no spectra at all (a blank may be zero throughout).
 
         Raises:
-            InputError: as :func:`geonode_runtime.unknowns.prepare_unknown`, or masked values that a step needs.
+            InputError: as `quantify`, or masked values that a step needs.
         """
+        check_method(method)
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
         unknowns = [
             self.measured.preprocessed(self.measured.aligned(row, name=name, genuine=genuine), name)
             for row, name in zip(rows, names, strict=True)
         ]
+        if method == "posterior":
+            return self.posterior.answer_many(self.facts, unknowns, level)
         return answer_many(self.inverse, self.facts, unknowns, level)
+
+    @cached_property
+    def posterior(self) -> PosteriorQuantifier:
+        """What answers with ``method="posterior"``."""
+        from geonode.calibration.posterior.quantifier import PosteriorQuantifier
+
+        return PosteriorQuantifier.of(self)
 
     @property
     def facts(self) -> Facts:
@@ -302,7 +360,9 @@ class Calibration:
         rules = VerdictRules(
             *self.range, self.has_blank, self.q_limit, self.t2_limit, not self.curve_check.pls_is_better
         )
-        return Facts(len(self.levels), rules, self.standard_spectra)
+        wide = not self.checked or bool(self._wide_limits())
+        shapes = Shapes(self.gp.level_means, self.inverse.projection.scale, wide)
+        return Facts(len(self.levels), rules, self.standard_spectra, shapes)
 
     @cached_property
     def standard_spectra(self) -> StandardSpectra:
@@ -338,32 +398,3 @@ class Calibration:
             preprocessing=chain,
             minimum_levels=2,
         )
-
-
-def _merged(concentrations: np.ndarray, notes: list[str]) -> np.ndarray:
-    """Neighbouring concentrations pooled to their mean where there are more than MAX_LEVELS distinct ones."""
-    levels, index = np.unique(concentrations, return_inverse=True)
-    if len(levels) <= MAX_LEVELS:
-        return concentrations
-    group = np.minimum(np.arange(len(levels)) * MAX_LEVELS // len(levels), MAX_LEVELS - 1)
-    pooled = np.array([levels[group == g].mean() for g in range(MAX_LEVELS)])
-    notes.append(f"{len(levels)} distinct concentrations were merged into {MAX_LEVELS} groups of neighbours")
-    return pooled[group][index]
-
-
-def level_std(value: Any, count: int) -> np.ndarray | None:
-    """Standard uncertainty of each of ``count`` levels ``[n]`` from one number or one per level; None for none at all.
-
-    Raises:
-        InputError: another count, or values that are negative or not finite.
-    """
-    if value is None:
-        return None
-    std = np.asarray(value, dtype=np.float64)
-    if std.ndim == 0:
-        std = np.full(count, float(std))
-    if std.shape != (count,) or not np.isfinite(std).all() or (std < 0.0).any():
-        raise InputError(
-            f"concentration_std must be one number or {count} numbers (one per level), finite and not negative."
-        )
-    return std if (std > 0.0).any() else None

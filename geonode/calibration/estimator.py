@@ -67,13 +67,22 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         self.calibration_ = Calibration(y, X, concentration_std=self.concentration_std or None, minimum_levels=2)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(
+        self, X: Any, return_interval: bool = False, level: float | None = None
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """The concentration ``[U]`` whose predicted spectrum lies nearest to each row of ``X [U, W]``.
 
         Where several fit alike, that in the most probable component of the set; ``quantify`` says so.
+
+        Args:
+            X: ``[U, W]``.
+            return_interval: give ``predict_interval`` beside it, ``([U], [U, 2])``. A pipeline hands this on:
+                ``pipeline.predict(X, return_interval=True)``.
+            level: of the interval; None for that of the constructor.
         """
         found = self._sets(X, self.level)
-        return np.array([one.best.estimate for one in found])
+        estimates = np.array([one.best.estimate for one in found])
+        return (estimates, self.predict_interval(X, level)) if return_interval else estimates
 
     def predict_interval(self, X: Any, level: float | None = None) -> np.ndarray:
         """``[U, 2]`` lower and upper end of the whole set at ``level`` (None: that of the constructor).
@@ -101,15 +110,18 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.calibration_.gp.predict_mean(concentrations)
 
-    def quantify(self, X: Any, level: float | None = None) -> list[Quantification]:
+    def quantify(self, X: Any, level: float | None = None, method: str = "profile") -> list[Quantification]:
         """Verdict, components and intervals of each row of ``X [U, W]`` at ``level`` (None: that of the constructor).
+
+        ``method``: as for :meth:`geonode.calibration.Calibration.quantify`. `predict` and `predict_interval` are those
+        of the profile.
 
         Raises:
             NotFittedError: (of scikit-learn) before `fit`.
             ValueError: (of scikit-learn) values that are not finite, or another number of wavelengths.
         """
         check_is_fitted(self)
-        return self.calibration_.quantify_many(self._checked(X), self.level if level is None else level)
+        return self.calibration_.quantify_many(self._checked(X), self.level if level is None else level, method=method)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and JSON metadata from which :meth:`from_state` restores the fitted calibrator, without pickle."""

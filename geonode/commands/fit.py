@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -20,11 +20,14 @@ from geonode.commands.common import (
     Unit,
     check_output,
     nvml_probe,
-    say,
+    remarkable,
 )
 from geonode.commands.live import live_view
 from geonode.commands.plan import read_config
 from geonode.errors import InputError, Interrupted
+
+if TYPE_CHECKING:
+    from geonode.model import GeodesicModel
 
 
 def register(app: typer.Typer) -> None:
@@ -45,23 +48,35 @@ def register(app: typer.Typer) -> None:
         ] = None,
         predictor: Annotated[
             str | None,
-            typer.Option(help="node (neural flow, default) or gp (the Gaussian process alone: seconds)."),
+            typer.Option(help="node (neural flow, default) or gp (the Gaussian process alone)."),
         ] = None,
         folds: Annotated[
             bool | None,
             typer.Option(
                 "--folds/--no-folds",
-                help="Train the flow without each standard too: predict, quantify and report then rest on it.",
+                help="Leave each standard out in turn too: predict, quantify and report then rest on the flow.",
             ),
         ] = None,
-        epochs: Annotated[int | None, typer.Option(help="Epochs of training; default 60.")] = None,
+        flow: Annotated[
+            str | None,
+            typer.Option(help="pretrained (default: nothing is trained), path_independent, velocity or free."),
+        ] = None,
+        weights: Annotated[
+            Path | None,
+            typer.Option("--weights", help="Weights of the pre-trained flow, as geonode adapt or pretrain wrote them."),
+        ] = None,
+        epochs: Annotated[
+            int | None, typer.Option(help="Epochs of a flow that is trained (--flow path_independent); default 60.")
+        ] = None,
         margin: Annotated[
             float | None, typer.Option(help="Range served beyond the standards, as a fraction of theirs.")
         ] = None,
         blueprint: Annotated[
             bool, typer.Option("--blueprint", help="The original recipe instead of the default.")
         ] = False,
-        precision: Annotated[str | None, typer.Option(help="32-true, 64-true, bf16-mixed or 16-mixed (CUDA).")] = None,
+        precision: Annotated[
+            str | None, typer.Option(help="32-true, 64-true, bf16-mixed; with CUDA also tf32 and 16-mixed.")
+        ] = None,
         uncertainty: Annotated[
             str | None,
             typer.Option(
@@ -98,11 +113,16 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--profile", help="torch.profiler's table and trace of a few epochs in --log-dir."),
         ] = False,
+        wandb: Annotated[
+            bool, typer.Option("--wandb", help="Weights & Biases too, offline in --log-dir (extra wandb).")
+        ] = False,
         seed: SeedOrSettings = None,
         device: Device = "auto",
         quiet: Quiet = False,
     ) -> None:
-        """Learn geometry and flow from standards and save them as a bundle.
+        """Calibrate with standards and save the model as a bundle.
+
+        The pre-trained flow reads the standards and trains nothing; --flow trains one on them instead.
 
         Examples:
 
@@ -110,9 +130,9 @@ def register(app: typer.Typer) -> None:
 
             geonode fit cary.csv --select DMSA --out gold.bundle --seed 3
 
-            geonode fit cary.csv --select DMSA --out gold.bundle --checkpoint run/ --resume
+            geonode fit cary.csv --select DMSA --flow path_independent --out gold.bundle --checkpoint run/ --resume
 
-            torchrun --nproc-per-node 2 -m geonode fit standards.csv --out assay.bundle
+            torchrun --nproc-per-node 2 -m geonode fit standards.csv --flow path_independent --out assay.bundle
 
             geonode fit cary.csv --preprocess range:400-700 --preprocess savgol:15,2,1 --preprocess snv --out d.bundle
 
@@ -132,8 +152,8 @@ def register(app: typer.Typer) -> None:
         if profile and log is None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
         chain = Preprocessing.of(preprocess)
-        changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
-        changes["folds"] = folds
+        changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
+        changes["flow"] = chosen_flow(flow, weights)
         changes = {name: value for name, value in changes.items() if value is not None}
         if settings is not None:
             config = read_config(settings, blueprint).replace(**changes)
@@ -163,23 +183,42 @@ def register(app: typer.Typer) -> None:
                     profile=log if profile else None,
                     probe=nvml_probe(),
                     watcher=watcher,
+                    wandb=wandb,
                 )
             except Interrupted as stop:
                 typer.echo(f"geonode: {stop}", err=True)
                 raise typer.Exit(143) from None  # 128 + SIGTERM: schedulers see that it is not done
         if is_main_process():
             model.save(out)
-        low, high = model.calibrated_range
-        concentration_unit = dataset.units["concentration"]
-        concentration_unit = f" {concentration_unit}" if concentration_unit else ""
-        levels = " ".join(f"{level:g}" for level in model.gp.levels)
-        say(
-            f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels}{concentration_unit}",
-            quiet,
+        if not quiet:
+            tell(model, out)
+
+
+def tell(model: GeodesicModel, out: Path) -> None:
+    """Print what was fitted, what was noted, and the three lines: how good, what is wrong, what can be told apart."""
+    low, high = model.calibrated_range
+    dataset, unit = model.standards, model.dataset.units["concentration"]
+    unit = f" {unit}" if unit else ""
+    levels = " ".join(f"{level:g}" for level in model.gp.levels)
+    typer.echo(f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels}{unit}")
+    for note in remarkable(model.dataset.notes):
+        typer.echo(f"note: {note}")
+    if model.weights is not None:
+        typer.echo(f"pre-trained weights {model.weights['name']}: nothing was trained")
+    typer.echo(f"calibrated range {low:g} … {high:g}{unit}; bundle written to {out}")
+    for line in model.conclusion.lines():
+        typer.echo(line)
+
+
+def chosen_flow(flow: str | None, weights: Path | None) -> Any:
+    """What --flow and --weights say of the flow, for `GeodesicConfig`; None where neither is given."""
+    if weights is None:
+        return flow
+    if flow not in (None, "pretrained"):
+        raise InputError(
+            f"--weights are those of the pre-trained flow, and --flow {flow} is trained; give one of both."
         )
-        for note in model.dataset.notes:
-            say(f"note: {note}", quiet)
-        say(f"calibrated range {low:g} … {high:g}{concentration_unit}; bundle written to {out}", quiet)
+    return {"name": "pretrained", "options": {"weights": str(weights)}}
 
 
 def standard_uncertainty(text: str, levels: np.ndarray) -> np.ndarray:

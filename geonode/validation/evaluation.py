@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
-import geonode.validation.geodesic_methods
-import geonode.validation.pretrained_method  # noqa: F401 - registers "pretrained" and "untrained"
+import geonode.validation.geodesic_methods  # noqa: F401 - registers geonode's own methods
 from geonode.calibration.assessment.coverage import responding_wavelengths
 from geonode.calibration.baselines.method import SpectralMethod, names_of, spectral_method
 from geonode.calibration.leave_out import NestedSplits, nested_leave_one_level_out
 from geonode.config import GeodesicConfig
+from geonode.data.given_standards import given_standards
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode.validation.comparison import Comparison, NodeSettings, NodeTrainer, Progress
 from geonode.validation.fold_spectra import FoldSpectra, as_measured, preprocessed
 from geonode.validation.inverse_comparison import evaluate_inverse, failures
 from geonode.validation.metrics import all_metrics, rmse
+from geonode.validation.response_note import response_notes
 from geonode.validation.result import EvaluationReport, MethodResult
 
 METHODS = ("nearest", "linear", "pchip", "cubic", "quadratic", "line", "isotherm", "gp", "node")
@@ -28,6 +29,7 @@ METHODS = ("nearest", "linear", "pchip", "cubic", "quadratic", "line", "isotherm
 INNER_STRIDE = 4
 """Inner neural flows see every fourth wavelength (of at least ``_INNER_WAVELENGTHS`` left): they only rank methods."""
 _INNER_WAVELENGTHS = 40
+_NEURAL = {"node", "pretrained", "untrained", "path_independent", "velocity", "free"}
 
 
 def evaluate(
@@ -37,6 +39,7 @@ def evaluate(
     *,
     inner: bool = True,
     inverse: bool = False,
+    inverse_methods: Sequence[str] | None = None,
     seed: int | None = None,
     device: Any = "cpu",
     preprocessing: Preprocessing | str | Sequence[str] | None = None,
@@ -50,11 +53,13 @@ def evaluate(
     every fold; the held-out level never takes part in the choice.
 
     Args:
-        dataset: a :class:`geonode.SpectralDataset` with one analyte and at least three levels.
+        dataset: a :class:`geonode.SpectralDataset` with one analyte and at least three levels, or what
+            :func:`geonode.data.given_standards` makes one of (a file, a DataFrame, a DataArray).
         config: :class:`geonode.GeodesicConfig` for the neural flow, None for the defaults.
         methods: names out of ``METHODS`` and of registered baselines; None for all of ``METHODS``.
         inner: False skips inner validation (and so names no winner).
         inverse: also compare how concentrations are found from spectra (four levels or more), against PLS and others.
+        inverse_methods: which of those, see :func:`geonode.validation.inverse_comparison.evaluate_inverse`; None: all.
         seed: of the neural flows; None takes ``config.seed``.
         device: where they are trained.
         preprocessing: steps applied to the spectra before anything else, fitted inside each fold (`geonode.fit` says
@@ -65,6 +70,7 @@ def evaluate(
     Raises:
         InputError: several analytes, fewer than three levels, an unknown method, preprocessing that cannot be done.
     """
+    dataset = given_standards(dataset)
     chain = Preprocessing.of(preprocessing)
     names = _method_names(methods)
     config = GeodesicConfig() if config is None else config
@@ -87,8 +93,9 @@ def evaluate(
         seed=seed,
     )
     report.signal, report.units = dataset.signal, dataset.units
+    report.notes += response_notes(report, dataset, chain is not None)
     if inverse:
-        report.inverse = evaluate_inverse(dataset, progress=progress, preprocessing=chain)
+        report.inverse = evaluate_inverse(dataset, inverse_methods, progress=progress, preprocessing=chain)
         report.notes += failures(report.inverse)
     return report
 
@@ -177,7 +184,7 @@ def _method_names(methods: Sequence[str] | None) -> list[str]:
 
 def _inner_columns(width: int, splits: NestedSplits, names: list[str], notes: list[str]) -> np.ndarray:
     """Wavelengths on which inner RMSEs are computed, the same for every method."""
-    if "node" not in names or not splits.has_inner:
+    if not _NEURAL.intersection(names) or not splits.has_inner:
         return np.arange(width)
     stride = max(1, min(INNER_STRIDE, width // _INNER_WAVELENGTHS))
     if stride > 1:

@@ -157,7 +157,10 @@ def test_options_and_replicates(pair):
         (replicates + 0.05, {"blank": noisy(pair.truth, [0.0, 0.0], 9) + 0.05}),
     ]
     for spectra, options in cases:
+        options = {"replicates": True, **options}
         same(pair.runtime.quantify(spectra, **options).to_dict(), pair.model.quantify(spectra, **options).to_dict())
+    for one, other in zip(pair.runtime.quantify(replicates), pair.model.quantify(replicates), strict=True):
+        same(one.to_dict(), other.to_dict())  # rows are samples
 
 
 @pytest.mark.parametrize(
@@ -225,7 +228,9 @@ def test_the_quantifier_takes_masks_row_by_row(gp, batch):
 
 @pytest.fixture(scope="module")
 def folds():
-    return geonode.fit(standards(folding), geonode.GeodesicConfig(epochs=2, folds=True, members=2))
+    return geonode.fit(
+        standards(folding), geonode.GeodesicConfig(flow="path_independent", epochs=2, folds=True, members=2)
+    )
 
 
 def test_spectra_of_a_model_with_folds_are_those_of_its_own_ensemble(folds):
