@@ -94,6 +94,9 @@ _register()
 
 def main() -> None:
     """Entry point of the console script."""
+    from geonode.commands.console import say_everything
+
+    say_everything()
     # operations that Apple's GPUs lack run on the CPU, one by one, instead of failing
     os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
     os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # torch's profiler, which measures memory, is chatty

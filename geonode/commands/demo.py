@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from geonode.commands.common import Device, Quiet, Seed, columns_csv, prediction_csv, progress_bar, say, write_text
+from geonode.commands.outputs import BUNDLE, check_folder
 
 _BETWEEN = (5.0, 15.0, 25.0, 35.0, 50.0)
 
@@ -38,6 +39,7 @@ def register(app: typer.Typer) -> None:
         from geonode.validation import evaluate
 
         chosen = resolve_device(device)
+        check_folder(out, "demo.bundle", BUNDLE, force=True)  # the same again: nothing of a user's is lost
         out.mkdir(parents=True, exist_ok=True)
         assay = simulate_assay(seed=seed, device=chosen)
         with progress_bar(quiet) as progress:

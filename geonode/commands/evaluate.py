@@ -17,11 +17,11 @@ from geonode.commands.common import (
     SeedOrSettings,
     Select,
     Unit,
-    check_output,
     progress_bar,
     say,
     write_text,
 )
+from geonode.commands.outputs import ANSWER, FIGURE, Force, check_output, listed_files
 from geonode.commands.plan import read_config
 
 
@@ -46,6 +46,7 @@ def register(app: typer.Typer) -> None:
         inverse: Annotated[
             bool, typer.Option("--inverse", help="Also concentration from spectrum, against PLS and others.")
         ] = False,
+        force: Force = False,
         seed: SeedOrSettings = None,
         device: Device = "auto",
         quiet: Quiet = False,
@@ -70,9 +71,10 @@ def register(app: typer.Typer) -> None:
 
         if plot is not None:
             plot = figure_path(plot)
-        for path in (json_path, plot):
+        read = listed_files([*files, concentrations, settings])
+        for path, kind in ((json_path, ANSWER), (plot, FIGURE)):
             if path is not None:
-                check_output(path)
+                check_output(path, kind, read, force=force)
         chain = Preprocessing.of(preprocess)
         config = read_config(settings, False)
         dataset = load_standards(

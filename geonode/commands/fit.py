@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
+from geonode.commands.amounts import said_of_uncertainty, standard_uncertainty
 from geonode.commands.common import (
     Column,
     Concentrations,
@@ -18,11 +18,11 @@ from geonode.commands.common import (
     SeedOrSettings,
     Select,
     Unit,
-    check_output,
     nvml_probe,
     say,
 )
 from geonode.commands.live import live_view
+from geonode.commands.outputs import BUNDLE, Force, check_output, listed_files
 from geonode.commands.plan import read_config
 from geonode.errors import InputError, Interrupted
 
@@ -98,6 +98,7 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--profile", help="torch.profiler's table and trace of a few epochs in --log-dir."),
         ] = False,
+        force: Force = False,
         seed: SeedOrSettings = None,
         device: Device = "auto",
         quiet: Quiet = False,
@@ -126,7 +127,8 @@ def register(app: typer.Typer) -> None:
         from geonode.training.launch import is_main_process
 
         quiet = quiet or not is_main_process()
-        check_output(out)
+        read = listed_files([*files, concentrations, settings])
+        check_output(out, BUNDLE, read, force=force or resume)  # resuming finishes what was begun
         if resume and checkpoint is None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
         if profile and log is None:
@@ -142,7 +144,10 @@ def register(app: typer.Typer) -> None:
         dataset = load_standards(
             list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
         )
-        std = None if uncertainty is None else standard_uncertainty(uncertainty, dataset.levels)
+        std = None
+        if uncertainty is not None:
+            std = standard_uncertainty(uncertainty, dataset.levels)
+            say(said_of_uncertainty(uncertainty, std, dataset.units["concentration"]), quiet)
         with live_view(quiet) as (progress, watcher):
             try:
                 model = fit_model(
@@ -180,13 +185,3 @@ def register(app: typer.Typer) -> None:
         for note in model.dataset.notes:
             say(f"note: {note}", quiet)
         say(f"calibrated range {low:g} … {high:g}{concentration_unit}; bundle written to {out}", quiet)
-
-
-def standard_uncertainty(text: str, levels: np.ndarray) -> np.ndarray:
-    """[n] standard uncertainty of each level from "0.5" (same for all) or "2%" (of each level's size)."""
-    number = text.strip().removesuffix("%").strip()
-    try:
-        value = float(number)
-    except ValueError:
-        raise InputError(f"--standard-uncertainty {text} is no number; write 0.5 or 2%.") from None
-    return np.abs(levels) * value / 100.0 if text.strip().endswith("%") else np.full(len(levels), value)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from geonode.commands.common import Quiet, check_output, say, write_text
+from geonode.commands.amounts import dilution_factor, factor_uncertainty
+from geonode.commands.common import Quiet, say, write_text
+from geonode.commands.outputs import ANSWER, Force, check_output
 
 if TYPE_CHECKING:
     from geonode.calibration import Quantification
@@ -26,16 +28,26 @@ def register(app: typer.Typer) -> None:
             list[Path], typer.Argument(help="File(s) of one unknown: several files are its replicates.")
         ],
         json_path: Annotated[Path | None, typer.Option("--json", help="Everything that was found, as JSON.")] = None,
-        dilution: Annotated[float, typer.Option(help="Factor by which the unknown was diluted before measuring.")] = 1,
-        dilution_std: Annotated[float, typer.Option(help="Standard uncertainty of that factor.")] = 0,
+        dilution: Annotated[
+            str, typer.Option(metavar="FACTOR", help="How the unknown was diluted before measuring: 5, 1:5 or 1+4.")
+        ] = "1",
+        dilution_std: Annotated[
+            str, typer.Option(metavar="AMOUNT", help="Standard uncertainty of that factor: 0.1, or 2% of it.")
+        ] = "0",
         blank: Annotated[
             list[Path] | None,
             typer.Option("--blank", help="Spectrum of the unknown's matrix without analyte; repeatable."),
         ] = None,
         level: Annotated[float, typer.Option(help="Nominal coverage of the interval, between 0 and 1.")] = 0.8,
         each: Annotated[bool, typer.Option("--each", help="Every spectrum is an unknown of its own.")] = False,
+        average: Annotated[
+            bool, typer.Option("--average", help="All spectra are replicates of one unknown, also several of a file.")
+        ] = False,
         select: Annotated[
-            str | None, typer.Option("--select", help="Of a file with several spectra, those named like this.")
+            str | None,
+            typer.Option(
+                "--select", help="Of a file with several spectra, the one of this name, or those named like this."
+            ),
         ] = None,
         saturation: Annotated[float | None, typer.Option(help="Values at or above this are masked.")] = None,
         qc: Annotated[
@@ -45,6 +57,7 @@ def register(app: typer.Typer) -> None:
                 help="A control of this known concentration: pass or fail, and drift. Exit code 1 unless it passes.",
             ),
         ] = None,
+        force: Force = False,
         quiet: Quiet = False,
     ) -> None:
         """Find the concentration of an unknown from its spectrum.
@@ -55,25 +68,34 @@ def register(app: typer.Typer) -> None:
 
             geonode quantify assay.bundle unknown.csv --json result.json
 
-            geonode quantify assay.bundle c1.csv c2.csv c3.csv --dilution 10 --dilution-std 0.1
+            geonode quantify assay.bundle c1.csv c2.csv c3.csv --dilution 1:10 --dilution-std 1%
+
+            geonode quantify assay.bundle plate.csv --select A1
 
             geonode quantify assay.bundle plate.csv --each
         """
         from geonode.calibration.assessment.quality import check_nominal
         from geonode.calibration.unknown_files import read_unknowns
+        from geonode.data.readers.concentrations import listing
         from geonode.model import load
         from geonode.schema import SCHEMAS
+        from geonode_runtime.answers import check_options
 
         if json_path is not None:
-            check_output(json_path)
+            check_output(json_path, ANSWER, [bundle, *unknowns, *(blank or [])], force=force)
         model = load(bundle)
         if qc is not None:
             check_nominal(model.calibration, qc, "a control (--qc)")
-        found = read_unknowns(unknowns, model.standards, select=select, each=each)
+        factor, understood = dilution_factor(dilution)
+        factor_std = factor_uncertainty(dilution_std, factor)
+        check_options(level, factor, factor_std)
+        if understood:
+            say(understood, quiet)
+        found = read_unknowns(unknowns, model.standards, select=select, each=each, average=average)
         options: dict[str, Any] = {
             "level": level,
-            "dilution": dilution,
-            "dilution_std": dilution_std,
+            "dilution": factor,
+            "dilution_std": factor_std,
             "saturation": saturation,
             **_blank(blank, model),
         }
@@ -85,6 +107,8 @@ def register(app: typer.Typer) -> None:
             )
             entry = _entry(unknown, answer)
             say(f"{unknown.name}: {answer.sentence(unit)}", quiet)
+            if len(unknown.spectra_names) > 1:
+                say(f"  average of {len(unknown.spectra_names)} spectra: {listing(unknown.spectra_names)}", quiet)
             for note in entry["notes"]:
                 say(f"  note: {note}", quiet)
             if qc is not None:

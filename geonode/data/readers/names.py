@@ -280,4 +280,16 @@ def levels_of_headers(header: Sequence[str], decimal: str, recording: Recording)
             f"a column is headed '{doubt}', which is {two_readings(doubt, mark)}; write the level without a separator "
             "between thousands."
         )
+    _note_counts_taken_as_levels(cells, recording)
     return [one[0] for one in parsed if one is not None]
+
+
+def _note_counts_taken_as_levels(cells: Sequence[str], recording: Recording) -> None:
+    """``5.10`` beside ``5.0`` may be meant as its tenth replicate: a level is seldom written with a zero at its end."""
+    wholes = {cell.partition(".")[0] for cell in cells if re.fullmatch(r"\d+(\.0)?", cell)}
+    for cell in cells:
+        whole, dot, count = cell.partition(".")
+        if dot and whole in wholes and re.fullmatch(r"[1-9]\d*0", count):
+            recording.notes.append(
+                f"'{cell}' was taken as a level of its own ({float(cell):g}), not as a replicate of '{whole}'"
+            )

@@ -77,6 +77,18 @@ class ManifestReader(Reader):
         return recording
 
 
+def files_listed(path: Path) -> list[Path]:
+    """The files that a list names, there or not; none where the file is no list or cannot be read as one."""
+    try:
+        if not isinstance(recognise(path), ManifestReader):
+            return []
+        found = read_table(path)
+    except ReaderError:
+        return []
+    file = _column(found, _FILE)
+    return [path.parent / row[file] for row in found.rows if file is not None and row[file]]
+
+
 def _column(found: ConcentrationTable, called: tuple[str, ...]) -> str | None:
     return next((name for name in found.header if name.lower() in called), None)
 
