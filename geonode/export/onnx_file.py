@@ -146,6 +146,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
             "t2_limit": _finite(rules.t2_limit),
             "is_curve": rules.is_curve,
         },
+        "shape_decides": calibration.facts.shapes is not None and calibration.facts.shapes.decides,
         "dof": inverse.dof,
         "rank": inverse.rank,
         "ends_at_zero": inverse.ends_at_zero,
@@ -167,6 +168,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "basis": inverse.basis,
         "own_fingerprints": own.fingerprints,
         "own_noise": own.noise,
+        "shape_spectra": calibration.gp.level_means,
         "own_concentrations": own.concentrations,
     }
     return Exported(spectra, Quantifier(inverse)), facts, arrays

@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; what the user can put right is one sentence on stderr and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
@@ -108,7 +108,7 @@ def _quantify(options: argparse.Namespace) -> None:
     for group in groups:
         grid, spectra = read_replicates(group)
         name = group[0].name if len(group) == 1 else f"{group[0].name} and {len(group) - 1} more"
-        result = model.quantify(spectra, grid, name=name, **settings)
+        result = model.quantify(spectra, grid, replicates=True, name=name, **settings)
         entries.append({"name": name, "spectra": [path.name for path in group], **result.to_dict()})
         said.append(f"{name}: {result.sentence(model.unit)}")
         said += [f"  note: {note}" for note in result.notes]

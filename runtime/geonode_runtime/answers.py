@@ -11,6 +11,7 @@ import numpy as np
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.errors import InputError
 from geonode_runtime.sets import ConcentrationSet, Curve, Distances, sets_at_levels
+from geonode_runtime.shapes import Shapes, judged_by_shape
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import (
@@ -62,12 +63,13 @@ class Measurer(Curve, Protocol):
 
 @dataclass(frozen=True)
 class Facts:
-    """What answers need to know of the standards besides the curve: how many there are, the rules of verdicts, and
-    their own spectra."""
+    """What answers need to know of the standards besides the curve: how many there are, the rules of verdicts, their
+    own spectra, and the shapes of their levels."""
 
     levels: int
     rules: VerdictRules
     standards: StandardSpectra
+    shapes: Shapes | None = None
 
     @property
     def attainable(self) -> float:
@@ -203,6 +205,10 @@ def _judge(
 ) -> Quantification:
     found, at_95 = sets
     said, reasons = verdict(facts.rules, found, at_95, q, t2)
+    usable = None if unknown.usable.all() else unknown.usable
+    (said, reasons), (found, at_95) = judged_by_shape(
+        facts.shapes, facts.rules, unknown.spectra.mean(axis=0), usable, (said, reasons), (found, at_95)
+    )
     relative, dof = dilution_std / dilution, curve.dof
     best = scale_component(found.best, dilution, relative, level, dof)
     notes = [*unknown.notes, *reasons]

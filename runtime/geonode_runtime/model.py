@@ -16,7 +16,9 @@ from geonode_runtime.answers import Facts, answer, answer_many, check_options, w
 from geonode_runtime.distributions import f1_quantile
 from geonode_runtime.errors import InputError
 from geonode_runtime.preprocessing import Steps
+from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.sets import Distances
+from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import Quantification, VerdictRules
@@ -91,7 +93,8 @@ class Model:
         self.served_range: tuple[float, float] | None = None if served is None else tuple(served)
         self._curve = OnnxCurve(session, facts, arrays)
         rules: dict[str, Any] = {name: np.inf if value is None else value for name, value in facts["rules"].items()}
-        self._facts = Facts(int(facts["levels"]), VerdictRules(**rules), _standard_spectra(arrays))
+        levels, shapes = int(facts["levels"]), _shapes(facts, arrays)
+        self._facts = Facts(levels, VerdictRules(**rules), _standard_spectra(arrays), shapes)
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
 
     def predict(self, concentrations: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -136,6 +139,7 @@ class Model:
         spectra: Any,
         wavelengths: Any = None,
         *,
+        replicates: bool = False,
         level: float = 0.8,
         dilution: float = 1.0,
         dilution_std: float = 0.0,
@@ -144,24 +148,37 @@ class Model:
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
-    ) -> Quantification:
-        """The concentration of one unknown, as ``geonode.Calibration.quantify`` finds it.
+    ) -> Any:
+        """The concentration of one unknown, or of several, as ``geonode.Calibration.quantify`` finds it.
 
         Args:
-            spectra: ``[V]``, or ``[k, V]`` for k replicate spectra of the same unknown. As measured.
+            spectra: ``[V]`` of one unknown, or ``[k, V]``, a sample a row. As measured.
+            replicates: True where the rows are replicates of one unknown, which are combined.
             wavelengths: ``[V]``, None where they are those of the standards.
             level: nominal coverage of the set, 0 < level < 1.
             dilution: factor by which the unknown was diluted before measuring; dilution_std: its standard uncertainty.
             blank: ``[V]`` or ``[b, V]`` spectra of the unknown's matrix without analyte. blank_wavelengths: None for
                 those of the unknown.
-            mask: True where a value is unusable. saturation: values at or above it are masked.
+            mask: ``[V]`` or ``[k, V]``, True where a value is unusable. saturation: values at or above it are masked.
             name: of the unknown, for messages.
 
+        Returns:
+            A `Quantification` for one spectrum ``[V]`` and for ``replicates``; else a list, one for each row.
+
         Raises:
-            InputError: a spectrum that cannot be compared (see :mod:`geonode_runtime.unknowns`), or an option out of
-                range.
+            InputError: a spectrum that cannot be compared (see :mod:`geonode_runtime.unknowns`), an option out of
+                range, or replicates that are different samples.
         """
         check_options(level, dilution, dilution_std)
+        if np.ndim(spectra) == 2 and not replicates:
+            rows = np.asarray(spectra, dtype=np.float64)
+            masks = [None] * len(rows) if mask is None else np.broadcast_to(np.asarray(mask, dtype=bool), rows.shape)
+            options: dict[str, Any] = {"level": level, "dilution": dilution, "dilution_std": dilution_std}
+            options |= {"blank": blank, "blank_wavelengths": blank_wavelengths, "saturation": saturation}
+            return [
+                self.quantify(row, wavelengths, mask=own, name=f"{name} {k + 1}", **options)
+                for k, (row, own) in enumerate(zip(rows, masks, strict=True))
+            ]
         unknown = self._aligned(spectra, wavelengths=wavelengths, mask=mask, saturation=saturation, name=name)
         effective = float(len(unknown.spectra))
         if blank is not None:
@@ -169,6 +186,8 @@ class Model:
             matrix = self._aligned(blank, wavelengths=grid, check_units=False, name="the matrix blank")
             unknown, effective = without_matrix(unknown, matrix, self._arrays["at_zero"], self._facts.rules.has_blank)
         unknown = self._steps.applied(unknown, name)
+        usable = None if unknown.usable.all() else unknown.usable
+        require_one_sample(self._curve, self.calibrated_range, unknown.spectra, usable, name, self.unit)
         return answer(self._curve, self._facts, unknown, effective, level, dilution, dilution_std)
 
     def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:
@@ -227,6 +246,13 @@ def _standard_spectra(arrays: dict[str, np.ndarray]) -> StandardSpectra:
     shapes = {"fingerprints": (0, rank + 1), "noise": (0, rank), "concentrations": (0,)}
     own = {name: arrays.get(f"own_{name}", np.zeros(shape)) for name, shape in shapes.items()}
     return StandardSpectra(scale=arrays["noise"], basis=arrays["basis"], **own)
+
+
+def _shapes(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> Shapes | None:
+    """The shapes of the standards' levels; a file from before they were kept has none."""
+    if "shape_spectra" not in arrays:
+        return None
+    return Shapes(arrays["shape_spectra"], arrays["noise"], bool(facts["shape_decides"]))
 
 
 def _only_what_is_asked() -> Any:
