@@ -76,25 +76,7 @@ def load_unknowns(
             wavelengths.
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
-    if not replicates or select is not None:
-        found = read_unknowns(paths, standards, select=select, each=not replicates)
-        return found
-    singles = read_unknowns(paths, standards, each=True)
-    if len(singles) == 1:
-        return singles
-    first = singles[0]
-    for other in singles[1:]:
-        check_same_grid(first.wavelengths, other.wavelengths, first.name, other.name, "replicates of one unknown")
-    return [
-        UnknownSpectra(
-            _common_name([one.name for one in singles]),
-            tuple(name for one in singles for name in one.spectra_names),
-            first.wavelengths,
-            np.concatenate([one.spectra for one in singles]),
-            np.concatenate([one.mask for one in singles]),
-            tuple(dict.fromkeys(note for one in singles for note in one.notes)),
-        )
-    ]
+    return read_unknowns(paths, standards, select=select, each=not replicates, average=replicates)
 
 
 def asked_of_files(
@@ -133,6 +115,8 @@ def read_unknowns(
     select: str | None = None,
     each: bool = False,
     average: bool = False,
+    decimal: str | None = None,
+    sheet: str | None = None,
 ) -> list[UnknownSpectra]:
     """Read the spectra of one unknown, or of several.
 
@@ -142,6 +126,7 @@ def read_unknowns(
         select: keep the spectra of this name or, where none has it, those whose name contains it.
         each: every spectrum is an unknown of its own; a file may then hold several.
         average: all that are kept are replicates of one unknown; a file may then hold several.
+        decimal, sheet: as for `geonode.load_standards`.
 
     Raises:
         InputError: a file of which several spectra are kept and neither ``each`` nor ``average``, both of these,
@@ -150,7 +135,7 @@ def read_unknowns(
     """
     if each and average:
         raise InputError("--each asks for an answer to every spectrum and --average for one to all; give one of them.")
-    recordings = record(list(paths))
+    recordings = record(list(paths), decimal=decimal, sheet=sheet)
     for recording in recordings if standards is not None else ():
         _require_comparable(recording, standards)
     found: Found = []

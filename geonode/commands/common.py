@@ -32,6 +32,11 @@ Concentrations = Annotated[
 Column = Annotated[
     list[str] | None, typer.Option("--column", help="Column of that table; once more for each further analyte.")
 ]
+Decimal = Annotated[
+    str | None,
+    typer.Option(metavar="MARK", help="Decimal mark, . or , where 1,050 may be read in two ways; the other groups."),
+]
+Sheet = Annotated[str | None, typer.Option(help="Of a workbook with several sheets, the name or number of one.")]
 Unit = Annotated[str | None, typer.Option("--unit", help="Unit of concentration, where the file does not say it.")]
 Preprocess = Annotated[
     list[str] | None,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import functools
+import io
 import sys
 import unicodedata
 from collections.abc import Iterator
-
-HANDLER = "geonode-plain"
 
 _PLAIN = {
     **{"μ": ("µ", "u"), "µ": ("μ", "u"), "×": ("x",), "·": (".",), "…": ("...",), "÷": ("/",)},
@@ -21,21 +21,22 @@ _PLAIN = {
 
 def say_everything() -> None:
     """Make standard output and error write what their encoding lacks in plain letters, instead of failing."""
-    codecs.register_error(HANDLER, _plain)
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors=HANDLER)
+        if isinstance(stream, io.TextIOWrapper):
+            name = f"geonode-plain-{stream.encoding}"
+            codecs.register_error(name, functools.partial(_plain, encoding=stream.encoding))
+            stream.reconfigure(errors=name)
 
 
-def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Handler of `codecs.register_error`. Bytes of a file name that are no text go out as they came in."""
+def _plain(error: UnicodeError, encoding: str) -> tuple[str | bytes, int]:
+    """Handler of `codecs.register_error`, which is not told the encoding's name by the error of every codec. Bytes of a
+    file name that are no text go out as they came in."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     letter = error.object[error.start]
     if "\udc80" <= letter <= "\udcff":
         return bytes([ord(letter) - 0xDC00]), error.start + 1
-    return next(text for text in _ways(letter) if _can(text, error.encoding)), error.start + 1
+    return next(text for text in _ways(letter) if _can(text, encoding)), error.start + 1
 
 
 def _ways(letter: str) -> Iterator[str]:

@@ -10,12 +10,14 @@ import typer
 from geonode.commands.common import (
     Column,
     Concentrations,
+    Decimal,
     Device,
     Files,
     Preprocess,
     Quiet,
     SeedOrSettings,
     Select,
+    Sheet,
     Unit,
     progress_bar,
     say,
@@ -37,6 +39,8 @@ def register(app: typer.Typer) -> None:
         unit: Unit = None,
         concentrations: Concentrations = None,
         column: Column = None,
+        decimal: Decimal = None,
+        sheet: Sheet = None,
         preprocess: Preprocess = None,
         method: Annotated[list[str] | None, typer.Option("--method", help="Only this method; repeatable.")] = None,
         settings: Annotated[
@@ -78,7 +82,13 @@ def register(app: typer.Typer) -> None:
         chain = Preprocessing.of(preprocess)
         config = read_config(settings, False)
         dataset = load_standards(
-            list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
+            list(files),
+            select=select,
+            concentration_unit=unit,
+            concentrations=concentrations,
+            column=column or None,
+            decimal=decimal,
+            sheet=sheet,
         )
         with progress_bar(quiet) as progress:
             report = evaluate_standards(

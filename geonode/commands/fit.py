@@ -11,12 +11,14 @@ from geonode.commands.amounts import said_of_uncertainty, standard_uncertainty
 from geonode.commands.common import (
     Column,
     Concentrations,
+    Decimal,
     Device,
     Files,
     Preprocess,
     Quiet,
     SeedOrSettings,
     Select,
+    Sheet,
     Unit,
     nvml_probe,
     say,
@@ -38,6 +40,8 @@ def register(app: typer.Typer) -> None:
         unit: Unit = None,
         concentrations: Concentrations = None,
         column: Column = None,
+        decimal: Decimal = None,
+        sheet: Sheet = None,
         preprocess: Preprocess = None,
         settings: Annotated[
             Path | None,
@@ -144,7 +148,13 @@ def register(app: typer.Typer) -> None:
         else:
             config = GeodesicConfig.blueprint(**changes) if blueprint else GeodesicConfig(**changes)  # type: ignore[arg-type]
         dataset = load_standards(
-            list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
+            list(files),
+            select=select,
+            concentration_unit=unit,
+            concentrations=concentrations,
+            column=column or None,
+            decimal=decimal,
+            sheet=sheet,
         )
         std = None
         if uncertainty is not None:

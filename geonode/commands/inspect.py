@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from geonode.commands.common import Column, Concentrations, Select
+from geonode.commands.common import Column, Concentrations, Decimal, Select, Sheet
 
 
 def register(app: typer.Typer) -> None:
@@ -19,6 +19,8 @@ def register(app: typer.Typer) -> None:
         file: Annotated[Path, typer.Argument(help="A file of spectra, as an instrument wrote it or as CSV.")],
         concentrations: Concentrations = None,
         column: Column = None,
+        decimal: Decimal = None,
+        sheet: Sheet = None,
         select: Select = None,
         as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
     ) -> None:
@@ -35,7 +37,9 @@ def register(app: typer.Typer) -> None:
         from geonode.data.readers.inspection import inspect_file
         from geonode.schema import versioned
 
-        found = inspect_file(file, concentrations=concentrations, column=column or None, select=select)
+        found = inspect_file(
+            file, concentrations=concentrations, column=column or None, select=select, decimal=decimal, sheet=sheet
+        )
         if as_json:
             typer.echo(json.dumps(versioned("inspect", found.as_dict()), indent=2, ensure_ascii=False))
         else:

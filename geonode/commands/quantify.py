@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from geonode.commands.amounts import dilution_factor, factor_uncertainty
-from geonode.commands.common import Quiet, say, write_text
+from geonode.commands.common import Decimal, Quiet, Sheet, say, write_text
 from geonode.commands.outputs import ANSWER, Force, check_output
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def register(app: typer.Typer) -> None:
                 "--select", help="Of a file with several spectra, the one of this name, or those named like this."
             ),
         ] = None,
+        decimal: Decimal = None,
+        sheet: Sheet = None,
         saturation: Annotated[float | None, typer.Option(help="Values at or above this are masked.")] = None,
         qc: Annotated[
             float | None,
@@ -91,13 +93,15 @@ def register(app: typer.Typer) -> None:
         check_options(level, factor, factor_std)
         if understood:
             say(understood, quiet)
-        found = read_unknowns(unknowns, model.standards, select=select, each=each, average=average)
+        found = read_unknowns(
+            unknowns, model.standards, select=select, each=each, average=average, decimal=decimal, sheet=sheet
+        )
         options: dict[str, Any] = {
             "level": level,
             "dilution": factor,
             "dilution_std": factor_std,
             "saturation": saturation,
-            **_blank(blank, model),
+            **_blank(blank, model, decimal),
         }
         unit = model.dataset.units["concentration"]
         entries, failed = [], False
@@ -128,12 +132,12 @@ def register(app: typer.Typer) -> None:
             raise typer.Exit(1)
 
 
-def _blank(paths: list[Path] | None, model: GeodesicModel) -> dict[str, Any]:
+def _blank(paths: list[Path] | None, model: GeodesicModel, decimal: str | None) -> dict[str, Any]:
     from geonode.calibration.unknown_files import read_unknowns
 
     if not paths:
         return {}
-    (found,) = read_unknowns(paths, model.standards)
+    (found,) = read_unknowns(paths, model.standards, decimal=decimal)
     return {"blank": found.spectra, "blank_wavelengths": found.wavelengths}
 
 

@@ -117,12 +117,17 @@ def test_a_standard_uncertainty_is_said(tmp_path, text, said):
 # --- small things that ended badly ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 5])
-def test_few_wavelengths_end_in_an_answer(tmp_path, count):
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("first", ["wavelength", "nm"])
+def test_few_wavelengths_end_in_an_answer_or_a_sentence_at_fit(tmp_path, count, first):
     keep = np.linspace(6, 26, count).astype(int)
-    how = {"wavelengths": WAVE[keep]}
+    how = {"wavelengths": WAVE[keep], "first": first}
     file = write(tmp_path / "s.csv", cases.standards()[:, keep], [f"{c:.1f}" for c in cases.LEVELS], **how)
     unknown = write(tmp_path / "u.csv", measured(30.0, 9)[keep], ["unknown"], **how)
+    if count < 3:
+        said = run("fit", file, "--predictor", "gp", "--out", tmp_path / "a.bundle", code=2).output
+        assert "export" in said and str(file) in said
+        return
     fit(file, tmp_path / "a.bundle")
     assert "unknown" in run("quantify", tmp_path / "a.bundle", unknown).output
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from geonode.data.readers import table, text
 from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.dialect import Dialect
-from geonode.data.readers.names import levels_of_headers, parse_header
+from geonode.data.readers.names import levels_of_headers, parse_header, without_thousands
 from geonode.data.readers.recording import Recording, Trace
 
 _FIRST = {"wavelength", "wavelengths", "wavelength (nm)", "wavelength_nm", "wavelength/nm", "wavelength [nm]"}
@@ -47,7 +47,7 @@ class TidyReader(Reader):
         table.count_cells(content, recording)
         lines = content.split("\n")
         del content  # as large as the lines
-        header = _DIALECT.split(lines[0])
+        header = [without_thousands(cell, recording.decimal) for cell in _DIALECT.split(lines[0])]
         while header and not header[-1]:
             header.pop()
         headers = _parse_headers(header, recording)
