@@ -18,9 +18,9 @@ import torch
 from torch import nn
 
 from geonode.calibration import check_standards
+from geonode.data.plain_steps import exported_steps
 from geonode.errors import InputError
 from geonode.export.closed_form import INPUTS, OUTPUTS, Exported, Quantifier
-from geonode.export.preprocessing import exported_steps
 from geonode.model import GeodesicModel
 from geonode_runtime.files import require_replaceable, write_atomically
 from geonode_runtime.model import CHECKSUM, FORMAT, KEY, NO_CHECKSUM
