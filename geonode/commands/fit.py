@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,6 +27,10 @@ from geonode.commands.live import live_view
 from geonode.commands.outputs import BUNDLE, Force, check_output, listed_files
 from geonode.commands.plan import read_config
 from geonode.errors import InputError, Interrupted
+
+if TYPE_CHECKING:
+    from geonode.data import SpectralDataset
+    from geonode.model import GeodesicModel
 
 
 def register(app: typer.Typer) -> None:
@@ -186,14 +190,16 @@ def register(app: typer.Typer) -> None:
                 raise typer.Exit(143) from None  # 128 + SIGTERM: schedulers see that it is not done
         if is_main_process():
             model.save(out)
-        low, high = model.calibrated_range
-        concentration_unit = dataset.units["concentration"]
-        concentration_unit = f" {concentration_unit}" if concentration_unit else ""
-        levels = " ".join(f"{level:g}" for level in model.gp.levels)
-        say(
-            f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels}{concentration_unit}",
-            quiet,
-        )
-        for note in model.dataset.notes:
-            say(f"note: {note}", quiet)
-        say(f"calibrated range {low:g} … {high:g}{concentration_unit}; bundle written to {out}", quiet)
+        _say_fitted(model, dataset, out, quiet)
+
+
+def _say_fitted(model: GeodesicModel, dataset: SpectralDataset, out: Path, quiet: bool) -> None:
+    """What was read, what was done to it, and what the bundle covers."""
+    low, high = model.calibrated_range
+    unit = dataset.units["concentration"]
+    unit = f" {unit}" if unit else ""
+    levels = " ".join(f"{level:g}" for level in model.gp.levels)
+    say(f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels}{unit}", quiet)
+    for note in model.dataset.notes:
+        say(f"note: {note}", quiet)
+    say(f"calibrated range {low:g} … {high:g}{unit}; bundle written to {out}", quiet)
