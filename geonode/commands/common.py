@@ -51,15 +51,34 @@ Files = Annotated[list[Path], typer.Argument(help="File(s) of standards, as the 
 
 @contextmanager
 def progress_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A rich progress bar on stderr with one line per step of the work; None where ``quiet``."""
+    """A rich progress bar on stderr with one line per step of the work; plain lines, a few for each step, where stderr
+    is no terminal; None where ``quiet``."""
     if quiet:
         yield None
         return
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(*progress_columns(), console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield line_reporter()
+        return
+    with Progress(*progress_columns(), console=console, transient=True) as bar:
         yield reporter(bar)
+
+
+def line_reporter(parts: int = 4) -> Callable[[str, int, int], None]:
+    """``report(what, done, total)`` that writes a line to stderr when a step begins and each time another of its
+    ``parts`` is done."""
+    reached: dict[str, int] = {}
+
+    def report(what: str, done: int, total: int) -> None:
+        part = parts * done // max(total, 1)
+        if reached.get(what, -1) < part:
+            reached[what] = part
+            typer.echo(f"{what}: {done} of {total}", err=True)
+
+    return report
 
 
 def progress_columns() -> tuple[Any, ...]:
@@ -98,6 +117,15 @@ def say(text: str, quiet: bool) -> None:
     """Print a line unless ``quiet``."""
     if not quiet:
         typer.echo(text)
+
+
+def remarkable(notes: Sequence[str]) -> list[str]:
+    """Notes of readers without those that say only that a file was read as it stands; everything else changed
+    something or is to be known."""
+    return [note for note in notes if not any(note.endswith(f"read as {plain}") for plain in _AS_IT_STANDS)]
+
+
+_AS_IT_STANDS = ("separated by commas, decimal point", "separated by tabs, decimal point")
 
 
 def write_text(path: Path, text: str) -> None:

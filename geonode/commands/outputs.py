@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -17,10 +18,12 @@ from geonode_runtime.outputs import ANSWER, PREDICTION, Output, check_output, ch
 __all__ = [
     "ANSWER",
     "BUNDLE",
+    "DRAWING",
     "FIGURE",
     "ONNX",
     "PACKAGE",
     "PREDICTION",
+    "RESULTS",
     "SCANS",
     "TABLE",
     "Force",
@@ -58,8 +61,20 @@ def _is_sweep_table(path: Path) -> bool:
     return content(path).split(b"\n", 1)[0].split(b",")[:1] == [b"job"]
 
 
+def _is_results(path: Path) -> bool:
+    if content(path).startswith(b"name,verdict,"):
+        return True
+    try:
+        with zipfile.ZipFile(path) as book:
+            return b"geonode" in book.read("docProps/core.xml")
+    except (zipfile.BadZipFile, KeyError, OSError):
+        return False
+
+
 BUNDLE = Output("a bundle", (".bundle", ""), _is_bundle)
 FIGURE = Output("a figure", FORMATS, _is_marked)
+DRAWING = Output("a drawing of answers", (*FORMATS, ".html", ".htm", ""), _is_marked)
+RESULTS = Output("a table of results", (".csv", ".xlsx"), _is_results)
 ONNX = Output("an ONNX model", (".onnx",), _is_marked)
 PACKAGE = Output("a torch.export package", (".pt2",), _is_marked)
 SCANS = Output("a file of scans", (".h5", ".hdf5"), _is_scans)

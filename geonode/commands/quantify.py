@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from geonode.commands.amounts import dilution_factor, factor_uncertainty
-from geonode.commands.common import Decimal, Quiet, Sheet, say, write_text
-from geonode.commands.outputs import ANSWER, Force, check_output
+from geonode.commands.common import Decimal, Quiet, Sheet, remarkable, say, write_text
+from geonode.commands.outputs import ANSWER, DRAWING, RESULTS, Force, check_output
 
 if TYPE_CHECKING:
-    from geonode.calibration import Quantification
     from geonode.calibration.unknown_files import UnknownSpectra
     from geonode.model import GeodesicModel
+    from geonode.report.answer import Answer
 
 
 def register(app: typer.Typer) -> None:
@@ -59,12 +59,20 @@ def register(app: typer.Typer) -> None:
                 help="A control of this known concentration: pass or fail, and drift. Exit code 1 unless it passes.",
             ),
         ] = None,
+        plot: Annotated[
+            Path | None,
+            typer.Option(
+                "--plot", help="Unknown, prediction and residual: a figure (.png, .pdf, …) or a page (.html)."
+            ),
+        ] = None,
+        table: Annotated[Path | None, typer.Option("--table", help="A row for each unknown, as .csv or .xlsx.")] = None,
         force: Force = False,
         quiet: Quiet = False,
     ) -> None:
         """Find the concentration of an unknown from its spectrum.
 
         The verdict is one of: quantified, ambiguous, below detection limit, outside calibrated range, does not match.
+        What does not match is explained: where along the spectrum it is off, by how much, which simple cause fits best.
 
         Examples:
 
@@ -74,17 +82,19 @@ def register(app: typer.Typer) -> None:
 
             geonode quantify assay.bundle plate.csv --select A1
 
-            geonode quantify assay.bundle plate.csv --each
+            geonode quantify assay.bundle plate.csv --each --plot answers.html --table results.xlsx
         """
         from geonode.calibration.assessment.quality import check_nominal
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.data.readers.concentrations import listing
         from geonode.model import load
+        from geonode.report.answer import plot_answers
+        from geonode.report.results_table import answer_rows, write_table
         from geonode.schema import SCHEMAS
         from geonode_runtime.answers import check_options
 
-        if json_path is not None:
-            check_output(json_path, ANSWER, [bundle, *unknowns, *(blank or [])], force=force)
+        read = [bundle, *unknowns, *(blank or [])]
+        _check_outputs(json_path, plot, table, read, force)
         model = load(bundle)
         if qc is not None:
             check_nominal(model.calibration, qc, "a control (--qc)")
@@ -104,14 +114,17 @@ def register(app: typer.Typer) -> None:
             **_blank(blank, model, decimal),
         }
         unit = model.dataset.units["concentration"]
-        entries, failed = [], False
+        entries, answers, failed = [], [], False
         for unknown in found:
             answer = model.quantify(unknown, **options)
             entry = _entry(unknown, answer)
             say(f"{unknown.name}: {answer.sentence(unit)}", quiet)
             if len(unknown.spectra_names) > 1:
                 say(f"  average of {len(unknown.spectra_names)} spectra: {listing(unknown.spectra_names)}", quiet)
-            for note in entry["notes"]:
+            for reason in answer.why:
+                say(f"  cause: {reason}", quiet)
+            answers.append(answer)
+            for note in remarkable(entry["notes"]):
                 say(f"  note: {note}", quiet)
             if qc is not None:
                 entry["qc"] = _control(model, unknown, qc, quiet)
@@ -119,6 +132,10 @@ def register(app: typer.Typer) -> None:
             entries.append(entry)
         standing = _standing(model)
         say(standing["sentence"], quiet)
+        if plot is not None:
+            say(f"drawn in {plot_answers(answers, plot)}", quiet)
+        if table is not None:
+            write_table(table, answer_rows(answers))
         if json_path is not None:
             data = {
                 "schema_version": SCHEMAS["quantify"],
@@ -132,6 +149,22 @@ def register(app: typer.Typer) -> None:
             raise typer.Exit(1)
 
 
+def _check_outputs(
+    json_path: Path | None, plot: Path | None, table: Path | None, read: list[Path], force: bool
+) -> None:
+    """Refuse outputs that cannot be written, before any work is done."""
+    from geonode.report.answer import require_drawable
+    from geonode.report.results_table import require_table_name
+
+    if plot is not None:
+        require_drawable(plot)
+    if table is not None:
+        require_table_name(table)
+    for path, kind in ((json_path, ANSWER), (plot, DRAWING), (table, RESULTS)):
+        if path is not None:
+            check_output(path, kind, read, force=force)
+
+
 def _blank(paths: list[Path] | None, model: GeodesicModel, decimal: str | None) -> dict[str, Any]:
     from geonode.calibration.unknown_files import read_unknowns
 
@@ -141,8 +174,10 @@ def _blank(paths: list[Path] | None, model: GeodesicModel, decimal: str | None) 
     return {"blank": found.spectra, "blank_wavelengths": found.wavelengths}
 
 
-def _entry(unknown: UnknownSpectra, answer: Quantification) -> dict[str, Any]:
-    return {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
+def _entry(unknown: UnknownSpectra, answer: Answer) -> dict[str, Any]:
+    entry = {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
+    entry["explanation"] = None if answer.explanation is None else answer.explanation.to_dict(answer.calibration.unit)
+    return entry
 
 
 def _control(model: GeodesicModel, unknown: UnknownSpectra, nominal: float, quiet: bool) -> dict[str, Any]:
