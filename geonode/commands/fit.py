@@ -140,8 +140,7 @@ def register(app: typer.Typer) -> None:
         from geonode.training.launch import is_main_process
 
         quiet = quiet or not is_main_process()
-        read = listed_files([*files, concentrations, settings])
-        check_output(out, BUNDLE, read, force=force or resume)  # resuming finishes what was begun
+        check_output(out, BUNDLE, listed_files([*files, concentrations, settings]), force=force or resume)
         if resume and checkpoint is None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
         if profile and log is None:

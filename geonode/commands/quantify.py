@@ -91,18 +91,12 @@ def register(app: typer.Typer) -> None:
         from geonode.report.answer import plot_answers
         from geonode.report.results_table import answer_rows, write_table
         from geonode.schema import SCHEMAS
-        from geonode_runtime.answers import check_options
 
-        read = [bundle, *unknowns, *(blank or [])]
-        _check_outputs(json_path, plot, table, read, force)
+        _check_outputs(json_path, plot, table, [bundle, *unknowns, *(blank or [])], force)
         model = load(bundle)
         if qc is not None:
             check_nominal(model.calibration, qc, "a control (--qc)")
-        factor, understood = dilution_factor(dilution)
-        factor_std = factor_uncertainty(dilution_std, factor)
-        check_options(level, factor, factor_std)
-        if understood:
-            say(understood, quiet)
+        factor, factor_std = _diluted(dilution, dilution_std, level, quiet)
         found = read_unknowns(
             unknowns, model.standards, select=select, each=each, average=average, decimal=decimal, sheet=sheet
         )
@@ -147,6 +141,18 @@ def register(app: typer.Typer) -> None:
             write_text(json_path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
         if failed:
             raise typer.Exit(1)
+
+
+def _diluted(dilution: str, dilution_std: str, level: float, quiet: bool) -> tuple[float, float]:
+    """The factor of dilution and its uncertainty, once they are known to be possible; says what was understood."""
+    from geonode_runtime.answers import check_options
+
+    factor, understood = dilution_factor(dilution)
+    factor_std = factor_uncertainty(dilution_std, factor)
+    check_options(level, factor, factor_std)
+    if understood:
+        say(understood, quiet)
+    return factor, factor_std
 
 
 def _check_outputs(
