@@ -33,6 +33,11 @@ def _plot_errors(axis: Axes, report: EvaluationReport) -> None:
             style |= {"linestyle": (0, (3, 2)), "zorder": 4}
         label = f"{name} (winner)" if chosen else name
         axis.plot(position, result.rmse / scale, marker="o", markersize=3.5, color=f"C{number}", label=label, **style)
+    chosen_inside = report.selected()
+    if chosen_inside is not None:  # the winner's own line knows all levels: this is what choosing comes to
+        honest = np.array([entry["rmse"] for entry in chosen_inside]) / scale
+        marks: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 9, "markerfacecolor": "none"}
+        axis.plot(position, honest, color="black", zorder=5, label="chosen in each fold", **marks)
     axis.set_yscale("log")
     axis.set_xticks(position, [f"{level:g}" for level in report.levels], rotation=45 if len(position) > 8 else 0)
     unit = f" / {report.units['concentration']}" if report.units["concentration"] else ""
