@@ -96,7 +96,7 @@ class Calibration:
         self.inverse = InverseModel(
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
-        self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations)
+        self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations, without)
         self.q_limit, self.t2_limit = match_limits(self.inverse, self.held_out, x)
         self.notes = (*notes, *self._remarks())
 
@@ -208,7 +208,7 @@ class Calibration:
                 f"spectra are preprocessed ({self.preprocessing}): signals, sensitivities and residuals are those of "
                 "preprocessed spectra"
             )
-        if not self.curve_check.is_curve:
+        if not self.curve_check.is_curve or self.curve_check.pls_is_better:
             remarks.append(self.curve_check.sentence(self.unit))
         if not self.checked:
             remarks.append(
@@ -299,10 +299,9 @@ class Calibration:
     @property
     def facts(self) -> Facts:
         """What answers need to know of the standards besides the curve."""
-        rules = VerdictRules(
-            *self.range, self.has_blank, self.q_limit, self.t2_limit, not self.curve_check.pls_is_better
-        )
-        return Facts(len(self.levels), rules, self.standard_spectra)
+        pls = self.curve_check.pls if self.curve_check.pls_is_better else None
+        rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit, pls is None)
+        return Facts(len(self.levels), rules, self.standard_spectra, pls)
 
     @cached_property
     def standard_spectra(self) -> StandardSpectra:

@@ -10,6 +10,7 @@ import numpy as np
 
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.errors import InputError
+from geonode_runtime.pls import PLSRegression
 from geonode_runtime.sets import ConcentrationSet, Curve, Distances, sets_at_levels
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown
@@ -18,6 +19,7 @@ from geonode_runtime.verdicts import (
     VERDICT_LEVEL,
     Quantification,
     VerdictRules,
+    pls_notes,
     scale_component,
     verdict,
 )
@@ -62,12 +64,13 @@ class Measurer(Curve, Protocol):
 
 @dataclass(frozen=True)
 class Facts:
-    """What answers need to know of the standards besides the curve: how many there are, the rules of verdicts, and
-    their own spectra."""
+    """What answers need to know of the standards besides the curve: how many there are, the rules of verdicts, their
+    own spectra, and PLS where that is the better model of them (None elsewhere)."""
 
     levels: int
     rules: VerdictRules
     standards: StandardSpectra
+    pls: PLSRegression | None = None
 
     @property
     def attainable(self) -> float:
@@ -203,6 +206,13 @@ def _judge(
 ) -> Quantification:
     found, at_95 = sets
     said, reasons = verdict(facts.rules, found, at_95, q, t2)
+    pls = facts.pls if said == "no curve" else None
+    if said == "no curve" and pls is None:  # a file exported before PLS was kept in it
+        said, reasons = "does not match", ("one curve does not describe the standards themselves: use PLS",)
+    if pls is not None:
+        value = pls.value(unknown.spectra.mean(axis=0), unknown.usable, facts.standards)
+        found, at_95 = (replace(s, components=(pls.component(value, s.level),)) for s in sets)
+        reasons = pls_notes(facts.rules, found.best, at_95.best)
     relative, dof = dilution_std / dilution, curve.dof
     best = scale_component(found.best, dilution, relative, level, dof)
     notes = [*unknown.notes, *reasons]
@@ -231,4 +241,5 @@ def _judge(
         dilution=dilution,
         attainable=facts.attainable,
         notes=tuple(notes),
+        pls=pls,
     )

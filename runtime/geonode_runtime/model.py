@@ -15,6 +15,7 @@ import numpy as np
 from geonode_runtime.answers import Facts, answer, answer_many, check_options, without_matrix
 from geonode_runtime.distributions import f1_quantile
 from geonode_runtime.errors import InputError
+from geonode_runtime.pls import PLSRegression
 from geonode_runtime.preprocessing import Steps
 from geonode_runtime.sets import Distances
 from geonode_runtime.standard_spectra import StandardSpectra
@@ -91,7 +92,9 @@ class Model:
         self.served_range: tuple[float, float] | None = None if served is None else tuple(served)
         self._curve = OnnxCurve(session, facts, arrays)
         rules: dict[str, Any] = {name: np.inf if value is None else value for name, value in facts["rules"].items()}
-        self._facts = Facts(int(facts["levels"]), VerdictRules(**rules), _standard_spectra(arrays))
+        levels = int(facts["levels"])
+        pls = _pls(facts.get("pls"), arrays, levels)
+        self._facts = Facts(levels, VerdictRules(**rules), _standard_spectra(arrays), pls)
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
 
     def predict(self, concentrations: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -227,6 +230,14 @@ def _standard_spectra(arrays: dict[str, np.ndarray]) -> StandardSpectra:
     shapes = {"fingerprints": (0, rank + 1), "noise": (0, rank), "concentrations": (0,)}
     own = {name: arrays.get(f"own_{name}", np.zeros(shape)) for name, shape in shapes.items()}
     return StandardSpectra(scale=arrays["noise"], basis=arrays["basis"], **own)
+
+
+def _pls(said: dict[str, Any] | None, arrays: dict[str, np.ndarray], levels: int) -> PLSRegression | None:
+    """The regression where it is the better model of the standards; files from before it was kept have none."""
+    if said is None:
+        return None
+    numbers = float(said["offset"]), float(said["rmsecv"]), int(said["components"])
+    return PLSRegression(arrays["pls_vector"], arrays["pls_centre"], *numbers, levels)
 
 
 def _only_what_is_asked() -> Any:
