@@ -105,9 +105,18 @@ class CurveCheck:
         return float(np.sqrt(residual / noise)) if noise > 0.0 else float("inf")
 
     @cached_property
+    def _fitted(self) -> PLS:
+        return PLS().fit(self.spectra, self.concentrations)
+
+    @property
+    def pls_errors(self) -> np.ndarray:
+        """``[N]`` error of PLS at each standard, its level left out, user units."""
+        return self._fitted.cv_errors
+
+    @cached_property
     def pls(self) -> PLSRegression:
         """PLS fitted to the standards, with its cross-validated error."""
-        return PLS().fit(self.spectra, self.concentrations).regression()
+        return self._fitted.regression()
 
     @property
     def pls_rmsecv(self) -> tuple[float, int]:

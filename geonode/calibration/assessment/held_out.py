@@ -26,7 +26,7 @@ from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.inverse.log_score import log_densities
 from geonode.calibration.inverse.model import InverseModel, searched_range
 from geonode.calibration.leave_out import levels_kept, levels_to_leave_out
-from geonode_runtime.sets import ConcentrationSet, concentration_sets
+from geonode_runtime.sets import ConcentrationSet, Distances, concentration_sets
 from geonode_runtime.verdicts import FEWEST_CHECKED
 
 GAP_CORRECTION = 0.5
@@ -245,6 +245,15 @@ def _best_scale(gp: GeodesicGP, models: list[InverseModel], left_out: np.ndarray
     return float(_SCALES[best])
 
 
+def _at(model: InverseModel, distances: Distances, concentration: float) -> np.ndarray:
+    """``[U]`` d² and doubt at one concentration, along the segment it lies in as the sets take it: between two points of
+    the grid the distance is a parabola, and the straight line above it would leave the truth outside of sets that are
+    narrower than the grid is wide."""
+    k = int(np.clip(np.searchsorted(model.grid, concentration) - 1, 0, len(model.grid) - 2))
+    left, right = model.grid[k : k + 2]
+    return distances.at(float((concentration - left) / (right - left)))[:, k]
+
+
 def _quantify(model: InverseModel, scale: float, spectra: np.ndarray, truth: float) -> tuple[np.ndarray, ...]:
     """Estimate, interval, excess, coverage level, Q and T² of held-out spectra ``[S, W]``; ``scale``: τ of a fold."""
     coordinates, residual = model.projection.coordinates(spectra)
@@ -255,7 +264,7 @@ def _quantify(model: InverseModel, scale: float, spectra: np.ndarray, truth: flo
     estimate = np.array([one.best.estimate for one in found])
     interval = np.array([_ends(one) for one in found])
     minimum = distances.minimum
-    at_truth = np.array([np.interp(truth, model.grid, row) for row in distances.total])
+    at_truth = _at(model, distances, truth)
     excess = np.maximum(at_truth - minimum, 0.0) / model.inflation(minimum)
     model.set_curve_scale(GAP_CORRECTION * scale)
     t2 = model.distances(coordinates, phi).closest
