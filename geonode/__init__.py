@@ -25,6 +25,7 @@ _bootstrap.ensure_siblings_importable()
 # Public name → the module that defines it.
 _PUBLIC = {
     "load_standards": "geonode.data",
+    "load_unknowns": "geonode.calibration.unknown_files",
     "SpectralDataset": "geonode.data",
     "simulate_assay": "geonode.data",
     "MetricNetwork": "geonode.metric",
@@ -68,6 +69,7 @@ sys.modules[__name__].__class__ = _bootstrap.PackageModule
 
 if TYPE_CHECKING:
     from geonode.calibration import Calibration, GeodesicCalibrator, GeodesicGP, LeaveOneConcentrationOut
+    from geonode.calibration.unknown_files import load_unknowns
     from geonode.christoffel import christoffel
     from geonode.config import GeodesicConfig
     from geonode.data import SpectralDataset, load_standards, simulate_assay
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
 
 __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "load_standards",
+    "load_unknowns",
     "SpectralDataset",
     "simulate_assay",
     "MetricNetwork",

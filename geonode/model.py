@@ -14,17 +14,18 @@ from geonode.artifact import read_model, write_model
 from geonode.bundle import checksums, environment
 from geonode.calibration import Calibration, GeodesicGP
 from geonode.calibration.assessment.coverage import coverage
-from geonode.calibration.calibration import level_std
 from geonode.calibration.gp.node_process import NodeEnsemble
+from geonode.calibration.levels import level_std
+from geonode.calibration.unknown_files import asked_of_files
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
+from geonode.data.given_standards import given_standards
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
-from geonode_runtime.verdicts import Quantification
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -95,16 +96,32 @@ class GeodesicModel:
         of_node = (predictor or self.config.predictor) == "node"
         return coverage(self.calibration if of_node else self.calibration.of_process)
 
-    def quantify(self, spectra: Any, wavelengths: Any = None, **options: Any) -> Quantification:
-        """The concentration of one unknown.
+    def quantify(self, spectra: Any, wavelengths: Any = None, *, select: str | None = None, **options: Any) -> Any:
+        """The concentration of one unknown, or of several.
 
-        Arguments, errors and result as for `geonode.calibration.Calibration.quantify`: ``spectra`` [V] or [k, V] as
-        measured, ``wavelengths`` [V], and its further ``options`` (``level``, ``dilution``, ``blank``, …).
+        Args:
+            spectra: what `geonode.calibration.Calibration.quantify` takes: [V], or [k, V] with a sample a row, as
+                numbers, xarray or pandas with their own wavelengths; or a file of one spectrum, a list of files (a
+                sample each), or what `geonode.load_unknowns` read.
+            wavelengths: [V], None where they have their own or are those of the standards.
+            select: of files, the spectra whose name contains this.
+            options: of `Calibration.quantify`: ``replicates``, ``level``, ``dilution``, ``blank``, …
+
+        Returns:
+            A `Quantification` for one spectrum and for ``replicates=True``; else a list, one for each sample.
 
         Raises:
-            InputError: spectra that do not suit the standards, or an option out of range.
+            InputError: spectra that do not suit the standards, a file of several spectra given as one, or an option
+                out of range.
+            ReaderError: a file that cannot be read.
         """
-        return self.calibration.quantify(spectra, wavelengths, **options)
+        together = options.get("replicates", False) is True
+        asked = asked_of_files(spectra, self.standards, select=select, replicates=together)
+        if asked is None:
+            return self.calibration.quantify(spectra, wavelengths, **options)
+        options = {name: value for name, value in options.items() if name != "replicates"}
+        found = [self.calibration.quantify(one, **options) for one in asked.unknowns]
+        return found[0] if asked.one else found
 
     def arc_length(self, concentrations: Sequence[float] | np.ndarray) -> np.ndarray | None:
         """Arc length of the full metric at ``concentrations`` [C] of the served range, [C, W], scaled to [−1, 1] on the
@@ -205,7 +222,7 @@ class GeodesicModel:
 
 
 def fit(
-    dataset: SpectralDataset,
+    dataset: Any,
     config: GeodesicConfig | None = None,
     *,
     metric: Metric | LogMetric | type | str | None = None,
@@ -226,7 +243,8 @@ def fit(
     """Fit the geometry and the coupled neural ODE to standards.
 
     Args:
-        dataset: at least three levels of one analyte. Wavelengths with masked values are left out.
+        dataset: at least three levels of one analyte: a `SpectralDataset`, or what `geonode.data.given_standards` makes
+            one of (a file, a pandas DataFrame, an xarray.DataArray). Wavelengths with masked values are left out.
         config: None for the defaults.
         metric, flow, solver: objects, classes or registered names, in place of those that ``config`` names. Of an
             object its class and the arguments it was made with are taken, so that every member of the ensemble starts
@@ -263,7 +281,7 @@ def fit(
 
     resolve_device(device)
     chain = Preprocessing.of(preprocessing)
-    standards = prepared(dataset)
+    standards = prepared(given_standards(dataset))
     dataset = standards if chain is None else chain.fit_transform(standards)
     std = level_std(concentration_std, len(dataset.levels))
     made = {"environment": environment(), "files": checksums(dataset.source)}

@@ -163,7 +163,7 @@ def test_quantify_equals_quantify_on_data_preprocessed_by_hand(steps):
     inside = geonode.fit(standards(), GP, preprocessing=steps)
     unknowns = np.stack([spectrum(27.0, 1), spectrum(27.0, 2)])
     y, x = chain.transform_spectra(unknowns, WAVE)
-    expected, found = by_hand.quantify(y, x), inside.quantify(unknowns, WAVE)
+    expected, found = by_hand.quantify(y, x, replicates=True), inside.quantify(unknowns, WAVE, replicates=True)
     assert found.verdict == "quantified" and found.estimate == pytest.approx(27.0, abs=2.0)
     np.testing.assert_allclose((found.q, found.masked), (expected.q, expected.masked), rtol=1e-9)
     assert found.estimate == pytest.approx(expected.estimate, rel=1e-3 if chain.learns else 1e-9)
@@ -171,7 +171,7 @@ def test_quantify_equals_quantify_on_data_preprocessed_by_hand(steps):
         np.testing.assert_allclose((found.low, found.high, found.t2), (expected.low, expected.high, expected.t2))
         assert (found.q_limit, found.t2_limit) == pytest.approx((expected.q_limit, expected.t2_limit))
     assert any(note == f"preprocessed as the standards were: {chain}" for note in found.notes)
-    assert inside.quantify(unknowns).estimate == found.estimate
+    assert inside.quantify(unknowns, replicates=True).estimate == found.estimate
     (many, _) = inside.calibration.quantify_many(unknowns)
     assert many.estimate == pytest.approx(by_hand.calibration.quantify_many(y)[0].estimate, rel=1e-3)
 

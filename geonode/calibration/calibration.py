@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from geonode.calibration.asking import questions
 from geonode.calibration.assessment.curve_check import CurveCheck
 from geonode.calibration.assessment.held_out import HeldOut, hold_out
 from geonode.calibration.assessment.match_limits import match_limits, textbook_limits
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
+from geonode.calibration.levels import level_std, merged_levels
 from geonode.calibration.measured_standards import MeasuredStandards
+from geonode.data.given import given_spectra
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode_runtime.answers import UNCHECKED, Facts, answer, answer_many, check_options, without_matrix
+from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.standard_spectra import StandardSpectra
+from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import FEWEST_CHECKED, Quantification, VerdictRules
 
 LIMIT_FACTOR = 10.0
 """Learned limits of "does not match" this many times the textbook's are said to be wide."""
-MAX_LEVELS = 48
-"""More distinct concentrations than this are merged into so many groups of neighbours."""
 
 
 class Calibration:
@@ -45,6 +50,7 @@ class Calibration:
         gp, inverse, held_out, curve_check: the parts.
         levels, level_index, spectra, wavelengths: the standards, ``[n]``, ``[N]``, ``[N, W]``, ``[W]``.
         signal, wavelength_label: what axes of figures are called: the signal and the wavelength with their units.
+        wavelength_unit: that unit alone, empty where it is not known.
         measured: the standards before preprocessing, to which unknowns are brought.
         notes: sentences on the standards (no blank, merged levels, a curve that does not describe them).
 
@@ -74,9 +80,9 @@ class Calibration:
         if not np.isfinite(c).all() or not np.isfinite(x).all():
             raise InputError("the standards contain NaN or infinite values; mask or remove them first.")
         self.unit = unit
-        self.signal, self.wavelength_label = "signal", "wavelength"
+        self.signal, self.wavelength_label, self.wavelength_unit = "signal", "wavelength", ""
         notes: list[str] = []
-        c = _merged(c, notes)
+        c = merged_levels(c, notes)
         self.wavelengths = np.arange(x.shape[1], dtype=float) if wavelengths is None else np.asarray(wavelengths, float)
         self.concentrations, self.spectra = c, x
         self.levels, self.level_index = np.unique(c, return_inverse=True)
@@ -136,6 +142,7 @@ class Calibration:
         )
         units = dataset.units
         made.signal = f"{dataset.signal} / {units['signal']}" if units["signal"] else dataset.signal or "signal"
+        made.wavelength_unit = units["wavelength"]
         if units["wavelength"]:
             made.wavelength_label = f"wavelength / {units['wavelength']}"
         if not usable.all():
@@ -238,6 +245,7 @@ class Calibration:
         spectra: Any,
         wavelengths: Any = None,
         *,
+        replicates: bool | Sequence[Any] = False,
         level: float = 0.8,
         dilution: float = 1.0,
         dilution_std: float = 0.0,
@@ -246,13 +254,16 @@ class Calibration:
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
-    ) -> Quantification:
-        """The concentration of one unknown.
+    ) -> Any:
+        """The concentration of one unknown, or of several.
 
         Args:
-            spectra: ``[V]``, or ``[k, V]`` for k replicate spectra of the same unknown, which are combined. As
+            spectra: ``[V]`` of one unknown, or ``[k, V]``, a sample a row, as numbers, torch tensor, xarray or pandas
+                (`geonode.data.given.given_spectra` lists what there is); wavelengths that they have are honoured. As
                 measured: they are preprocessed here as the standards were.
-            wavelengths: ``[V]``, None where they are those of the standards.
+            wavelengths: ``[V]``, None where they have their own or are those of the standards.
+            replicates: True where the rows are replicates of one unknown, which are combined; or ``k`` labels, equal
+                ones for replicates of one unknown. A coordinate (column) named ``group`` says the same.
             level: nominal coverage of the set, 0 < level < 1.
             dilution: factor by which the unknown was diluted before measuring (≥ 1 for a diluted sample).
             dilution_std: its standard uncertainty, same scale.
@@ -261,20 +272,48 @@ class Calibration:
             mask: True where a value is unusable. saturation: values at or above it are masked.
             name: of the unknown, for messages.
 
+        Returns:
+            A `Quantification` for one spectrum ``[V]`` and for ``replicates=True``; else a list, one for each row or
+            group.
+
         Raises:
             InputError: see :func:`geonode_runtime.unknowns.prepare_unknown`; also a level, dilution or
-                uncertainty out of range.
+                uncertainty out of range, and replicates that are different samples.
         """
         check_options(level, dilution, dilution_std)
-        unknown = self.measured.aligned(spectra, wavelengths=wavelengths, mask=mask, saturation=saturation, name=name)
-        effective = float(len(unknown.spectra))
-        if blank is not None:
-            grid = wavelengths if blank_wavelengths is None else blank_wavelengths
-            matrix = self.measured.aligned(blank, wavelengths=grid, check_units=False, name="the matrix blank")
-            at_zero = self.measured.gp.predict_mean([0.0])[0]
-            unknown, effective = without_matrix(unknown, matrix, at_zero, self.has_blank)
-        unknown = self.measured.preprocessed(unknown, name)
-        return answer(self.inverse, self.facts, unknown, effective, level, dilution, dilution_std)
+        asked, single = questions(
+            spectra,
+            wavelengths,
+            replicates=replicates,
+            mask=mask,
+            name=name,
+            unit=self.wavelength_unit,
+            standards=self.measured.wavelengths,
+        )
+        answers = []
+        for one in asked:
+            unknown = self.measured.aligned(
+                one.spectra, wavelengths=one.wavelengths, mask=one.mask, saturation=saturation, name=one.name
+            )
+            unknown = replace(unknown, notes=(*one.notes, *unknown.notes))
+            effective = float(len(unknown.spectra))
+            if blank is not None:
+                grid = one.wavelengths if blank_wavelengths is None else blank_wavelengths
+                unknown, effective = self._without_matrix(unknown, blank, grid)
+            unknown = self.measured.preprocessed(unknown, one.name)
+            usable = None if unknown.usable.all() else unknown.usable
+            require_one_sample(self.inverse, self.range, unknown.spectra, usable, one.name, self.unit)
+            answers.append(answer(self.inverse, self.facts, unknown, effective, level, dilution, dilution_std))
+        return answers[0] if single else answers
+
+    def _without_matrix(self, unknown: Unknown, blank: Any, grid: np.ndarray | None) -> tuple[Unknown, float]:
+        """The unknown with its matrix taken off, and the replicates its mean is then worth."""
+        own = given_spectra(blank, name="the matrix blank")
+        axis, _ = own.in_unit(self.wavelength_unit, self.measured.wavelengths, "the matrix blank")
+        grid = grid if axis is None else axis
+        matrix = self.measured.aligned(own.values, wavelengths=grid, check_units=False, name="the matrix blank")
+        at_zero = self.measured.gp.predict_mean([0.0])[0]
+        return without_matrix(unknown, matrix, at_zero, self.has_blank)
 
     def quantify_many(self, spectra: Any, level: float = 0.8, genuine: bool = False) -> list[Quantification]:
         """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together.
@@ -337,32 +376,3 @@ class Calibration:
             preprocessing=chain,
             minimum_levels=2,
         )
-
-
-def _merged(concentrations: np.ndarray, notes: list[str]) -> np.ndarray:
-    """Neighbouring concentrations pooled to their mean where there are more than MAX_LEVELS distinct ones."""
-    levels, index = np.unique(concentrations, return_inverse=True)
-    if len(levels) <= MAX_LEVELS:
-        return concentrations
-    group = np.minimum(np.arange(len(levels)) * MAX_LEVELS // len(levels), MAX_LEVELS - 1)
-    pooled = np.array([levels[group == g].mean() for g in range(MAX_LEVELS)])
-    notes.append(f"{len(levels)} distinct concentrations were merged into {MAX_LEVELS} groups of neighbours")
-    return pooled[group][index]
-
-
-def level_std(value: Any, count: int) -> np.ndarray | None:
-    """Standard uncertainty of each of ``count`` levels ``[n]`` from one number or one per level; None for none at all.
-
-    Raises:
-        InputError: another count, or values that are negative or not finite.
-    """
-    if value is None:
-        return None
-    std = np.asarray(value, dtype=np.float64)
-    if std.ndim == 0:
-        std = np.full(count, float(std))
-    if std.shape != (count,) or not np.isfinite(std).all() or (std < 0.0).any():
-        raise InputError(
-            f"concentration_std must be one number or {count} numbers (one per level), finite and not negative."
-        )
-    return std if (std > 0.0).any() else None

@@ -7,6 +7,7 @@ import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from geonode.data.readers.concentrations import listing
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.selection import Found, select_traces
 from geonode.errors import InputError
+
+PathLike = str | os.PathLike[str]
 
 _OF_STANDARDS = "taken as concentration"
 """Readers say this of blanks that become standards; beside an unknown it says nothing."""
@@ -41,9 +44,91 @@ class UnknownSpectra:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class AskedFiles:
+    """What files hold of unknowns; ``one``: a single answer is wanted."""
+
+    unknowns: list[UnknownSpectra]
+    one: bool
+
+
+def load_unknowns(
+    path: PathLike | Sequence[PathLike],
+    standards: SpectralDataset | None = None,
+    *,
+    select: str | None = None,
+    replicates: bool = False,
+) -> list[UnknownSpectra]:
+    """Read the spectra of unknowns from one file or several; `GeodesicModel.quantify` takes what comes back.
+
+    Args:
+        path: a file that `geonode.load_standards` could read, or a list of such.
+        standards: what they will be compared with, so that another signal or unit is refused at once; None for none.
+        select: keep the spectra whose name contains this.
+        replicates: they are all of one unknown; else each spectrum is one of its own.
+
+    Returns:
+        One `UnknownSpectra` for each unknown.
+
+    Raises:
+        ReaderError: a file that cannot be read as spectra.
+        InputError: another signal or unit than the standards', the same spectrum twice, replicates on different
+            wavelengths.
+    """
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if not replicates or select is not None:
+        found = read_unknowns(paths, standards, select=select, each=not replicates)
+        return found
+    singles = read_unknowns(paths, standards, each=True)
+    if len(singles) == 1:
+        return singles
+    first = singles[0]
+    for other in singles[1:]:
+        check_same_grid(first.wavelengths, other.wavelengths, first.name, other.name, "replicates of one unknown")
+    return [
+        UnknownSpectra(
+            _common_name([one.name for one in singles]),
+            tuple(name for one in singles for name in one.spectra_names),
+            first.wavelengths,
+            np.concatenate([one.spectra for one in singles]),
+            np.concatenate([one.mask for one in singles]),
+            tuple(dict.fromkeys(note for one in singles for note in one.notes)),
+        )
+    ]
+
+
+def asked_of_files(
+    spectra: Any, standards: SpectralDataset, *, select: str | None, replicates: bool
+) -> AskedFiles | None:
+    """The unknowns in files, or of `load_unknowns`; None where ``spectra`` are numbers.
+
+    Raises:
+        InputError: a file of several spectra that is given as one unknown, ``select`` without files, and as
+            `load_unknowns`.
+    """
+    if isinstance(spectra, UnknownSpectra):
+        return AskedFiles([spectra], one=True)
+    several = isinstance(spectra, list | tuple) and bool(spectra)
+    if several and all(isinstance(one, UnknownSpectra) for one in spectra):
+        return AskedFiles(list(spectra), one=False)
+    if isinstance(spectra, str | os.PathLike):
+        found = load_unknowns(spectra, standards, select=select, replicates=replicates)
+        if len(found) > 1:
+            raise InputError(
+                f"{spectra}: {len(found)} spectra ({listing(one.name for one in found)}); give the file in a list for "
+                "an answer to each, say replicates=True where they are of one sample, or choose by name with select."
+            )
+        return AskedFiles(found, one=True)
+    if several and all(isinstance(one, str | os.PathLike) for one in spectra):
+        return AskedFiles(load_unknowns(spectra, standards, select=select, replicates=replicates), one=replicates)
+    if select is not None:
+        raise InputError("select chooses spectra of files by their names; numbers have none, so leave it out.")
+    return None
+
+
 def read_unknowns(
     paths: Sequence[str | os.PathLike[str]],
-    standards: SpectralDataset,
+    standards: SpectralDataset | None,
     *,
     select: str | None = None,
     each: bool = False,
@@ -52,7 +137,7 @@ def read_unknowns(
 
     Args:
         paths: files, one spectrum each, which are replicates of one unknown.
-        standards: what they will be compared with.
+        standards: what they will be compared with; None for anything.
         select: keep the spectra whose name contains this; a file may then hold several.
         each: every spectrum is an unknown of its own; a file may then hold several.
 
@@ -61,7 +146,7 @@ def read_unknowns(
             standards', the same spectrum twice, replicates on different wavelengths; and what readers refuse.
     """
     recordings = record(list(paths))
-    for recording in recordings:
+    for recording in recordings if standards is not None else ():
         _require_comparable(recording, standards)
     found: Found = []
     for recording in recordings:

@@ -80,9 +80,7 @@ def register(app: typer.Typer) -> None:
         unit = model.dataset.units["concentration"]
         entries, failed = [], False
         for unknown in found:
-            answer = model.quantify(
-                unknown.spectra, unknown.wavelengths, mask=unknown.mask, name=unknown.name, **options
-            )
+            answer = model.quantify(unknown, **options)
             entry = _entry(unknown, answer)
             say(f"{unknown.name}: {answer.sentence(unit)}", quiet)
             for note in entry["notes"]:
@@ -116,9 +114,7 @@ def _blank(paths: list[Path] | None, model: GeodesicModel) -> dict[str, Any]:
 
 
 def _entry(unknown: UnknownSpectra, answer: Quantification) -> dict[str, Any]:
-    entry = {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
-    entry["notes"] = [*unknown.notes, *answer.notes]
-    return entry
+    return {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
 
 
 def _control(model: GeodesicModel, unknown: UnknownSpectra, nominal: float, quiet: bool) -> dict[str, Any]:

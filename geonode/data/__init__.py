@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from geonode.data.dataset import SpectralDataset
+from geonode.data.given_standards import given_standards
 from geonode.data.nanoparticles import (
     InstrumentParameters,
     NanoparticleParameters,
@@ -32,6 +33,7 @@ __all__ = [
     "all_pairs",
     "continuous_concentrations",
     "decode_pairs",
+    "given_standards",
     "inspect_file",
     "keyed_generator",
     "load_standards",

@@ -14,6 +14,7 @@ from geonode.calibration.assessment.coverage import responding_wavelengths
 from geonode.calibration.baselines.method import SpectralMethod, names_of, spectral_method
 from geonode.calibration.leave_out import NestedSplits, nested_leave_one_level_out
 from geonode.config import GeodesicConfig
+from geonode.data.given_standards import given_standards
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode.validation.comparison import Comparison, NodeSettings, NodeTrainer, Progress
@@ -50,7 +51,8 @@ def evaluate(
     every fold; the held-out level never takes part in the choice.
 
     Args:
-        dataset: a :class:`geonode.SpectralDataset` with one analyte and at least three levels.
+        dataset: a :class:`geonode.SpectralDataset` with one analyte and at least three levels, or what
+            :func:`geonode.data.given_standards` makes one of (a file, a DataFrame, a DataArray).
         config: :class:`geonode.GeodesicConfig` for the neural flow, None for the defaults.
         methods: names out of ``METHODS`` and of registered baselines; None for all of ``METHODS``.
         inner: False skips inner validation (and so names no winner).
@@ -65,6 +67,7 @@ def evaluate(
     Raises:
         InputError: several analytes, fewer than three levels, an unknown method, preprocessing that cannot be done.
     """
+    dataset = given_standards(dataset)
     chain = Preprocessing.of(preprocessing)
     names = _method_names(methods)
     config = GeodesicConfig() if config is None else config

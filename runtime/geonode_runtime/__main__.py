@@ -100,7 +100,7 @@ def _quantify(options: argparse.Namespace) -> None:
     for group in groups:
         grid, spectra = read_replicates(group)
         name = group[0].name if len(group) == 1 else f"{group[0].name} and {len(group) - 1} more"
-        result = model.quantify(spectra, grid, name=name, **settings)
+        result = model.quantify(spectra, grid, replicates=True, name=name, **settings)
         entries.append({"name": name, "spectra": [path.name for path in group], **result.to_dict()})
         said.append(f"{name}: {result.sentence(model.unit)}")
         said += [f"  note: {note}" for note in result.notes]

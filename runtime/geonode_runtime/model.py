@@ -17,6 +17,7 @@ from geonode_runtime.distributions import f1_quantile
 from geonode_runtime.errors import InputError
 from geonode_runtime.pls import PLSRegression
 from geonode_runtime.preprocessing import Steps
+from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.sets import Distances
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown, prepare_unknown
@@ -139,6 +140,7 @@ class Model:
         spectra: Any,
         wavelengths: Any = None,
         *,
+        replicates: bool = False,
         level: float = 0.8,
         dilution: float = 1.0,
         dilution_std: float = 0.0,
@@ -147,24 +149,37 @@ class Model:
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
-    ) -> Quantification:
-        """The concentration of one unknown, as ``geonode.Calibration.quantify`` finds it.
+    ) -> Any:
+        """The concentration of one unknown, or of several, as ``geonode.Calibration.quantify`` finds it.
 
         Args:
-            spectra: ``[V]``, or ``[k, V]`` for k replicate spectra of the same unknown. As measured.
+            spectra: ``[V]`` of one unknown, or ``[k, V]``, a sample a row. As measured.
+            replicates: True where the rows are replicates of one unknown, which are combined.
             wavelengths: ``[V]``, None where they are those of the standards.
             level: nominal coverage of the set, 0 < level < 1.
             dilution: factor by which the unknown was diluted before measuring; dilution_std: its standard uncertainty.
             blank: ``[V]`` or ``[b, V]`` spectra of the unknown's matrix without analyte. blank_wavelengths: None for
                 those of the unknown.
-            mask: True where a value is unusable. saturation: values at or above it are masked.
+            mask: ``[V]`` or ``[k, V]``, True where a value is unusable. saturation: values at or above it are masked.
             name: of the unknown, for messages.
 
+        Returns:
+            A `Quantification` for one spectrum ``[V]`` and for ``replicates``; else a list, one for each row.
+
         Raises:
-            InputError: a spectrum that cannot be compared (see :mod:`geonode_runtime.unknowns`), or an option out of
-                range.
+            InputError: a spectrum that cannot be compared (see :mod:`geonode_runtime.unknowns`), an option out of
+                range, or replicates that are different samples.
         """
         check_options(level, dilution, dilution_std)
+        if np.ndim(spectra) == 2 and not replicates:
+            rows = np.asarray(spectra, dtype=np.float64)
+            masks = [None] * len(rows) if mask is None else np.broadcast_to(np.asarray(mask, dtype=bool), rows.shape)
+            options: dict[str, Any] = {"level": level, "dilution": dilution, "dilution_std": dilution_std}
+            options |= {"blank": blank, "blank_wavelengths": blank_wavelengths, "saturation": saturation}
+            return [
+                self.quantify(row, wavelengths, mask=own, name=f"{name} {k + 1}", **options)
+                for k, (row, own) in enumerate(zip(rows, masks, strict=True))
+            ]
         unknown = self._aligned(spectra, wavelengths=wavelengths, mask=mask, saturation=saturation, name=name)
         effective = float(len(unknown.spectra))
         if blank is not None:
@@ -172,6 +187,8 @@ class Model:
             matrix = self._aligned(blank, wavelengths=grid, check_units=False, name="the matrix blank")
             unknown, effective = without_matrix(unknown, matrix, self._arrays["at_zero"], self._facts.rules.has_blank)
         unknown = self._steps.applied(unknown, name)
+        usable = None if unknown.usable.all() else unknown.usable
+        require_one_sample(self._curve, self.calibrated_range, unknown.spectra, usable, name, self.unit)
         return answer(self._curve, self._facts, unknown, effective, level, dilution, dilution_std)
 
     def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:

@@ -154,11 +154,11 @@ def _interpolate(
     order = np.argsort(grid)
     grid, values, bad = grid[order], values[:, order], bad[:, order]
     step = float(np.median(np.diff(target))) if len(target) > 1 else 1.0
-    # Up to half a step beyond the unknown's ends nothing is made up: those wavelengths are left out.
+    # Up to a step beyond the unknown's ends nothing is made up: those wavelengths are left out.
     missing = []
-    if grid[0] > target[0] + 0.5 * step:
+    if grid[0] > target[0] + step * (1.0 + 1e-9):
         missing.append(f"{target[0]:g} to {min(grid[0], target[-1]):g}")
-    if grid[-1] < target[-1] - 0.5 * step:
+    if grid[-1] < target[-1] - step * (1.0 + 1e-9):
         missing.append(f"{max(grid[-1], target[0]):g} to {target[-1]:g}")
     if missing:
         raise InputError(

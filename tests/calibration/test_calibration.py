@@ -90,7 +90,7 @@ def test_matrix_blank_takes_the_matrix_off(calibration: Calibration) -> None:
 def test_replicates_narrow_the_set() -> None:
     calibration = Calibration(np.repeat(LEVELS, 3), noisy(monotone, np.repeat(LEVELS, 3), 8), WAVE)
     spectra = noisy(monotone, np.full(9, 33.0), 9)
-    one, nine = calibration.quantify(spectra[0]), calibration.quantify(spectra)
+    one, nine = calibration.quantify(spectra[0]), calibration.quantify(spectra, replicates=True)
     assert nine.replicates == 9 and nine.high - nine.low < one.high - one.low
 
 
@@ -180,8 +180,8 @@ def test_gasoline_is_no_curve_and_points_to_pls(shared_data) -> None:
 
 def test_replicates_that_disagree_widen_the_set_and_are_named(calibration: Calibration) -> None:
     same = noisy(monotone, np.full(3, 30.0), 20)
-    apart = noisy(monotone, np.array([24.0, 30.0, 36.0]), 20)
-    agreed, scattered = calibration.quantify(same), calibration.quantify(apart)
+    apart = noisy(monotone, np.array([28.5, 30.0, 31.5]), 20)
+    agreed, scattered = (calibration.quantify(x, replicates=True) for x in (same, apart))
     assert not any("replicates scatter" in note for note in agreed.notes)
     assert any("replicates scatter" in note for note in scattered.notes)
     assert scattered.high - scattered.low > 2.0 * (agreed.high - agreed.low)

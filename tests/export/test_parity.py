@@ -157,7 +157,10 @@ def test_options_and_replicates(pair):
         (replicates + 0.05, {"blank": noisy(pair.truth, [0.0, 0.0], 9) + 0.05}),
     ]
     for spectra, options in cases:
+        options = {"replicates": True, **options}
         same(pair.runtime.quantify(spectra, **options).to_dict(), pair.model.quantify(spectra, **options).to_dict())
+    for one, other in zip(pair.runtime.quantify(replicates), pair.model.quantify(replicates), strict=True):
+        same(one.to_dict(), other.to_dict())  # rows are samples
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def quality_check(
     check_nominal(calibration, nominal, name)
     if not (np.isfinite(nominal_std) and nominal_std >= 0.0):
         raise InputError(f"the uncertainty of the nominal concentration must not be negative, but is {nominal_std}.")
-    result = calibration.quantify(spectra, wavelengths, level=0.95, mask=mask, name=name)
+    result = calibration.quantify(spectra, wavelengths, replicates=True, level=0.95, mask=mask, name=name)
     slack = 1.96 * nominal_std
     inside = any(part.low - slack <= nominal <= part.high + slack for part in result.components)
     matches = result.verdict != "does not match"

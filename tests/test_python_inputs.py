@@ -1,0 +1,208 @@
+"""What Python hands over: rows are samples, spectra keep their own wavelengths, files and tables go in as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import geonode
+from geonode.calibration import quality_check
+from geonode.data import SpectralDataset, given_standards
+from geonode.data.given import given_spectra
+from geonode.errors import InputError
+from tests.calibration.assays import LEVELS, WAVE, monotone, noisy, straight
+
+GP = geonode.GeodesicConfig(predictor="gp")
+
+
+def standards() -> SpectralDataset:
+    return SpectralDataset(noisy(monotone, LEVELS, 0), LEVELS, WAVE, concentration_unit="µM")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return geonode.fit(standards(), GP)
+
+
+def close(answer, truth: float) -> None:
+    assert answer.verdict == "quantified" and answer.estimate == pytest.approx(truth, abs=1.5)
+
+
+SPECTRUM = noisy(monotone, 25.0, 1)[0]
+MICRONS = {"units": "um"}
+ALIGNED = {
+    "descending DataArray": lambda y, w: xr.DataArray(y[::-1], dims="wavelength", coords={"wavelength": w[::-1]}),
+    "descending Series": lambda y, w: pd.Series(y[::-1], index=w[::-1]),
+    "µm by attribute": lambda y, w: xr.DataArray(
+        y, dims="wavelength", coords={"wavelength": ("wavelength", w / 1000.0, MICRONS)}
+    ),
+    "µm by the index's name": lambda y, w: pd.Series(y, index=pd.Index(w / 1000.0, name="wavelength / µm")),
+    "cm-1, ascending": lambda y, w: xr.DataArray(
+        y[::-1], dims="wavenumber", coords={"wavenumber": ("wavenumber", 1e7 / w[::-1], {"units": "cm-1"})}
+    ),
+    "wider and finer": lambda y, w: pd.Series(np.interp(np.arange(290.0, 711.0), w, y), index=np.arange(290.0, 711.0)),
+}
+
+
+@pytest.mark.parametrize("made", ALIGNED.values(), ids=ALIGNED)
+def test_own_wavelengths_are_honoured(model, made):
+    close(model.quantify(made(SPECTRUM, WAVE)), 25.0)
+
+
+REFUSED = {
+    "50 nm off": (lambda y, w: pd.Series(y, index=w + 50.0), "misses 300 to 350"),
+    "µm, unit not said": (
+        lambda y, w: xr.DataArray(y, dims="wavelength", coords={"wavelength": w / 1000.0}),
+        r"from 0\.3 to 0\.7 .* seem to be in µm",
+    ),
+    "cm-1, unit not said": (lambda y, w: pd.Series(y, index=1e7 / w), "seem to be in cm-1"),
+    "an index of words": (lambda y, w: pd.Series(y, index=[f"p{i}" for i in range(len(w))]), "must be its wavelengths"),
+    "two dimensions without names": (
+        lambda y, w: xr.DataArray(np.stack([y, y]), dims=("a", "b")),
+        "rename it to 'wavelength'",
+    ),
+    "a frame without wavelengths": (lambda y, w: pd.DataFrame({"s1": y, "s2": y}), "no wavelengths are found"),
+}
+
+
+@pytest.mark.parametrize(("made", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_wavelengths_that_do_not_fit_are_refused(model, made, sentence):
+    with pytest.raises(InputError, match=sentence):
+        model.quantify(made(SPECTRUM, WAVE))
+
+
+def test_wavelengths_given_twice_must_agree(model):
+    series = pd.Series(SPECTRUM, index=WAVE)
+    close(model.quantify(series, WAVE), 25.0)
+    with pytest.raises(InputError, match=r"has wavelengths of its own, 300 … 700, and others were given, 301 … 701"):
+        model.quantify(series, WAVE + 1.0)
+
+
+PAIR = noisy(monotone, [12.0, 45.0], 2)
+ROWS = {
+    "array": PAIR,
+    "DataFrame of rows": pd.DataFrame(PAIR, columns=WAVE, index=["a", "b"]),
+    "DataFrame of columns": pd.DataFrame({"wavelength": WAVE, "a": PAIR[0], "b": PAIR[1]}),
+    "DataArray": xr.DataArray(PAIR.T, dims=("wavelength", "sample"), coords={"wavelength": WAVE}),
+    "data set": SpectralDataset(PAIR, [1.0, 2.0], WAVE),
+    "list of Series": [pd.Series(row, index=WAVE) for row in PAIR],
+}
+
+
+@pytest.mark.parametrize("spectra", ROWS.values(), ids=ROWS)
+def test_rows_are_samples(model, spectra):
+    first, second = model.quantify(spectra)
+    close(first, 12.0)
+    close(second, 45.0)
+
+
+def test_replicates_are_said(model):
+    three = noisy(monotone, [25.0] * 3, 3)
+    assert model.quantify(three, replicates=True).replicates == 3
+    grouped = np.concatenate([three, noisy(monotone, [45.0, 45.0], 4)])
+    array = xr.DataArray(
+        grouped, dims=("sample", "wavelength"), coords={"wavelength": WAVE, "group": ("sample", list("aaabb"))}
+    )
+    frame = pd.DataFrame(grouped, columns=WAVE).assign(group=list("aaabb"))
+    for answers in (
+        model.quantify(grouped, replicates=["a", "a", "a", "b", "b"]),
+        model.quantify(array),
+        model.quantify(frame),
+    ):
+        assert [answer.replicates for answer in answers] == [3, 2]
+        close(answers[0], 25.0)
+        close(answers[1], 45.0)
+    with pytest.raises(InputError, match="one label for each of the 5 spectra"):
+        model.quantify(grouped, replicates=["a", "b"])
+    with pytest.raises(InputError, match="its groups are 2"):
+        model.quantify(array, replicates=True)
+
+
+@pytest.mark.parametrize("concentrations", [(30.0, 1.0), (12.0, 20.0), (10.0, 10.0, 45.0)])
+def test_samples_given_as_replicates_are_refused(model, concentrations):
+    spectra = noisy(monotone, np.array(concentrations), 5)
+    with pytest.raises(InputError, match=r"are of different ones: number \d is found at .*--each"):
+        model.quantify(spectra, replicates=True)
+    with pytest.raises(InputError, match="are of different ones"):
+        quality_check(model.calibration, spectra, 20.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_replicates_that_err_in_path_or_baseline_are_none_of_that(model, seed):
+    rng = np.random.default_rng(seed)
+    spectra = noisy(monotone, [25.0] * 4, seed) * (1.0 + 0.01 * rng.standard_normal((4, 1)))
+    spectra += 0.003 * rng.standard_normal((4, 1))
+    assert model.quantify(spectra, replicates=True).replicates == 4
+
+
+def write(path, columns: dict) -> str:
+    pd.DataFrame({"wavelength": WAVE, **columns}).to_csv(path, index=False)
+    return str(path)
+
+
+def test_files_of_unknowns(model, tmp_path):
+    one = write(tmp_path / "one.csv", {"u": SPECTRUM})
+    other = write(tmp_path / "other.csv", {"v": PAIR[1]})
+    both = write(tmp_path / "both.csv", {"a": PAIR[0], "b": PAIR[1]})
+    close(model.quantify(one), 25.0)
+    for answers, truths in (
+        (model.quantify([one, other]), (25.0, 45.0)),
+        (model.quantify([both]), (12.0, 45.0)),
+        (model.quantify(geonode.load_unknowns(both)), (12.0, 45.0)),
+    ):
+        for answer, truth in zip(answers, truths, strict=True):
+            close(answer, truth)
+    with pytest.raises(InputError, match=r"both\.csv: 2 spectra .* list .* replicates=True .* select"):
+        model.quantify(both)
+    close(model.quantify(both, select="b"), 45.0)
+    with pytest.raises(InputError, match="are of different ones"):
+        model.quantify(both, replicates=True)
+    with pytest.raises(InputError, match="select chooses spectra of files"):
+        model.quantify(SPECTRUM, select="b")
+
+
+def test_standards_in_every_form(tmp_path):
+    data = standards()
+    columns = {f"{c:g}": row for c, row in zip(LEVELS, data.spectra, strict=True)}
+    named = {f"{c:g} µM": row for c, row in zip(LEVELS, data.spectra, strict=True)}
+    rows = pd.DataFrame(data.spectra, columns=WAVE)
+    forms = [
+        write(tmp_path / "standards.csv", columns),
+        pd.DataFrame({"wavelength": WAVE, **columns}),
+        pd.DataFrame({"wavelength": WAVE, **named}),
+        rows.assign(concentration=LEVELS),
+        rows.set_index(pd.Index(LEVELS, name="concentration")),
+        data.xarray,
+        data.xarray["spectra"],
+        data,
+    ]
+    for form in forms:
+        np.testing.assert_allclose(given_standards(form).concentrations, LEVELS)
+        np.testing.assert_allclose(given_standards(form).spectra, data.spectra)
+    assert given_standards(forms[2]).units["concentration"] == "µM"
+    close(geonode.fit(forms[0], GP).quantify(SPECTRUM), 25.0)
+    close(geonode.fit(forms[3], GP).quantify(SPECTRUM), 25.0)
+    assert geonode.evaluate(forms[1], methods=["linear", "cubic"]).results.keys() == {"linear", "cubic"}
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        (lambda y: pd.DataFrame(y, columns=WAVE), "without concentrations"),
+        (lambda y: pd.DataFrame({"wavelength": WAVE, "blank": y[0], "5": y[1]}), "'blank' is no concentration"),
+        (lambda y: pd.DataFrame({"wavelength": WAVE, "5 µM": y[0], "5 ppb": y[1]}), "several units"),
+        (lambda y: xr.DataArray(y, dims=("sample", "wavelength"), coords={"wavelength": WAVE}), "'concentration'"),
+        (lambda y: y, "is no set of standards"),
+    ],
+)
+def test_what_is_no_set_of_standards_is_refused(made, sentence):
+    with pytest.raises(InputError, match=sentence):
+        geonode.fit(made(noisy(straight, LEVELS, 0)), GP)
+
+
+def test_a_tensor_is_numbers():
+    import torch
+
+    assert given_spectra(torch.tensor(PAIR, requires_grad=True)).values.shape == PAIR.shape
