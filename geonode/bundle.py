@@ -79,7 +79,7 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     if not path.is_file():
         raise BundleError(f"{path} does not exist or is not a file; give the bundle that `geonode fit --out` wrote.")
     try:
-        tensors, words = _read(path)
+        tensors, words = read_tensors(path)
         text = words.get(_KEY)
         header = json.loads(text) if text is not None else None
     except (OSError, SafetensorError, ValueError) as error:
@@ -98,13 +98,17 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     return tensors, header
 
 
-def _read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """Tensors and the header's words of a safetensors file."""
+def read_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Tensors, on ``device``, and the header's words of a safetensors file; the inverse of `write_tensors`.
+
+    Raises:
+        OSError, safetensors.SafetensorError, ValueError: the file is missing, truncated or no safetensors file.
+    """
     if _utf8(str(path)):
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path, framework="pt", device=device) as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     data = path.read_bytes()
-    tensors = load(data)
+    tensors = {name: value.to(device) for name, value in load(data).items()}
     length = int.from_bytes(data[:8], "little")  # of the JSON header, by the format
     return tensors, json.loads(data[8 : 8 + length]).get("__metadata__", {})
 

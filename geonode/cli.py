@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from typing import Any
 
 import typer
@@ -97,6 +99,8 @@ def main() -> None:
     # operations that Apple's GPUs lack run on the CPU, one by one, instead of failing
     os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
     os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # torch's profiler, which measures memory, is chatty
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold what the terminal cannot write
     app()
 
 

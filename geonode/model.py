@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,7 @@ from geonode.data.given_standards import given_standards
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
+from geonode.training.effects import sentences
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
@@ -277,6 +279,8 @@ def fit(
     config = config or GeodesicConfig()
     given = {"metric": metric, "flow": flow, "solver": solver, "seed": seed}
     config = config.replace(**{name: value for name, value in given.items() if value is not None})
+    for text in sentences(config):
+        warnings.warn(text, stacklevel=2)
     from geonode.device import resolve_device
 
     resolve_device(device)

@@ -18,7 +18,7 @@ HEAVY = ["xarray", "pandas", "chemotools", "lightning", "matplotlib", "torchdiff
 # Layers of docs/architecture.md, left to right; names on one row may import each other.
 LAYERS = [
     {"_bootstrap", "errors", "schema", "registry", "construction", "settings"},
-    {"bundle", "device"},
+    {"bundle", "device", "threads"},
     {"data"},
     {"corpus"},
     {"metric"},

@@ -27,6 +27,9 @@ def main(text: str) -> None:
     from geonode.bench.case import Setting, Size, load
 
     setting = Setting(**plan["setting"])
+    from geonode.device import setup_device
+
+    setup_device(setting.device)  # nothing but what a case asks for: no TF32 that some environment switched on
     cases = load(plan.get("imports", ()))
     if setting.device == "cuda":
         import torch

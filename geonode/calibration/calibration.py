@@ -23,6 +23,7 @@ from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode_runtime.answers import UNCHECKED, Facts, answer, answer_many, check_options, without_matrix
 from geonode_runtime.replicates import require_one_sample
+from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import FEWEST_CHECKED, Quantification, VerdictRules
@@ -220,7 +221,7 @@ class Calibration:
         if not self.checked:
             remarks.append(
                 f"{UNCHECKED} ({len(self.levels)} standards vouch for {100 * self.attainable:.1f} % at most), and "
-                "'does not match' is never said"
+                "'does not match' is said by shape alone"
             )
         else:
             remarks += self._wide_limits()
@@ -234,8 +235,8 @@ class Calibration:
             return []
         return [
             f"the limits of 'does not match' rest on {len(self.held_out.left_out)} left-out standards: {q:.3g} (Q) and "
-            f"{t2:.3g} (T²) times the textbook's, so only a grossly foreign spectrum is refused: compare q and t2 of a "
-            "result with those of the standards, or measure more standards"
+            f"{t2:.3g} (T²) times the textbook's, so only a grossly foreign spectrum is refused, by its shape: compare "
+            "q and t2 of a result with those of the standards, or measure more standards"
         ]
 
     # ------------------------------------------------------------------ unknowns
@@ -340,7 +341,9 @@ class Calibration:
         """What answers need to know of the standards besides the curve."""
         pls = self.curve_check.pls if self.curve_check.pls_is_better else None
         rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit, pls is None)
-        return Facts(len(self.levels), rules, self.standard_spectra, pls)
+        wide = not self.checked or bool(self._wide_limits())
+        shapes = Shapes(self.gp.level_means, self.inverse.projection.scale, wide)
+        return Facts(len(self.levels), rules, self.standard_spectra, shapes, pls)
 
     @cached_property
     def standard_spectra(self) -> StandardSpectra:

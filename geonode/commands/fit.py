@@ -61,7 +61,9 @@ def register(app: typer.Typer) -> None:
         blueprint: Annotated[
             bool, typer.Option("--blueprint", help="The original recipe instead of the default.")
         ] = False,
-        precision: Annotated[str | None, typer.Option(help="32-true, 64-true, bf16-mixed or 16-mixed (CUDA).")] = None,
+        precision: Annotated[
+            str | None, typer.Option(help="32-true, 64-true, bf16-mixed; with CUDA also tf32 and 16-mixed.")
+        ] = None,
         uncertainty: Annotated[
             str | None,
             typer.Option(

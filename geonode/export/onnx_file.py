@@ -18,9 +18,9 @@ import torch
 from torch import nn
 
 from geonode.calibration import check_standards
+from geonode.data.plain_steps import exported_steps
 from geonode.errors import InputError
 from geonode.export.closed_form import INPUTS, OUTPUTS, Exported, Quantifier
-from geonode.export.preprocessing import exported_steps
 from geonode.model import GeodesicModel
 from geonode_runtime.files import require_replaceable, write_atomically
 from geonode_runtime.model import CHECKSUM, FORMAT, KEY, NO_CHECKSUM
@@ -148,6 +148,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
             "is_curve": rules.is_curve,
         },
         "pls": None if pls is None else {"offset": pls.offset, "rmsecv": pls.error, "components": pls.components},
+        "shape_decides": calibration.facts.shapes is not None and calibration.facts.shapes.decides,
         "dof": inverse.dof,
         "rank": inverse.rank,
         "ends_at_zero": inverse.ends_at_zero,
@@ -169,6 +170,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "basis": inverse.basis,
         "own_fingerprints": own.fingerprints,
         "own_noise": own.noise,
+        "shape_spectra": calibration.gp.level_means,
         "own_concentrations": own.concentrations,
     }
     if pls is not None:

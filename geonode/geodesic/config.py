@@ -21,7 +21,7 @@ class PathConfig(Settings):
         solver: a registered solver of the coupled ODE (`geonode.flow.SOLVERS`).
         christoffel: a rule of `geonode.christoffel` by name: what shooting and the integrators take Γ from.
         newton_steps: of shooting.
-        ode_steps: of the fixed-step integrators, shooting's included.
+        ode_steps: of rk4 and of shooting; the most that dopri5 and adjoint take.
         nodes: Gauss–Legendre nodes of the closed form, for explicit pairs.
         interval_nodes: the same for each interval between adjacent points, where every pair is a difference of
             potentials.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from geonode.bundle import environment
 from geonode.metric.warp import WARPS
+from geonode.report.browser import answer_scripts, answer_section, answer_style
 from geonode.report.calibration_report import budget_sentence, coverage_sentence, limit_lines
 from geonode.report.calibration_tables import ambiguity_table, budget_table, merit_table, verdict_table
 from geonode.report.sheet_words import describe
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 SECTIONS = (
     ("spectra", "Spectra at any concentration"),
+    ("unknown", "The concentration of an unknown"),
     ("predicted", "Predicted against measured"),
     ("resolution", "What can be told apart"),
     ("metric", "The learned metric"),
@@ -53,6 +55,7 @@ def html_report(
     parts = {
         "spectra": _spectra(model, report)
         + f"<details><summary>All in one figure</summary>{found['spectra']}</details>",
+        "unknown": answer_section(model),
         "predicted": f'<div class="figures">{found["predicted"]}{found["residuals"]}</div>'
         + merit_table(report.data, unit).html(),
         "resolution": f'<div class="figures">{found["resolution"]}{found["ambiguity"]}</div>' + _apart(report, unit),
@@ -74,8 +77,8 @@ def html_report(
         title,
         f'<main><h1>{escape(title)}</h1>{_head(model, report, unit)}<nav aria-label="Sections"><ul>{links}</ul></nav>'
         f"{sections}</main>",
-        style=own.joinpath("page.css").read_text(encoding="utf-8"),
-        script=own.joinpath("slider.js").read_text(encoding="utf-8"),
+        style=own.joinpath("page.css").read_text(encoding="utf-8") + answer_style(),
+        script=own.joinpath("slider.js").read_text(encoding="utf-8") + answer_scripts(),
     )
 
 

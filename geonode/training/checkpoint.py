@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 
-from geonode.bundle import checksum, write_tensors
+from geonode.bundle import checksum, read_tensors, write_tensors
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.errors import BundleError, InputError, Interrupted
@@ -44,10 +44,8 @@ def load_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> Any
         BundleError: the file is missing, truncated, altered or not a geonode checkpoint.
     """
     try:
-        with safe_open(path, framework="pt", device=str(device)) as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (OSError, SafetensorError) as error:
+        tensors, metadata = read_tensors(Path(path), str(device))
+    except (OSError, SafetensorError, ValueError) as error:
         raise BundleError(f"{path} is not a readable checkpoint ({error}); resume from an older one.") from error
     if _KEY not in metadata:
         raise BundleError(f"{path} holds tensors but no geonode checkpoint; give a file that training wrote.")

@@ -8,7 +8,7 @@ from typing import ClassVar
 from geonode.errors import InputError
 from geonode.settings import Settings, setting
 
-PRECISIONS = ("32-true", "64-true", "bf16-mixed", "16-mixed")
+PRECISIONS = ("32-true", "64-true", "tf32", "bf16-mixed", "16-mixed")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class TrainingConfig(Settings):
         metric_lr, flow_lr: learning rates.
         metric_clip, flow_clip: largest norm of a gradient; 0 clips nothing.
         weight_decay: of AdamW.
-        precision: 32-true, 64-true, bf16-mixed or 16-mixed.
+        precision: 32-true, 64-true, tf32 (float32, with the networks' products in TF32; CUDA, Ampere or newer),
+            bf16-mixed or 16-mixed (CUDA).
         scaler_init, scaler_backoff: of the loss scaling in 16-mixed.
         members: members of the ensemble (seeds), trained as one batch.
         seed: of initial weights and draws.

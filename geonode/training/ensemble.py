@@ -16,6 +16,7 @@ from torch import Tensor
 
 from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
+from geonode.device import device_setup
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE
 from geonode.training.batches import BatchSource
@@ -27,7 +28,7 @@ from geonode.training.loop import TrainingLoop
 from geonode.training.loss import build_losses
 from geonode.training.memory import Size, fitted, shrinking
 from geonode.training.monitoring import Monitoring
-from geonode.training.precision import dtype_of, require_precision
+from geonode.training.precision import dtype_of, set_up_for
 from geonode.training.problem import Problem, build_problem
 from geonode.training.profiling import StepProfile
 from geonode.training.steps import StackSteps, use_captured
@@ -86,14 +87,15 @@ def train(
 
     Raises:
         InputError: an unknown ``batch``, or a checkpoint of another training.
-        DeviceError: ``backend="triton"`` where steps cannot be captured; ``16-mixed`` without CUDA; or not even one
-            model fits into memory; or ``compiled`` on a CPU without a C++ compiler.
+        DeviceError: ``backend="triton"`` where steps cannot be captured; ``16-mixed`` or ``tf32`` without CUDA; or not
+            even one model fits into memory; or ``compiled`` on a CPU without a C++ compiler.
         Interrupted: SIGTERM stopped the training; its state is with ``keep``.
         TrainingError: the loss of some model did not stay finite, three roll-backs included.
     """
-    require_precision(config, problem.target.device)
     if batch not in (None, "auto"):
         raise InputError(f"batch={batch!r} is not known; give 'auto', or set batch_size and micro_batch.")
+    if compiled and config.training.precision == "tf32":
+        raise InputError("precision='tf32' is set product by product, which torch.compile does not see; leave either.")
     ode = problem.build_model(config, seed) if ode is None else ode
     start = [p.detach().clone() for p in ode.parameters()]
     tried: list[Size] = []
@@ -113,11 +115,13 @@ def train(
 
     models = problem.models if backend == "triton" else chunk_size(problem, config)
     size = Size(models, config, recompute)
-    if batch == "auto":
-        size = fitted(problem, size)
     levels = problem.levels.shape[1]
-    outcome = shrinking(attempt, size, levels, batch == "auto", lambda text: warnings.warn(text, stacklevel=3))
-    for text in outcome.warnings():
+    with set_up_for(config, problem.target.device):
+        if batch == "auto":
+            size = fitted(problem, size)
+        outcome = shrinking(attempt, size, levels, batch == "auto", lambda text: warnings.warn(text, stacklevel=4))
+        rounding = rounding_of_tf32(ode, problem) if config.training.precision == "tf32" else []
+    for text in [*outcome.warnings(), *rounding]:
         warnings.warn(text, stacklevel=2)
     outcome.require_finite()
     if report is not None:
@@ -158,6 +162,21 @@ class _Parts:
             if stack.ode is not self.ode:
                 copy_models(self.ode, stack.ode, first, stack.optimizer.models, back=True)
         self.ode.eval()
+
+
+def rounding_of_tf32(ode: CoupledSpectralODE, problem: Problem) -> list[str]:
+    """What TF32 changed in the spectra at the standards, as a sentence; without CUDA nothing changes.
+
+    Args:
+        ode, problem: a trained stack and what it was trained on, on the device that trained it.
+    """
+    levels = problem.levels.cpu()
+    found = predict(ode, problem, levels)
+    kind = problem.target.device.type
+    with device_setup(kind) if kind == "cuda" else nullcontext():
+        exact = predict(ode, problem, levels)
+    share = float(((found - exact).abs().amax() / (exact - problem.centre).abs().amax()).cpu())
+    return [f"precision='tf32' moves spectra at the standards by up to {share:.1e} of their spread."]
 
 
 @torch.no_grad()

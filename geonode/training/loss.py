@@ -69,7 +69,7 @@ def recomputing(parts: int, function: Losses = losses) -> Losses:
 def build_losses(compiled: bool = False, recompute: int = 0) -> Losses:
     """`losses`, compiled by ``torch.compile`` and in ``recompute`` parts, as asked."""
     function: Losses = torch.compile(losses, dynamic=False) if compiled else losses
-    return recomputing(recompute, function) if recompute > 1 else function
+    return recomputing(recompute, function) if recompute else function
 
 
 def parameter_groups(ode: CoupledSpectralODE, training: TrainingConfig) -> list[dict]:

@@ -27,14 +27,34 @@ Watcher = Callable[[dict[str, float]], None]
 _WAVELENGTHS = 8  # of those in use, for the solver's outcomes
 
 
+def require_log_folder(folder: str | Path) -> None:
+    """Nothing, where TensorBoard can write into ``folder``.
+
+    Raises:
+        InputError: its name is no UTF-8, which TensorBoard does not take.
+    """
+    try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError:
+        shown = str(folder).encode("utf-8", errors="backslashreplace").decode()
+        raise InputError(
+            f"The name of the log folder {shown} is no UTF-8, and TensorBoard writes into no such folder; give "
+            "--log-dir (log_dir) another."
+        ) from None
+
+
 class TrainingLog:
     """Numbers by name and step, in ``csv/version_N/metrics.csv`` and ``tensorboard/version_N`` of a folder; N is new.
 
     Args:
         folder: made where it does not exist.
+
+    Raises:
+        InputError: TensorBoard is not installed, or cannot write there (see `require_log_folder`).
     """
 
     def __init__(self, folder: str | Path) -> None:
+        require_log_folder(folder)
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:

@@ -23,7 +23,8 @@ from geonode.geodesic.chebyshev import chebyshev_nodes
 from geonode.metric import WarpMetric
 
 _SMALLEST = np.finfo(float).tiny
-_DENSE = 256
+DENSE = 256
+"""Concentrations, at the least, among which pairs are drawn where the teacher speaks."""
 
 
 @dataclass
@@ -171,7 +172,7 @@ def _rows(gp: GeodesicGP, warp: WarpMetric, config: GeodesicConfig, targets: np.
     concentrations = gp.levels
     if config.training.teacher and config.training.collocation:
         # pairs are drawn among the points, so flows that need pairs get a dense set of them
-        count = config.training.collocation if config.all_pairs else max(config.training.collocation, _DENSE)
+        count = config.training.collocation if config.all_pairs else max(config.training.collocation, DENSE)
         spread = torch.linspace(0.0, 1.0, count, dtype=torch.float64)
         between = warp.from_scaled(edges[0] + (edges[1] - edges[0]) * spread).numpy().clip(low, high)
         concentrations = np.unique(np.concatenate([gp.levels, between]))

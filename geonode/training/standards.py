@@ -13,6 +13,7 @@ from geonode.data import SpectralDataset
 from geonode.device import resolve_device
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE
+from geonode.threads import threads_by_standards
 from geonode.training.checkpoint import CheckpointFolder, fingerprint
 from geonode.training.control import Outcome
 from geonode.training.ensemble import train
@@ -39,6 +40,7 @@ class Trained:
     outcome: Outcome
 
 
+@threads_by_standards
 def train_standards(
     dataset: SpectralDataset,
     gp: GeodesicGP,

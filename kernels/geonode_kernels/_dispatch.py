@@ -119,7 +119,8 @@ def flow_refusal(hidden: int) -> str | None:
 
 
 def autocast_precision() -> str:
-    """Precision of a kernel's matrix products under the autocast that is on now: ``fp32``, ``tf32`` or ``bf16``."""
+    """Precision of a kernel's matrix products: that of the autocast that is on now, ``tf32`` or ``bf16``; else ``tf32``
+    where torch's own products are allowed it, and ``fp32``."""
     if not torch.is_autocast_enabled("cuda"):
-        return "fp32"
+        return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "fp32"
     return _AUTOCAST.get(torch.get_autocast_dtype("cuda"), "fp32")

@@ -1,6 +1,7 @@
 """What every launch shares: names and codes of precisions and outputs, contiguous float32, grids."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
 
@@ -25,9 +26,26 @@ def plain(tensor: Tensor) -> Tensor:
     return tensor.to(torch.float32).contiguous()
 
 
-def unrounded(tensor: Tensor) -> torch.autocast:
-    """A context without autocast on the tensor's device: for products whose rounding would be the result's."""
-    return torch.autocast(tensor.device.type, enabled=False)
+def unrounded(tensor: Tensor) -> AbstractContextManager[Any]:
+    """A context without autocast on the tensor's device and without TF32: for products whose rounding would be the
+    result's. Their gradients are taken outside of it."""
+    plain = torch.autocast(tensor.device.type, enabled=False)
+    return _WithoutTF32(plain) if torch.backends.cuda.matmul.allow_tf32 else plain
+
+
+class _WithoutTF32:
+    """Another context, and in it no TF32. A class, for torch.compile does not trace a generator."""
+
+    def __init__(self, inner: torch.autocast) -> None:
+        self.inner = inner
+
+    def __enter__(self) -> None:
+        torch.backends.cuda.matmul.allow_tf32 = False
+        self.inner.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self.inner.__exit__(*error)
+        torch.backends.cuda.matmul.allow_tf32 = True
 
 
 def precision_code(precision: str) -> int:

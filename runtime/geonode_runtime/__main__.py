@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; what the user can put right is one sentence on stderr and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     options = _parser().parse_args(arguments)
     try:
         options.run(options)

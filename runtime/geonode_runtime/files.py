@@ -56,5 +56,10 @@ def _replaced(path: Path, write: Callable[[str], object]) -> Path:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    """`write_atomically` for text, in UTF-8 with the line ends as they are."""
-    return write_atomically(path, lambda temporary: Path(temporary).write_text(text, encoding="utf-8", newline=""))
+    """`write_atomically` for text, in UTF-8 with the line ends as they are.
+
+    Names of files that are no UTF-8 stand in a text as lone surrogates; they are written as ``\\udce4``, which in JSON
+    gives the name back.
+    """
+    data = text.encode("utf-8", errors="backslashreplace")
+    return write_atomically(path, lambda temporary: Path(temporary).write_bytes(data))

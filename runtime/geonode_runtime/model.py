@@ -19,6 +19,7 @@ from geonode_runtime.pls import PLSRegression
 from geonode_runtime.preprocessing import Steps
 from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.sets import Distances
+from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import Quantification, VerdictRules
@@ -93,9 +94,9 @@ class Model:
         self.served_range: tuple[float, float] | None = None if served is None else tuple(served)
         self._curve = OnnxCurve(session, facts, arrays)
         rules: dict[str, Any] = {name: np.inf if value is None else value for name, value in facts["rules"].items()}
-        levels = int(facts["levels"])
+        levels, shapes = int(facts["levels"]), _shapes(facts, arrays)
         pls = _pls(facts.get("pls"), arrays, levels)
-        self._facts = Facts(levels, VerdictRules(**rules), _standard_spectra(arrays), pls)
+        self._facts = Facts(levels, VerdictRules(**rules), _standard_spectra(arrays), shapes, pls)
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
 
     def predict(self, concentrations: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -255,6 +256,13 @@ def _pls(said: dict[str, Any] | None, arrays: dict[str, np.ndarray], levels: int
         return None
     numbers = float(said["offset"]), float(said["rmsecv"]), int(said["components"])
     return PLSRegression(arrays["pls_vector"], arrays["pls_centre"], *numbers, levels)
+
+
+def _shapes(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> Shapes | None:
+    """The shapes of the standards' levels; a file from before they were kept has none."""
+    if "shape_spectra" not in arrays:
+        return None
+    return Shapes(arrays["shape_spectra"], arrays["noise"], bool(facts["shape_decides"]))
 
 
 def _only_what_is_asked() -> Any:

@@ -14,7 +14,7 @@ class Steps:
     """Cuts, matrices in bands and standard normal variates, in their order.
 
     Args:
-        steps: as `geonode.export.preprocessing` writes them. arrays: of the model. text: how the steps are called, None
+        steps: as `geonode.data.plain_steps` writes them. arrays: of the model. text: how the steps are called, None
             where there are none at all.
     """
 

@@ -20,6 +20,7 @@ MEANING = {
     "no curve": "the standards lie on no curve of concentration and PLS is much better: its value and its error are given",
 }
 VERDICTS = tuple(MEANING)
+ABOVE = "above the calibrated range"
 UNDETERMINED = 0.8
 """A set wider than this fraction of the calibrated range says nothing about the concentration."""
 VERDICT_LEVEL = 0.95
@@ -140,6 +141,8 @@ class Quantification:
         unit = f" {unit}" if unit else ""
         if self.verdict == "does not match":
             return "does not match: the spectrum is none that these standards predict at any concentration"
+        if self.verdict == "outside calibrated range" and self.high is None and self.low == self.estimate:
+            return f"outside calibrated range: above {self.estimate:.4g}{unit}, the highest standard: dilute"
         by = self.rests_on(self.level)
         if by is None:
             near = " or ".join(f"{c.estimate:.4g}{unit}" for c in self.components)

@@ -76,12 +76,12 @@ class TestRungeKutta4(SolverContract):
 
 class TestDopri5(SolverContract):
     solver = Dopri5
-    settings: ClassVar = {"rtol": 1e-9, "atol": 1e-11}
+    settings: ClassVar = {"rtol": 1e-9, "atol": 1e-11, "ode_steps": 200}
 
 
 class TestAdjoint(SolverContract):
     solver = Adjoint
-    settings: ClassVar = {"rtol": 1e-9, "atol": 1e-11}
+    settings: ClassVar = {"rtol": 1e-9, "atol": 1e-11, "ode_steps": 200}
 
 
 @pytest.mark.parametrize("solver", ["quadrature", "rk4", "dopri5", "adjoint"])

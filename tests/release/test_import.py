@@ -15,7 +15,7 @@ OPTIONAL = (
     "h5py", "h5netcdf", "IPython",
 )  # fmt: skip
 SECONDS = 3.0
-"""Beyond torch's own."""
+"""Of processor time, beyond torch's own: what else a machine does at the time does not count."""
 
 
 def run(code: str, folder: Path, **more: str) -> str:
@@ -45,8 +45,7 @@ def findable():
 
 @pytest.mark.smoke
 def test_it_takes_little_time_beyond_torch(tmp_path):
-    code = "import time; t = time.perf_counter(); import torch; u = time.perf_counter(); import geonode; print("
-    code += "time.perf_counter() - u)"
+    code = "import time; import torch; begin = time.process_time(); import geonode; print(time.process_time() - begin)"
     best = min(float(run(code, tmp_path)) for _ in range(2))
     assert best <= SECONDS
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -104,21 +105,24 @@ print(torch.cuda.max_memory_allocated())
 
 
 @pytest.mark.parametrize("models", [1, 4])
-def test_time_is_foretold_within_a_quarter(models):
-    """The median of three: others' work on this machine disturbs either figure, one way or the other."""
+def test_time_is_foretold_within_a_quarter(models, monkeypatch):
+    """In processor time of one thread, which on an idle machine is what the clock shows, and which others' work on this
+    machine hardly disturbs; the median of three for the rest."""
     from geonode.training import build_problem, train
+    from geonode.training import plan as module
 
     assay, config = simulate_assay(), GeodesicConfig(epochs=12, wavelengths_per_step=64)
     problem = build_problem([fit_gp(assay)] * models, assay.wavelengths, config).to("cpu", torch.float32)
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=time.process_time))
     ratios = []
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         for _ in range(3):
             estimate = plan(config, assay, models).total_seconds
-            start = time.perf_counter()
+            start = time.process_time()
             train(problem, config)
-            ratios.append(estimate / (time.perf_counter() - start))
+            ratios.append(estimate / (time.process_time() - start))
     finally:
         torch.set_num_threads(threads)
     assert 0.75 <= sorted(ratios)[1] <= 1.25, ratios

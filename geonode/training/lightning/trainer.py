@@ -28,7 +28,8 @@ from geonode.training.lightning.datamodule import SpectralDataModule
 from geonode.training.lightning.module import GeodesicSpectralModule
 from geonode.training.lightning.strategies import trainer_settings
 from geonode.training.memory import Size, fitted, shrinking
-from geonode.training.precision import dtype_of, require_precision
+from geonode.training.monitoring import require_log_folder
+from geonode.training.precision import dtype_of, require_precision, set_up_for
 
 
 def build_trainer(
@@ -63,6 +64,7 @@ def build_trainer(
     callbacks += options.pop("callbacks", [])
     loggers: list[Any] = []
     if log_dir is not None:
+        require_log_folder(log_dir)
         from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 
         loggers = [CSVLogger(log_dir, name="csv"), TensorBoardLogger(log_dir, name="tensorboard")]
@@ -171,7 +173,8 @@ def _train_once(
     with _quiet_lightning():
         trainer = build_trainer(config, len(data.dataset.levels), device, **options)
         trainer.callbacks.append(stop)  # pyright: ignore[reportAttributeAccessIssue]
-        with compiler_failures() if compiled else nullcontext(), _interruptible():
+        numerics = set_up_for(config, resolve_device(device))
+        with numerics, compiler_failures() if compiled else nullcontext(), _interruptible():
             trainer.fit(module, data, ckpt_path=resume)
     stop.require_finished()
     module.finish()

@@ -19,11 +19,12 @@ class LossTerm:
 
     ``weight`` is the term's weight where the settings name none (the reconstruction's, 1, is the unit; 0 leaves the
     term out, and it is then not computed). ``ramped`` terms grow from zero over the first part of the training
-    (`LossConfig.ramp`), so that the data speak first.
+    (`LossConfig.ramp`), so that the data speak first. Terms ``of_metric`` look at the metric's own parameters alone.
     """
 
     weight: ClassVar[float] = 0.0
     ramped: ClassVar[bool] = True
+    of_metric: ClassVar[bool] = False
 
     def __call__(self, ode: CoupledSpectralODE, table: MetricOnTable, batch: Batch) -> Tensor:
         """The term [M] of each model, unweighted, differentiable; a mean over wavelengths.

@@ -18,6 +18,7 @@ class Bounds(LossTerm):
     """Mean squared excess of |ln g̃| over ln 100."""
 
     weight = 1e-2
+    of_metric = True
 
     def __call__(self, ode: CoupledSpectralODE, table: MetricOnTable, batch: Batch) -> Tensor:
         """[M]; see the class."""

@@ -14,6 +14,8 @@ from geonode.training.terms.batch import Batch
 class PathLength(LossTerm):
     """Mean squared log of the calibrated range's length over its length under the warp alone (2)."""
 
+    of_metric = True
+
     def __call__(self, ode: CoupledSpectralODE, table: MetricOnTable, batch: Batch) -> Tensor:
         """[M]; see the class."""
         return (0.5 * ode.table.length(table.density)).log().square().mean((1, 2))

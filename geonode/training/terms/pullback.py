@@ -15,6 +15,8 @@ from geonode.training.terms.batch import Batch
 class PullbackChristoffel(LossTerm):
     """Mean squared difference of Γ̃ to that of the pull-back metric of the spectral map, at the table nodes."""
 
+    of_metric = True
+
     def __call__(self, ode: CoupledSpectralODE, table: MetricOnTable, batch: Batch) -> Tensor:
         """[M]; see the class."""
         if batch.gamma is None:

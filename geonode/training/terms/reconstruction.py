@@ -46,8 +46,9 @@ def _pairs(ode: CoupledSpectralODE, table: MetricOnTable, batch: PairsBatch) -> 
     if fused is not None:
         return fused
     predicted = ode.transport(batch.source, batch.start, batch.end, batch.index, table=table)
-    error = predicted - batch.target
-    if ode.path.name == "shooting":  # a pair whose geodesic was not found (NaN) teaches nothing
-        error = torch.where(torch.isnan(predicted.detach()), 0.0, error)
-    error = error.square().mean(-1)
-    return (error * batch.weight).sum(1) / batch.weight.sum(1)
+    error, weight = predicted - batch.target, batch.weight[..., None].expand_as(predicted)
+    if ode.path.name == "shooting":  # a geodesic that was not found (NaN) teaches nothing, and counts for nothing
+        lost = torch.isnan(predicted.detach())
+        error, weight = torch.where(lost, 0.0, error), torch.where(lost, 0.0, weight)
+    # where none was found that is no number: a loss of zero would pass for the best there is
+    return (error.square() * weight).sum((1, 2)) / weight.sum((1, 2))

@@ -17,6 +17,7 @@ class Smoothness(LossTerm):
     """Mean |∂² ln g̃/∂u²|² by divided differences over every fourth table node."""
 
     weight = 1e-5
+    of_metric = True
 
     def __call__(self, ode: CoupledSpectralODE, table: MetricOnTable, batch: Batch) -> Tensor:
         """[M]; see the class."""

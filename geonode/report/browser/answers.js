@@ -1,0 +1,107 @@
+// From the spectra of an unknown to its answer, as `geonode quantify` gives it: geonode_runtime/answers.py.
+"use strict";
+const GeonodeAnswers = (function () {
+  const { Refusal, unpack, general, chi2UpperQuantile, cholesky, inverseForm } = GeonodeNumbers;
+  const { prepared, asNew } = GeonodeUnknown;
+  const { requireUsable, project, compare, atLevels } = GeonodeSets;
+  const { judged, requireOneSample } = GeonodeShapes;
+  const { plsComponent } = GeonodePls;
+  const { verdict, plsNotes, scaled, sentence, LEVEL, FEWEST_CHECKED } = GeonodeVerdicts;
+  const EXCESS_TAIL = 0.05, DILUTIONS = [1e-9, 1e9];
+
+  // The model of the page from the JSON in it: every packed array unpacked, limits that do not exist made infinite.
+  function open(data) {
+    const model = { ...data };
+    for (const name in data.arrays) model[name] = unpack(data.arrays[name]);
+    model.steps = data.steps.map((step) => (step.bands
+      ? { ...step, bands: unpack(step.bands), starts: unpack(step.starts), offset: unpack(step.offset) } : step));
+    const limit = (value) => (value === null ? Infinity : value);
+    model.rules = { ...data.rules, qLimit: limit(data.rules.qLimit), t2Limit: limit(data.rules.t2Limit) };
+    return model;
+  }
+
+  function checkOptions({ level, dilution, dilutionStd }) {
+    if (!(level > 0 && level < 1)) throw new Refusal(`the level of the set must lie between 0 and 1, but ${level} was given.`);
+    if (!(dilution >= DILUTIONS[0] && dilution <= DILUTIONS[1])) {
+      throw new Refusal(`the dilution factor must be a number between ${general(DILUTIONS[0])} and ` +
+        `${general(DILUTIONS[1])}, but ${general(dilution)} was given.`);
+    }
+    if (!(dilutionStd >= 0 && dilutionStd < dilution)) {
+      throw new Refusal("the uncertainty of the dilution factor must lie between 0 and the factor itself, but " +
+        `${dilutionStd} was given.`);
+    }
+  }
+
+  // How much more replicates scatter than the standards' noise explains; 1 unless chi^2 finds it so.
+  function replicateExcess(model, unknown) {
+    const count = unknown.spectra.length, r = model.rank;
+    if (count < 2) return 1;
+    const found = unknown.spectra.map((one) => project(model, one, unknown.usable));
+    const phi = Math.max(found.reduce((sum, one) => sum + one.residual, 0) / count, 1);
+    const noise = model.scatter.map((v, i) => v + (i % (r + 1) === 0 ? phi : 0));
+    const factor = cholesky(noise, r), dof = (count - 1) * r;
+    const mean = found[0].coordinates.map((_, k) => found.reduce((sum, one) => sum + one.coordinates[k], 0) / count);
+    const square = found.reduce((sum, one) => sum + inverseForm(factor, r, one.coordinates.map((v, k) => v - mean[k])), 0);
+    return square > chi2UpperQuantile(dof, EXCESS_TAIL) ? square / dof : 1;
+  }
+
+  // The answer of PLS, where that is the better model of the standards.
+  function pls(model, mean, usable, level) {
+    const sets = [level, LEVEL].map((at) => ({ level: at, components: [plsComponent(model, mean, usable, at)] }));
+    return { said: ["no curve", ...plsNotes(model.rules, sets[0].components[0], sets[1].components[0])], sets };
+  }
+
+  // The answer for one unknown: its replicates [{values, masked}] on `wavelengths`, as measured.
+  function quantify(model, wavelengths, replicates, name, options = {}) {
+    const { level = 0.8, dilution = 1, dilutionStd = 0 } = options;
+    checkOptions({ level, dilution, dilutionStd });
+    let unknown = prepared(model, wavelengths, replicates, name);
+    if (!unknown.usable.every(Boolean)) requireUsable(model, unknown.usable);
+    const alone = () => unknown.spectra.map((one) => atLevels(model, compare(model, one, unknown.usable, 1), [LEVEL]).sets[0]);
+    if (model.pls === null) requireOneSample(model, replicateExcess(model, unknown), alone, name);
+    unknown = asNew(model, unknown);
+    const count = unknown.spectra.length, notes = unknown.notes.slice(), excess = replicateExcess(model, unknown);
+    if (excess > 1) {
+      notes.push(`the replicates scatter ${excess.toFixed(1)} times as much (variance) as the standards' noise explains: ` +
+        "the set was widened accordingly");
+    }
+    const mean = unknown.spectra[0].map((_, j) => unknown.spectra.reduce((sum, one) => sum + one[j], 0) / count);
+    const distances = compare(model, mean, unknown.usable, count / excess);
+    const { sets, t2 } = atLevels(model, distances, [level, LEVEL]);
+    const bySets = verdict(model.rules, ...sets, distances.q, t2);
+    const byPls = bySets[0] === "no curve";
+    const { said: [said, ...reasons], sets: [found, at95] } = byPls ? pls(model, mean, unknown.usable, level)
+      : judged(model, mean, unknown.usable, bySets, sets);
+    notes.push(...reasons.filter(Boolean));
+    const attainable = model.levels / (model.levels + 1);
+    if (model.levels < FEWEST_CHECKED) {
+      notes.push(`fewer than ${FEWEST_CHECKED} standards leave nothing to check the curve between them with: no interval ` +
+        "can be claimed");
+    } else if (level > attainable) {
+      notes.push(`${model.levels} standards alone vouch for at most ${(100 * attainable).toFixed(1)} % (n/(n + 1)); the ` +
+        `${general(100 * level)} % set rests on the model's Student distribution`);
+    }
+    const undone = (c, at) => scaled(c, dilution, dilutionStd / dilution, at, model.dof);
+    const answer = { name, verdict: said, level, q: distances.q, t2, notes, replicates: count,
+      masked: unknown.usable.filter((flag) => !flag).length,
+      components: found.components.map((c) => undone(c, level)),
+      components95: at95.components.map((c) => undone(c, LEVEL)),
+      nearest: sets[0].components.map((c) => c.estimate), mean, usable: unknown.usable };
+    if (byPls) answer.pls = model.pls;
+    answer.estimate = answer.components[0].estimate;
+    answer.sentence = sentence(answer, model.levels, model.unit);
+    return answer;
+  }
+
+  // The predicted spectrum [W] at a concentration of the searched range (before any dilution).
+  function predicted(model, concentration) {
+    const { grid, weights, centre, residual } = model, n = residual.shape[0], width = residual.shape[1];
+    let k = 0;
+    while (k < grid.length - 2 && grid[k + 1] < concentration) k++;
+    const t = (concentration - grid[k]) / (grid[k + 1] - grid[k]);
+    const share = Array.from({ length: n }, (_, i) => (1 - t) * weights[k * n + i] + t * weights[(k + 1) * n + i]);
+    return Float64Array.from({ length: width }, (_, j) => share.reduce((sum, s, i) => sum + s * residual[i * width + j], centre[j]));
+  }
+
+  return { open, quantify, predicted };
+})();

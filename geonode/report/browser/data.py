@@ -1,0 +1,98 @@
+"""A fitted calibration as JSON: the arrays and facts with which a page quantifies an unknown."""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geonode.data.plain_steps import exported_steps
+
+if TYPE_CHECKING:
+    from geonode.model import GeodesicModel
+
+
+def answer_data(model: GeodesicModel) -> dict[str, Any]:
+    """What the page's scripts take: JSON's own types, arrays in float64 as base64.
+
+    Lengths below: V wavelengths measured, W of them behind the preprocessing, K points of the curve, n levels, N
+    spectra of standards, r directions that the standards span. ``arrays``: ``measured [V]``, ``standards [n, V]`` (as
+    measured), ``wavelengths``, ``centre``, ``scale [W]``, ``basis [W, r]``, ``grid``, ``doubt [K]``, ``curve [K, r]``,
+    ``covariance [K, r (r + 1)/2]`` (lower triangles, row by row), ``scatter [r, r]``, the predicted spectra as
+    ``weights [K, n]`` of ``residual [n, W]``, ``shapeSpectra [n, W]`` of the levels, ``plsVector`` and ``plsCentre [W]`` where PLS answers, and the standards' own spectra as
+    :class:`~geonode_runtime.standard_spectra.StandardSpectra` has them.
+
+    Raises:
+        InputError: a preprocessing step that cannot be written as plain numbers.
+    """
+    calibration = model.calibration
+    inverse, own, measured = calibration.inverse, calibration.standard_spectra, calibration.measured
+    space, facts, units = inverse.projection, calibration.facts, model.dataset.units
+    rules, shapes = facts.rules, facts.shapes
+    steps, learned = exported_steps(model.preprocessing)
+    assert shapes is not None  # every fitted calibration has them; exported files of earlier versions may not
+    rows, columns = np.tril_indices(inverse.rank)
+    arrays = {
+        "measured": measured.wavelengths,
+        "standards": measured.gp.level_means,
+        "wavelengths": calibration.wavelengths,
+        "centre": space.centre,
+        "scale": space.scale,
+        "basis": space.basis,
+        "grid": inverse.grid,
+        "doubt": inverse.doubt,
+        "curve": inverse.mean,
+        "covariance": inverse.covariance[:, rows, columns],
+        "scatter": inverse.scatter,
+        "weights": inverse.gp.predict_rows(inverse.grid),
+        "residual": inverse.gp.residual,
+        "shapeSpectra": shapes.spectra,
+        "ownFingerprints": own.fingerprints,
+        "ownNoise": own.noise,
+        "ownConcentrations": own.concentrations,
+    }
+    pls = facts.pls
+    if pls is not None:
+        arrays |= {"plsVector": pls.vector, "plsCentre": pls.centre}
+    return {
+        "arrays": {name: packed(value) for name, value in arrays.items()},
+        "steps": [_step(step, learned) for step in steps],
+        "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
+        "levels": len(calibration.levels),
+        "shapeDecides": shapes.decides,
+        "pls": None if pls is None else {"offset": pls.offset, "rmsecv": pls.error, "components": pls.components},
+        "rank": inverse.rank,
+        "dof": float(inverse.dof),
+        "endsAtZero": inverse.ends_at_zero,
+        "rules": {
+            "lowest": rules.lowest,
+            "highest": rules.highest,
+            "hasBlank": rules.has_blank,
+            "qLimit": _finite(rules.q_limit),
+            "t2Limit": _finite(rules.t2_limit),
+            "isCurve": rules.is_curve,
+        },
+        "unit": calibration.unit,
+        "signal": model.dataset.signal,
+        "wavelengthUnit": units["wavelength"],
+        "xLabel": calibration.wavelength_label,
+        "yLabel": calibration.signal,
+    }
+
+
+def packed(value: np.ndarray) -> dict[str, Any]:
+    """``{"shape", "data"}``: float64, little-endian, base64."""
+    value = np.ascontiguousarray(value, dtype="<f8")
+    return {"shape": list(value.shape), "data": base64.b64encode(value.tobytes()).decode("ascii")}
+
+
+def _step(step: dict[str, Any], learned: dict[str, np.ndarray]) -> dict[str, Any]:
+    if step["kind"] != "affine":
+        return step
+    return step | {name: packed(learned[f"step{step['index']}_{name}"]) for name in ("bands", "starts", "offset")}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

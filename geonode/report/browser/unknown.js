@@ -1,0 +1,267 @@
+// An unknown made fit for the calibration: checked, brought to its wavelengths, saturated values masked, preprocessed as
+// the standards were. What geonode_runtime/unknowns.py, preprocessing.py and standard_spectra.py do, in their order.
+"use strict";
+const GeonodeUnknown = (function () {
+  const { Refusal, general, median, largest, smallest } = GeonodeNumbers;
+  const PLATEAU = 3, ABOVE_STANDARDS = 1.1, UNIT_FACTOR = 20, COARSE = 2, COARSEST = 10, SAME = 1e-3;
+
+  const row = (matrix, i) => matrix.subarray(i * matrix.shape[1], (i + 1) * matrix.shape[1]);
+  const rows = (matrix) => Array.from({ length: matrix.shape[0] }, (_, i) => row(matrix, i));
+  const sizes = (values) => Float64Array.from(values, Math.abs);
+  const isMasked = (bad, j) => bad[j] === true;
+
+  // model: see `open`. replicates: [{values, masked}] on `wavelengths`, as measured.
+  function prepared(model, wavelengths, replicates, name) {
+    let grid = Array.from(wavelengths), target = model.measured;
+    const values = replicates.map((one) => Float64Array.from(one.values));
+    const bad = replicates.map((one) => one.masked.slice());
+    checkGrid(grid, values, name);
+    checkFinite(values, bad, grid, name);
+    if (bad.every((flags) => flags.every(Boolean))) {
+      throw new Refusal(`every wavelength of ${name} is masked, so nothing is left to compare.`);
+    }
+    checkSpectrum(model, values, bad, name);
+    values.forEach((one, i) => bad[i].forEach((flag, j) => { if (flag) one[j] = 0; }));
+    const notes = [], moved = interpolated(values, bad, grid, target, notes);
+    maskSaturated(model, moved.values, moved.bad, notes);
+    const usable = Array.from(target, (_, j) => !moved.bad.some((flags) => flags[j]));
+    if (!usable.some(Boolean)) {
+      throw new Refusal(`every wavelength of ${name} is masked or saturated; measure it again, diluted.`);
+    }
+    checkUnits(model, moved.values, usable, name);
+    moved.values.forEach((one, i) => moved.bad[i].forEach((flag, j) => { if (flag) one[j] = 0; }));
+    return preprocessed(model, { spectra: moved.values, usable, notes }, name);
+  }
+
+  function checkGrid(grid, values, name) {
+    const sorted = Float64Array.from(grid).sort();
+    const distinct = sorted.every((v, j) => Number.isFinite(v) && (j === 0 || v > sorted[j - 1]));
+    if (!distinct || values.some((one) => one.length !== grid.length)) {
+      throw new Refusal(`the wavelengths of ${name} must be ${values[0].length} distinct finite numbers.`);
+    }
+  }
+
+  function checkFinite(values, bad, grid, name) {
+    const wrong = [];
+    values.forEach((one, i) => one.forEach((v, j) => { if (!Number.isFinite(v) && !isMasked(bad[i], j)) wrong.push([i, j]); }));
+    if (!wrong.length) return;
+    const [i, j] = wrong[0], which = values.length > 1 ? `replicate ${i + 1} of ${name}` : name;
+    throw new Refusal(`${which} is ${general(values[i][j])} at wavelength ${general(grid[j])} (${wrong.length} such ` +
+      "values); repair it, or mask those wavelengths.");
+  }
+
+  function checkSpectrum(model, values, bad, name) {
+    const tops = rows(model.standards).map((one) => largest(sizes(one)));
+    const zeroIsOrdinary = smallest(tops) * UNIT_FACTOR <= largest(tops);
+    values.forEach((one, i) => {
+      const rest = one.filter((_, j) => !bad[i][j]);
+      if (!rest.length) return;
+      if (rest.every((v) => v === 0)) {
+        if (zeroIsOrdinary) return;
+        throw new Refusal(`${name} is zero at every wavelength: that is no spectrum; check the file and the instrument.`);
+      }
+      if (rest.length > 2 && largest(rest) === smallest(rest)) {
+        throw new Refusal(`${name} is ${general(rest[0])} at every wavelength: a constant is no spectrum; check the file ` +
+          "and the instrument (a blocked beam, a detector at its limit).");
+      }
+    });
+  }
+
+  function interpolated(values, bad, grid, target, notes) {
+    const spacing = target.length > 1 ? (target[target.length - 1] - target[0]) / (target.length - 1) : 1;
+    const order = grid.map((_, j) => j).sort((a, b) => grid[a] - grid[b]);
+    const x = Float64Array.from(order, (j) => grid[j]);
+    const y = values.map((one) => Float64Array.from(order, (j) => one[j]));
+    const off = bad.map((flags) => order.map((j) => flags[j]));
+    if (x.length === target.length && x.every((v, j) => Math.abs(v - target[j]) <= 1e-6 * spacing)) {
+      return { values: y, bad: off };
+    }
+    const steps = Array.from(target.slice(1), (v, j) => v - target[j]);
+    const step = steps.length ? median(steps) : 1;
+    requireCovered(x, target, step);
+    const first = x[0], last = x[x.length - 1];
+    const beyond = Array.from(target, (t) => t < first - 1e-6 * spacing || t > last + 1e-6 * spacing);
+    const count = beyond.filter(Boolean).length;
+    if (count) {
+      const apart = Math.max(first - target[0], target[target.length - 1] - last);
+      notes.push(`${count} of the standards' ${target.length} wavelengths lie up to ${general(apart, 3)} beyond its ends ` +
+        `(${general(first)} to ${general(last)}) and were left out`);
+    }
+    const at = Array.from(target, (t) => Math.min(firstNotBelow(x, t - 0.5 * spacing * 1e-3), x.length - 1));
+    if (at.every((j, k) => beyond[k] || Math.abs(x[j] - target[k]) <= 1e-6 * spacing)) {
+      notes.push(`the ${target.length} wavelengths of the standards were taken from its own ${x.length}`);
+      return { values: y.map((one) => Float64Array.from(at, (j) => one[j])),
+        bad: off.map((flags) => at.map((j, k) => flags[j] || beyond[k])) };
+    }
+    checkStep(x, target, step, notes);
+    const blurred = off.map((flags) => linear(target, x, Float64Array.from(flags, Number)));
+    return { values: y.map((one) => linear(target, x, one)),
+      bad: blurred.map((one) => Array.from(one, (v, k) => v > 0 || beyond[k])) };
+  }
+
+  function requireCovered(x, target, step) {
+    const first = x[0], last = x[x.length - 1], low = target[0], high = target[target.length - 1], missing = [];
+    if (first > low + step * (1 + 1e-9)) missing.push(`${general(low)} to ${general(Math.min(first, high))}`);
+    if (last < high - step * (1 + 1e-9)) missing.push(`${general(Math.max(last, low))} to ${general(high)}`);
+    if (missing.length) {
+      throw new Refusal(`the unknown covers wavelengths ${general(first)} to ${general(last)} and misses ` +
+        `${missing.join(" and ")} of the standards' range ${general(low)} to ${general(high)}; measure that range too, ` +
+        "or fit without it.");
+    }
+  }
+
+  // Position of the first of ascending x that is not below t.
+  function firstNotBelow(x, t) {
+    let low = 0, high = x.length;
+    while (low < high) { const middle = (low + high) >> 1; if (x[middle] < t) low = middle + 1; else high = middle; }
+    return low;
+  }
+
+  // Straight lines through (x, y), constant beyond their ends.
+  function linear(target, x, y) {
+    return Float64Array.from(target, (t) => {
+      if (t <= x[0]) return y[0];
+      if (t >= x[x.length - 1]) return y[x.length - 1];
+      let k = firstNotBelow(x, t);
+      if (x[k] === t) return y[k];
+      return (y[k] - y[k - 1]) / (x[k] - x[k - 1]) * (t - x[k - 1]) + y[k - 1];
+    });
+  }
+
+  function checkStep(x, target, step, notes) {
+    let gap = x.length > 1 ? 0 : Infinity;
+    if (x.length > 1) {
+      for (const t of target) {
+        const k = Math.min(Math.max(firstNotBelow(x, t), 1), x.length - 1);
+        gap = Math.max(gap, x[k] - x[k - 1]);
+      }
+    }
+    if (gap > COARSEST * step) {
+      throw new Refusal(`the unknown has ${x.length} wavelengths, up to ${general(gap, 4)} apart, and the standards one ` +
+        `every ${general(step, 4)}: too coarse to be interpolated; measure it with a finer step, or fit the standards on ` +
+        "its wavelengths.");
+    }
+    let said = `interpolated linearly from its own ${x.length} wavelengths to the ${target.length} of the standards`;
+    if (gap > COARSE * step) {
+      said += `; its wavelengths are up to ${general(gap, 4)} apart and theirs ${general(step, 4)}, so narrow bands are ` +
+        "blunted";
+    }
+    notes.push(said);
+  }
+
+  function maskSaturated(model, values, bad, notes) {
+    const width = values[0].length, found = new Set();
+    const ceiling = Float64Array.from({ length: width }, (_, j) => {
+      let most = 0;
+      for (const one of rows(model.standards)) most = Math.max(most, one[j]);
+      return ABOVE_STANDARDS * most;
+    });
+    values.forEach((one, i) => {
+      const top = largest(one), half = (PLATEAU - 1) / 2;
+      const run = (j) => { for (let k = j - half; k <= j + half; k++) if (one[k] !== top) return false; return true; };
+      if (!one.some((v, j) => v > ceiling[j] && run(j))) return;
+      one.forEach((v, j) => { if (v === top) { bad[i][j] = true; found.add(j); } });
+    });
+    if (found.size) {
+      const columns = [...found];
+      notes.push(`${found.size} saturated wavelengths were masked (between ` +
+        `${general(model.measured[smallest(columns)])} and ${general(model.measured[largest(columns)])})`);
+    }
+  }
+
+  function checkUnits(model, values, usable, name) {
+    const kept = (one) => sizes(one.filter((_, j) => usable[j]));
+    const all = Float64Array.from(values.flatMap((one) => Array.from(kept(one))));
+    const size = largest(all), middle = median(all);
+    const tops = rows(model.standards).map((one) => largest(kept(one)));
+    const middles = rows(model.standards).map((one) => median(kept(one)));
+    const large = size > UNIT_FACTOR * largest(tops) && middle > UNIT_FACTOR * largest(middles);
+    const small = size > 0 && size * UNIT_FACTOR < smallest(tops) && middle * UNIT_FACTOR < smallest(middles);
+    if (large || small) {
+      throw new Refusal(`${name} reaches ${general(size, 4)} where the standards reach ${general(smallest(tops), 4)} to ` +
+        `${general(largest(tops), 4)}: it must be in another unit (percent transmission, mAU, raw counts); convert it to ` +
+        "the unit of the standards.");
+    }
+  }
+
+  function preprocessed(model, unknown, name) {
+    if (model.preprocessing === null) return unknown;
+    let { spectra, usable } = unknown;
+    for (const step of model.steps) {
+      if (step.kind === "range") {
+        spectra = spectra.map((one) => one.slice(step.first, step.last));
+        usable = usable.slice(step.first, step.last);
+        continue;
+      }
+      const masked = usable.filter((flag) => !flag).length;
+      if (masked) {
+        throw new Refusal(`${name}: ${masked} of ${usable.length} wavelengths are masked or saturated, and the ` +
+          `preprocessing (${model.preprocessing}) needs them all; measure it again (diluted, if saturated), or fit with a ` +
+          "range that leaves them out.");
+      }
+      spectra = spectra.map((one) => (step.kind === "snv" ? standardised(one) : combined(step, one)));
+    }
+    if (spectra.some((one) => one.some((v) => !Number.isFinite(v)))) {
+      throw new Refusal(`${name}: the preprocessing (${model.preprocessing}) gives values that are not finite.`);
+    }
+    if (!usable.some(Boolean)) {
+      throw new Refusal(`every wavelength of ${name} within the ranges of the preprocessing is masked.`);
+    }
+    spectra.forEach((one) => usable.forEach((flag, j) => { if (!flag) one[j] = 0; }));
+    return { spectra, usable, notes: [...unknown.notes, `preprocessed as the standards were: ${model.preprocessing}`] };
+  }
+
+  function standardised(one) {
+    const mean = one.reduce((a, b) => a + b, 0) / one.length;
+    const std = Math.sqrt(one.reduce((a, v) => a + (v - mean) ** 2, 0) / one.length);
+    return one.map((v) => (v - mean) / std);
+  }
+
+  function combined(step, one) {
+    const width = step.bands.shape[1];
+    return Float64Array.from(step.offset, (offset, j) => {
+      let total = 0;
+      for (let k = 0; k < width; k++) total += one[step.starts[j] + k] * step.bands[j * width + k];
+      return total + offset;
+    });
+  }
+
+  // A standard's own spectrum among the unknowns: its own noise is taken out, and it is said.
+  function asNew(model, unknown) {
+    const which = unknown.spectra.map((one) => (unknown.usable.every(Boolean) ? ownStandard(model, one) : -1));
+    if (which.every((n) => n < 0)) return unknown;
+    const r = model.rank;
+    const spectra = unknown.spectra.map((one, i) => (which[i] < 0 ? one : one.map((v, j) => {
+      let noise = 0;
+      for (let k = 0; k < r; k++) noise += model.ownNoise[which[i] * r + k] * model.basis[j * r + k];
+      return v - model.scale[j] * noise;
+    })));
+    const own = which.filter((n) => n >= 0);
+    const levels = [...new Set(own.map((n) => model.ownConcentrations[n]))].sort((a, b) => a - b).map((c) => general(c));
+    let said = `this is the spectrum of the standard ${levels.join(", ")} itself and no new measurement`;
+    if (which.length > 1) {
+      said = `${own.length} of the ${which.length} spectra are those of standards (${levels.join(", ")}) and no new ` +
+        "measurements";
+    }
+    const note = `${said}: its own noise was left out, and the result shows only how well the standards fit`;
+    return { spectra, usable: unknown.usable, notes: [...unknown.notes, note] };
+  }
+
+  function ownStandard(model, one) {
+    const r = model.rank, print = new Float64Array(r + 1);
+    let square = 0;
+    one.forEach((v, j) => {
+      const white = v / model.scale[j];
+      square += white * white;
+      for (let k = 0; k < r; k++) print[k] += white * model.basis[j * r + k];
+    });
+    print[r] = Math.sqrt(square);
+    let found = -1;
+    for (let n = 0; n < model.ownConcentrations.length; n++) {
+      if (print.every((v, k) => Math.abs(v - model.ownFingerprints[n * (r + 1) + k]) <= SAME)) found = n;
+    }
+    return found;
+  }
+
+  return { prepared, asNew };
+})();

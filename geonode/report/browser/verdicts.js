@@ -1,0 +1,114 @@
+// The verdict on a set of concentrations, and how it is said: geonode_runtime/verdicts.py.
+"use strict";
+const GeonodeVerdicts = (function () {
+  const { general, studentQuantile } = GeonodeNumbers;
+  const UNDETERMINED = 0.8, LEVEL = 0.95, FEWEST_CHECKED = 4;
+
+  // rules: lowest, highest, hasBlank, qLimit, t2Limit (null: none), isCurve. Gives the verdict and its reason, or "".
+  function verdict(rules, found, at95, q, t2) {
+    if (!rules.isCurve && q <= rules.qLimit) return ["no curve", ""];
+    const reasons = [];
+    if (q > rules.qLimit) reasons.push(`the residual outside the standards' span is ${general(q, 3)} (limit ${general(rules.qLimit, 3)})`);
+    if (rules.isCurve && t2 > rules.t2Limit) reasons.push(`the distance from the curve is ${general(t2, 3)} (limit ${general(rules.t2Limit, 3)})`);
+    if (reasons.length) return ["does not match", "does not match: " + reasons.join(" and ")];
+    const range = `the standards' range ${general(rules.lowest)} to ${general(rules.highest)}`;
+    if (!at95.components.some((c) => c.low <= rules.highest && c.high >= rules.lowest)) {
+      return ["outside calibrated range", `the 95 % set lies outside ${range}`];
+    }
+    const why = doubt(rules, found, at95);
+    if (why) return ["ambiguous", why];
+    const best = found.components[0], only = at95.components[0];
+    if (rules.hasBlank && only.low <= 0 && only.high >= 0) {
+      return ["below detection limit", "the 95 % set includes zero: it cannot be told from a blank"];
+    }
+    const inside = rules.lowest <= best.estimate && best.estimate <= rules.highest;
+    return ["quantified", inside ? "" : `the estimate lies outside ${range}, but the 95 % set reaches into it`];
+  }
+
+  function doubt(rules, found, at95) {
+    const count = found.components.length, percent = `${general(100 * found.level)} %`;
+    if (count > 1) return `${count} separate ranges of concentration explain the spectrum (the ${percent} set)`;
+    if (at95.components.length > 1) {
+      return `the ${percent} set is one range, but the 95 % set, on which the verdict rests, has ${at95.components.length} ` +
+        "separate ones";
+    }
+    for (const one of [found, at95]) {
+      const best = one.components[0], own = `${general(100 * one.level)} %`;
+      if (one === found && best.high - best.low > UNDETERMINED * (rules.highest - rules.lowest)) {
+        return `the ${own} set is about as wide as the calibrated range: the spectrum does not determine it`;
+      }
+      if (best.openHigh || best.openLow) {
+        return `the data set no ${best.openHigh ? "upper" : "lower"} limit within the range that was searched (the ${own} set)`;
+      }
+    }
+    return "";
+  }
+
+  // What stands beside the value of PLS.
+  function plsNotes(rules, at, at95) {
+    const notes = ["this assay is no curve: use PLS. Its concentrations are predicted much better by PLS than by one curve of " +
+      "concentration, so the value and its interval are those of PLS"];
+    if (!(rules.lowest <= at.estimate && at.estimate <= rules.highest)) {
+      notes.push(`the value of PLS lies outside the standards' range ${general(rules.lowest)} to ${general(rules.highest)}: ` +
+        "an extrapolation");
+    }
+    if (rules.hasBlank && at95.low <= 0 && at95.high >= 0) {
+      notes.push("the 95 % interval of PLS includes zero: it cannot be told from a blank");
+    }
+    return notes;
+  }
+
+  // A dilution undone: multiplied by the factor and widened by its relative standard uncertainty.
+  function scaled(c, factor, relative, level, dof) {
+    if (factor === 1 && relative === 0) return c;
+    const extra = Math.abs(c.estimate) * relative * studentQuantile(dof, 0.5 + 0.5 * level);
+    let low = c.estimate - Math.hypot(c.estimate - c.low, extra);
+    const high = c.estimate + Math.hypot(c.high - c.estimate, extra);
+    if (c.low >= 0) low = Math.max(low, 0);
+    return { ...c, low: low * factor, high: high * factor, estimate: c.estimate * factor, mean: c.mean * factor,
+      std: factor * Math.hypot(c.std, c.mean * relative) };
+  }
+
+  // What an interval at this level rests on: the standards, only the model, or nothing (null).
+  function restsOn(levels, level) {
+    if (levels < FEWEST_CHECKED) return null;
+    return level <= levels / (levels + 1) + 1e-12 ? "standards" : "model";
+  }
+
+  function span(c, unit) {
+    if (c.openLow && c.openHigh) return "without limits";
+    if (c.openHigh) return `from ${general(c.low, 4)}${unit} up, no upper limit`;
+    if (c.openLow) return `up to ${general(c.high, 4)}${unit}, no lower limit`;
+    return `${general(c.low, 4)} to ${general(c.high, 4)}${unit}`;
+  }
+
+  // The answer in one line.
+  function sentence(answer, levels, unitName) {
+    const unit = unitName ? ` ${unitName}` : "", said = answer.verdict;
+    if (said === "does not match") return "does not match: the spectrum is none that these standards predict at any concentration";
+    const top = answer.components[0];
+    if (said === "no curve") {
+      return `no curve: use PLS, whose value is ${general(answer.estimate, 4)}${unit}, ${general(100 * answer.level)} % interval ` +
+        `${span(top, unit)} (cross-validated error ${general(top.std, 3)}${unit}, ${answer.pls.components} components)`;
+    }
+    if (said === "outside calibrated range" && top.openHigh && !top.openLow && top.low === answer.estimate) {
+      return `outside calibrated range: above ${general(answer.estimate, 4)}${unit}, the highest standard: dilute`;
+    }
+    const by = restsOn(levels, answer.level), parts = answer.components;
+    if (by === null) {
+      const near = said === "ambiguous" ? parts.map((c) => general(c.estimate, 4) + unit).join(" or ")
+        : general(answer.estimate, 4) + unit;
+      return `${said}: ${near}, no interval can be claimed from ${levels} standards`;
+    }
+    const percent = `${general(100 * answer.level)} %`, most = `${(100 * levels / (levels + 1)).toFixed(1)} %`;
+    const own = `no ${percent} interval that ${levels} standards alone vouch for (at most ${most}); the model's own`;
+    if (said === "ambiguous") {
+      const each = parts.map((c) => `${span(c, unit)} (probability ${c.probability.toFixed(2)})`);
+      return `ambiguous, ${by === "standards" ? `${percent} set` : own}: ${each.join(" or ")}`;
+    }
+    return `${said}: ${general(answer.estimate, 4)}${unit}, ${by === "standards" ? `${percent} interval` : own} ` +
+      span(parts[0], unit);
+  }
+
+  return { verdict, plsNotes, scaled, restsOn, sentence, LEVEL, FEWEST_CHECKED };
+})();

@@ -1,0 +1,146 @@
+"""What the shape of a spectrum says where limits that were learned from the standards do not: that it lies on the
+extension of the curve beyond its highest standard, or that it has next to nothing of what the standards show.
+
+Both look at spectra as vectors of the space of wavelengths, whitened by the noise, with t the level of the highest
+standard and m_i those of the others.
+
+*Beyond the top.* x − m_t is compared with the chords m_t − m_i. Where one of them, made longer, leaves no more than
+:data:`BEYOND` of it, and no standard lies further along that chord than the highest, extrapolation explains the
+spectrum: samples of two or more forms of an analyte in equilibrium lie on such lines (Beer–Lambert, a binding site, an
+acid and its base), however far out.
+
+*Alien.* The part of x that no point of the line through the standards (and its extensions) explains, ÷ the whole of it.
+Noise, another dye and a pure baseline leave nearly all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from geonode_runtime.sets import Component, ConcentrationSet
+from geonode_runtime.verdicts import ABOVE, VerdictRules
+
+BEYOND = 0.1
+"""Largest share (of the length) that the extension may leave unexplained."""
+FARTHEST_INSIDE = 0.03
+"""So far beyond the highest standard, in lengths of the longest chord, is no further than errors of path and volume."""
+PLAINLY_BEYOND = 0.1
+"""From here on a spectrum that several concentrations would explain counts as beyond too."""
+ALIEN = 0.5
+"""A spectrum of whose length more than this is nothing that the standards show is none of theirs."""
+_NOISY = 4.0
+"""Noise is given as roughness along the wavelengths; with drifts and ripples it is up to twice that."""
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The level means ``[n, W]`` of the standards, ascending in concentration, preprocessed as unknowns are, and the
+    noise ``scale [W]`` of a spectrum; ``decides``: whether the learned limits of "does not match" are so wide, or rest
+    on so few standards, that a foreign spectrum may pass them."""
+
+    spectra: np.ndarray
+    scale: np.ndarray
+    decides: bool
+
+    def beyond_top(self, spectrum: np.ndarray, usable: np.ndarray | None = None) -> float:
+        """How far beyond the highest standard ``spectrum [W]`` lies, in lengths of the longest chord; 0 where
+        no chord explains it."""
+        levels, x = self._white(spectrum, usable)
+        top, others = levels[-1], levels[:-1]
+        step, chords = x - top, top - others
+        width = _NOISY * len(x)
+        longest = float((chords**2).sum(axis=1).max())
+        best = (1.0, 0.0)
+        for chord in chords:
+            square = float(chord @ chord)
+            along = float(step @ chord) / square if square > 0.0 else 0.0
+            reach = along * np.sqrt(square / longest) if longest > 0.0 else 0.0
+            if reach < FARTHEST_INSIDE or square < 2.0 * width or (chords @ chord < 0.0).any():
+                continue  # within errors, a chord of noise, or a curve that has turned back by its end
+            # What is left over is as noisy as the spectrum and the two standards of the chord.
+            noise = width * (1.0 + (1.0 + along) ** 2 + along**2)
+            left = max(float(((step - along * chord) ** 2).sum()) - noise, 0.0)
+            best = min(best, (float(np.sqrt(left / float(step @ step))), float(reach)))
+        return best[1] if best[0] <= BEYOND else 0.0
+
+    def alien(self, spectrum: np.ndarray, usable: np.ndarray | None = None) -> float:
+        """The share (of its length) of ``spectrum [W]`` that no point of the line through the standards explains."""
+        levels, x = self._white(spectrum, usable)
+        zero, noise = np.zeros_like(x), _NOISY * len(x)
+        size = float(x @ x)
+        if size <= noise:  # no signal: a blank among the standards explains it, and nothing else does
+            return 0.0 if float((levels**2).sum(axis=1).min()) <= 2.0 * noise else 1.0
+        ends = [(zero, levels[0], 0.0, 1.0), (levels[-2], levels[-1], 1.0, np.inf)]
+        pieces = [(a, b, 0.0, 1.0) for a, b in pairwise(levels)]
+        left = min(_distance(x, *piece) for piece in (*ends, *pieces)) - noise
+        return float(np.sqrt(max(left, 0.0) / size))
+
+    def _white(self, spectrum: np.ndarray, usable: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        keep = np.ones(len(self.scale), dtype=bool) if usable is None else usable
+        return (self.spectra / self.scale)[:, keep], (spectrum / self.scale)[keep]
+
+
+def _distance(x: np.ndarray, start: np.ndarray, end: np.ndarray, first: float, last: float) -> float:
+    """From ``x`` to the points start + t (end − start), first ≤ t ≤ last, squared."""
+    step = end - start
+    square = float(step @ step)
+    t = float(np.clip((x - start) @ step / square, first, last)) if square > 0.0 else 0.0
+    return float(((x - start - t * step) ** 2).sum())
+
+
+def judged_by_shape(
+    shapes: Shapes | None,
+    rules: VerdictRules,
+    spectrum: np.ndarray,
+    usable: np.ndarray | None,
+    said: tuple[str, tuple[str, ...]],
+    sets: tuple[ConcentrationSet, ConcentrationSet],
+) -> tuple[tuple[str, tuple[str, ...]], tuple[ConcentrationSet, ConcentrationSet]]:
+    """The verdict (with its notes) and the sets that stand when the shape of the ``spectrum [W]`` is looked at too.
+
+    Args:
+        shapes: of the standards; None where they are not kept (models exported before).
+        rules: of verdicts. usable: ``[W]``, None where all wavelengths are.
+        said: verdict and notes by the sets and limits. sets: at the level asked for and at 95 %.
+    """
+    verdict, notes = said
+    if shapes is None or not rules.is_curve:
+        return said, sets
+    if verdict in ("does not match", "ambiguous", "outside calibrated range"):
+        beyond = shapes.beyond_top(spectrum, usable)
+        by_sets = verdict == "outside calibrated range" and all(c.low >= rules.highest for c in sets[1].components)
+        if by_sets:
+            return (verdict, (*notes, f"{ABOVE}: dilute it into the range and measure again")), sets
+        if beyond >= (FARTHEST_INSIDE if verdict == "does not match" else PLAINLY_BEYOND):
+            note = (
+                f"{ABOVE}: the spectrum is that of the standards carried on beyond the highest, {rules.highest:g}; "
+                "dilute it into the range and measure again"
+            )
+            found, at_95 = (replace(one, components=(_above(one, rules.highest),)) for one in sets)
+            return ("outside calibrated range", (note,)), (found, at_95)
+    if shapes.decides and verdict in ("quantified", "ambiguous", "outside calibrated range"):
+        share = shapes.alien(spectrum, usable)
+        if share > ALIEN:
+            note = (
+                f"does not match: {100 * share:.0f} % of the spectrum (of its length) is nothing that the standards "
+                "show; their limits are too wide to tell, so its shape decides"
+            )
+            return ("does not match", (note,)), sets
+    return said, sets
+
+
+def _above(one: ConcentrationSet, highest: float) -> Component:
+    """Everything above the highest standard."""
+    return replace(
+        one.best,
+        low=highest,
+        high=max(highest, *(c.high for c in one.components)),
+        open_low=False,
+        open_high=True,
+        estimate=highest,
+        probability=1.0,
+        mean=highest,
+    )

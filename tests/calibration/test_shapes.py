@@ -1,0 +1,93 @@
+"""Where learned limits say nothing, the shape of a spectrum does: beyond the highest standard, or none of theirs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from geonode.calibration import Calibration
+from geonode_runtime.shapes import Shapes
+from tests.calibration.assays import LEVELS, NOISE, WAVE, band, folding, monotone, noisy, straight
+
+FEW = np.array([10.0, 20.0, 30.0, 60.0])
+
+
+@pytest.fixture(scope="module", params=[monotone, straight], ids=["saturating", "straight"])
+def assay(request):
+    return request.param, Calibration(LEVELS, noisy(request.param, LEVELS, 0), WAVE, unit="µM")
+
+
+@pytest.mark.parametrize("times", [1.3, 1.5, 3.0, 5.0, 20.0])
+def test_beyond_the_highest_standard_it_says_dilute(assay, times):
+    truth, calibration = assay
+    answer = calibration.quantify(noisy(truth, 60.0 * times, 3)[0])
+    assert answer.verdict == "outside calibrated range"
+    (note,) = [note for note in answer.notes if note.startswith("above the calibrated range")]
+    assert "dilute" in note
+    assert answer.high is None and answer.low >= 60.0 - 1e-9
+    if times >= 3.0:
+        assert answer.sentence("µM") == "outside calibrated range: above 60 µM, the highest standard: dilute"
+        assert answer.to_dict()["interval"] == [60.0, None]
+
+
+def test_dilution_is_undone_in_what_it_lies_above():
+    calibration = Calibration(LEVELS, noisy(straight, LEVELS, 0), WAVE, unit="µM")
+    answer = calibration.quantify(noisy(straight, 300.0, 3)[0], dilution=10.0)
+    assert answer.low == pytest.approx(600.0) and answer.high is None
+
+
+FOREIGN = {
+    "a band of something else": lambda x: x + 0.3 * band(520, 15),
+    "an offset": lambda x: x + 0.1,
+    "scattering": lambda x: x + 0.3 * (WAVE / 300.0) ** -4,
+    "a shifted axis": lambda x: np.interp(WAVE + 12.0, WAVE, x),
+}
+
+
+@pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN)
+def test_what_is_foreign_does_not_become_a_large_amount(assay, change):
+    truth, calibration = assay
+    answer = calibration.quantify(change(noisy(truth, 30.0, 4)[0]))
+    assert answer.verdict == "does not match"
+
+
+def test_a_curve_that_turns_back_has_no_beyond():
+    shapes = Shapes(folding(LEVELS), np.full(len(WAVE), NOISE), True)
+    assert shapes.beyond_top(1.5 * folding(20.0)[0]) == 0.0
+
+
+def from_nothing(c) -> np.ndarray:
+    """A dye without any background, whose band broadens: few standards of it leave all limits wide."""
+    c = np.atleast_1d(c)[:, None]
+    return 0.01 * c * np.exp(-0.5 * ((WAVE - 600.0) / (40.0 + 0.4 * c)) ** 2)
+
+
+ALIEN = {
+    "solvent": lambda rng: NOISE * rng.standard_normal(len(WAVE)),
+    "noise": lambda rng: 5.0 * NOISE * rng.standard_normal(len(WAVE)),
+    "another dye": lambda rng: 0.3 * band(420, 30) + NOISE * rng.standard_normal(len(WAVE)),
+    "scattering": lambda rng: 0.3 * (WAVE / 300.0) ** -4 + NOISE * rng.standard_normal(len(WAVE)),
+}
+
+
+@pytest.mark.parametrize("alien", ALIEN.values(), ids=ALIEN)
+@pytest.mark.parametrize("levels", [FEW, FEW[:3]], ids=["four", "three"])
+def test_few_standards_give_no_concentration_to_what_is_none_of_theirs(alien, levels):
+    calibration = Calibration(levels, noisy(from_nothing, levels, 0), WAVE)
+    answer = calibration.quantify(alien(np.random.default_rng(3)))
+    assert answer.verdict == "does not match" and answer.to_dict()["estimate"] is None
+
+
+@pytest.mark.parametrize("levels", [FEW, FEW[:3], np.append(0.0, FEW)], ids=["four", "three", "with a blank"])
+def test_samples_of_few_standards_are_not_called_alien(levels):
+    calibration = Calibration(levels, noisy(from_nothing, levels, 0), WAVE)
+    within = noisy(from_nothing, np.linspace(levels[0], levels[-1], 40), 5)
+    assert not any(answer.verdict == "does not match" for answer in calibration.quantify_many(within))
+    assert calibration.quantify(noisy(from_nothing, 5.0, 6)[0]).verdict != "does not match"
+
+
+def test_a_blank_stays_a_blank():
+    levels = np.append(0.0, FEW)
+    calibration = Calibration(levels, noisy(from_nothing, levels, 0), WAVE)
+    answer = calibration.quantify(noisy(from_nothing, 0.0, 7)[0])
+    assert answer.verdict == "below detection limit"
