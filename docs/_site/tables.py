@@ -31,8 +31,8 @@ def accuracy() -> str:
 
 
 def winners() -> str:
-    """Per real series the interior median RMSE ÷ standard deviation, the method chosen by validation with every level in
-    hand, and beside it the error of what each fold chose without its level."""
+    """Per real series the interior median RMSE ÷ standard deviation, the method chosen by validation with every level
+    in hand, and beside it the error of what each fold chose without its level."""
     data = _read("accuracy")
     names = ["linear", "pchip", "cubic", "line", "isotherm", "gp", "node", "chosen inside"]
     rows = []

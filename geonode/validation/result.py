@@ -123,8 +123,8 @@ class EvaluationReport:
 
     @property
     def winner(self) -> str | None:
-        """The method with the best pooled inner score, None where there is no inner validation. `selected` is the honest
-        score of choosing, and stands beside it."""
+        """The method with the best pooled inner score, None where there is no inner validation. `selected` is the
+        honest score of choosing, and stands beside it."""
         return self.choice.name
 
     @property

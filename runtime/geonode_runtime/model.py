@@ -189,7 +189,8 @@ class Model:
             unknown, effective = without_matrix(unknown, matrix, self._arrays["at_zero"], self._facts.rules.has_blank)
         unknown = self._steps.applied(unknown, name)
         usable = None if unknown.usable.all() else unknown.usable
-        require_one_sample(self._curve, self.calibrated_range, unknown.spectra, usable, name, self.unit)
+        if self._facts.pls is None:  # the curve's word on what is one sample counts only where there is a curve
+            require_one_sample(self._curve, self.calibrated_range, unknown.spectra, usable, name, self.unit)
         return answer(self._curve, self._facts, unknown, effective, level, dilution, dilution_std)
 
     def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:

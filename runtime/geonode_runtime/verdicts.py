@@ -17,7 +17,7 @@ MEANING = {
     "below detection limit": "the 95 % set includes zero, and a blank was among the standards",
     "outside calibrated range": "every concentration of the 95 % set lies beyond the standards",
     "does not match": "no concentration predicts this spectrum; no estimate is given",
-    "no curve": "the standards lie on no curve of concentration and PLS is much better: its value and its error are given",
+    "no curve": "the standards lie on no curve of concentration and PLS is much better: its value and its error stand",
 }
 VERDICTS = tuple(MEANING)
 ABOVE = "above the calibrated range"

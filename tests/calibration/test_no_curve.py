@@ -64,7 +64,9 @@ SINGLE = {"saturating": monotone, "folding": folding, "straight": straight}
 
 
 @pytest.mark.parametrize("truth", SINGLE.values(), ids=SINGLE)
-@pytest.mark.parametrize("levels", [LEVELS, np.linspace(0.0, 60.0, 9), np.linspace(0.0, 60.0, 18)], ids=["6", "9", "18"])
+@pytest.mark.parametrize(
+    "levels", [LEVELS, np.linspace(0.0, 60.0, 9), np.linspace(0.0, 60.0, 18)], ids=["6", "9", "18"]
+)
 def test_one_analyte_is_not_called_no_curve(truth, levels: np.ndarray) -> None:
     """The false alarm rate over a few seeds of each; of a straight line both are as good."""
     alarms = [
@@ -108,7 +110,8 @@ def test_a_dilution_scales_value_and_interval() -> None:
     calibration = calibrated("two interferents")
     spectrum = several(np.array([40.0]), 10, 2)[0]
     one, ten = calibration.quantify(spectrum), calibration.quantify(spectrum, dilution=10.0)
-    assert [ten.estimate, ten.low, ten.high, ten.std] == pytest.approx([10 * one.estimate, 10 * one.low, 10 * one.high, 10 * one.std])
+    once = np.array([one.estimate, one.low, one.high, one.std])
+    assert np.array([ten.estimate, ten.low, ten.high, ten.std]) == pytest.approx(10.0 * once)
 
 
 def test_bundle_report_export_and_comparison_say_the_same(tmp_path) -> None:

@@ -84,7 +84,13 @@ CALIBRATIONS = {
     "several analytes": lambda: fitted(drifting, np.linspace(0.0, 60.0, 13), 0.0005),
     "smoothed": lambda: fitted(folding, preprocessing="savgol:7,2"),
 }
-TRUTHS = {"several analytes": drifting, "folding": folding, "uncertain standards": folding, "smoothed": folding, "straight, measured twice": straight}
+TRUTHS = {
+    "several analytes": drifting,
+    "folding": folding,
+    "uncertain standards": folding,
+    "smoothed": folding,
+    "straight, measured twice": straight,
+}
 
 
 @pytest.fixture(scope="module")

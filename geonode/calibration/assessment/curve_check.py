@@ -24,8 +24,8 @@ from geonode_runtime.verdicts import FEWEST_CHECKED
 PLS_MARGIN = 0.8
 """PLS is called better where its cross-validated error is below this fraction of the curve's own."""
 MUCH_BETTER = 4.0
-"""And whatever the spectra look like where its mean square at the interior levels is below a quarter of the curve's (half
-its error), and …"""
+"""And whatever the spectra look like where its mean square at the interior levels is below a quarter of the curve's
+(half its error), and …"""
 SIGNIFICANCE = 0.01
 """… their ratio exceeds this upper point of F with as many degrees of freedom as levels on either side, and PLS is the
 closer one at more than half of them, so that one level missed by far does not decide."""
@@ -174,9 +174,9 @@ class CurveCheck:
             curve, pls = (float(np.sqrt(square.mean())) for square in self.squares)
             what = f"it {said}" if not self.is_curve else "PLS predicts the standards that are left out much better"
             return (
-                f"a one-dimensional curve does not describe these spectra: {what}. This assay is no curve: use PLS. Its "
-                f"error at the {len(self.squares[0])} interior levels left out is {pls:.3g}{unit}, that of the curve "
-                f"{curve:.3g}{unit}; its cross-validated error over all levels is {error:.3g}{unit} with {components} "
+                f"a one-dimensional curve does not describe these spectra: {what}. This assay is no curve: use PLS. "
+                f"Its error at the {len(self.squares[0])} interior levels left out is {pls:.3g}{unit}, that of the "
+                f"curve {curve:.3g}{unit}; its cross-validated error over all levels is {error:.3g}{unit} with {components} "
                 "components"
             )
         return (

@@ -252,9 +252,9 @@ def _best_scale(gp: GeodesicGP, models: list[InverseModel], left_out: np.ndarray
 
 
 def _at(model: InverseModel, distances: Distances, concentration: float) -> np.ndarray:
-    """``[U]`` d² and doubt at one concentration, along the segment it lies in as the sets take it: between two points of
-    the grid the distance is a parabola, and the straight line above it would leave the truth outside of sets that are
-    narrower than the grid is wide."""
+    """``[U]`` d² and doubt at one concentration, along the segment it lies in as the sets take it: between two points
+    of the grid the distance is a parabola, and the straight line above it would leave the truth outside of sets that
+    are narrower than the grid is wide."""
     k = int(np.clip(np.searchsorted(model.grid, concentration) - 1, 0, len(model.grid) - 2))
     left, right = model.grid[k : k + 2]
     return distances.at(float((concentration - left) / (right - left)))[:, k]
@@ -263,8 +263,8 @@ def _at(model: InverseModel, distances: Distances, concentration: float) -> np.n
 def _quantify(
     model: InverseModel, scale: float, used: float, spectra: np.ndarray, truth: float
 ) -> tuple[np.ndarray, ...]:
-    """Estimate, interval, excess, coverage level, Q and T² of held-out spectra ``[S, W]``; ``scale``: τ with which a fold
-    is judged, ``used``: that of the full calibration, for T²."""
+    """Estimate, interval, excess, coverage level, Q and T² of held-out spectra ``[S, W]``; ``scale``: τ with which a
+    fold is judged, ``used``: that of the full calibration, for T²."""
     coordinates, residual = model.projection.coordinates(spectra)
     phi = np.maximum(residual, 1.0)
     model.set_curve_scale(scale)

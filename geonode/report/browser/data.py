@@ -21,7 +21,8 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
     spectra of standards, r directions that the standards span. ``arrays``: ``measured [V]``, ``standards [n, V]`` (as
     measured), ``wavelengths``, ``centre``, ``scale [W]``, ``basis [W, r]``, ``grid``, ``doubt [K]``, ``curve [K, r]``,
     ``covariance [K, r (r + 1)/2]`` (lower triangles, row by row), ``scatter [r, r]``, the predicted spectra as
-    ``weights [K, n]`` of ``residual [n, W]``, ``shapeSpectra [n, W]`` of the levels, ``plsVector`` and ``plsCentre [W]`` where PLS answers, and the standards' own spectra as
+    ``weights [K, n]`` of ``residual [n, W]``, ``shapeSpectra [n, W]`` of the levels, ``plsVector`` and
+    ``plsCentre [W]`` where PLS answers, and the standards' own spectra as
     :class:`~geonode_runtime.standard_spectra.StandardSpectra` has them.
 
     Raises:
