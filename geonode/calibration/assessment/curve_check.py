@@ -176,8 +176,8 @@ class CurveCheck:
             return (
                 f"a one-dimensional curve does not describe these spectra: {what}. This assay is no curve: use PLS. "
                 f"Its error at the {len(self.squares[0])} interior levels left out is {pls:.3g}{unit}, that of the "
-                f"curve {curve:.3g}{unit}; its cross-validated error over all levels is {error:.3g}{unit} with {components} "
-                "components"
+                f"curve {curve:.3g}{unit}; its cross-validated error over all levels is {error:.3g}{unit} with "
+                f"{components} components"
             )
         return (
             f"the curve through the standards {said}: measure more standards between them, results are wide until then "
