@@ -146,8 +146,25 @@ class GeodesicConfig:
 
     @classmethod
     def blueprint(cls, **changes: Any) -> GeodesicConfig:
-        """The original recipe exactly: metric 2→64→64→1 without warp, flow 11→16→1 free in v, ten Newton steps of
-        shooting, dopri5 with adjoint gradients, mega-batches of 2048 in micro-batches of 256, fp16 with loss scaling.
+        """The original recipe: metric 2→64→64→1 without warp, flow 11→16→1 free in v, ten Newton steps of shooting,
+        dopri5 with adjoint gradients in at most 20 steps, the data's loss alone, mega-batches of 2048 in micro-batches
+        of 256, fp16 with loss scaling.
+
+        Where it deviates, and why (docs/design.md §11 has the rest of the recipe):
+
+        - Γ is exact, not the differences of stacked [c − ε, c, c + ε]: no ε to choose, and the shooting kernel has g
+          and its derivative in one pass. ``christoffel="finite_difference"`` is the recipe's.
+        - Newton's target goes from start to end in four stages of which the last has the ten steps: from v = b − a
+          alone it fails on ordinary problems. Its derivative is the path's own, not a difference of trajectories.
+        - One optimiser with a group each for metric and flow, not two optimisers: the same updates. Both rates are 1e-3
+          unless ``metric_lr`` and ``flow_lr`` set them apart.
+        - The 20 steps cap the adaptive solver by their length, so that a path ends with a larger error (and a warning)
+          rather than not at all; shooting takes 20 steps of RK4, always.
+        - No GroupNorm: inputs are scaled to order one, and a metric normalised over its channels has no derivative
+          that kernels and exported graphs could write down.
+        - The networks see concentration scaled to [−1, 1], not in user units.
+        - A pair whose geodesic is not found counts for nothing in a step; each model ends in its best state, not its
+          last, and each has its own loss scale.
 
         It needs a CUDA device as it stands; ``blueprint(precision="32-true")`` runs anywhere. ``changes`` are settings
         that take the place of the recipe's.
@@ -164,8 +181,10 @@ class GeodesicConfig:
             "flow": "free",
             "flow_hidden": 16,
             "solver": "adjoint",
+            "ode_steps": 20,
             "rtol": 1e-5,
             "atol": 1e-7,
+            "loss": {name: 0.0 for name in LOSSES if name != "reconstruction"},
             "teacher": False,
             "batch_size": 2048,
             "micro_batch": 256,
@@ -178,7 +197,7 @@ class GeodesicConfig:
             "scaler_backoff": 0.5,
             "members": 1,
         }
-        return cls(**{**recipe, **changes})
+        return cls(**recipe).replace(**changes)
 
     def replace(self, **changes: Any) -> GeodesicConfig:
         """A copy with some settings changed (validated again): ``changes`` by flat name, or by component.

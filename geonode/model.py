@@ -20,10 +20,15 @@ from geonode.calibration.levels import level_std
 from geonode.calibration.unknown_files import asked_of_files
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
-from geonode.data.given_standards import given_standards
+from geonode.data.given_standards import given_standards, prepared
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
+from geonode.report.answer import Answer
+from geonode.report.conclusion import Conclusion
+from geonode.report.notebook import model_html
+from geonode.report.predictions_figure import predictions_figure
+from geonode.report.style import figure_path, save_figure
 from geonode.training.effects import sentences
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
@@ -31,6 +36,8 @@ from geonode.training.problem import Problem, asked_range, fit_gp
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
+
 
 Progress = Callable[[str, int, int], None]
 
@@ -89,6 +96,11 @@ class GeodesicModel:
             return None
         return node_ensemble(self.gp, self.ode, self.problem, self.folds, self.config)
 
+    @cached_property
+    def conclusion(self) -> Conclusion:
+        """How good it is, what is wrong and what it can tell apart: ``print(*model.conclusion.lines(), sep="\\n")``."""
+        return Conclusion(self.calibration)
+
     def coverage(self, predictor: str | None = None) -> dict[str, float | None]:
         """How often held-out standards lay inside the 80 % bands of `predict_spectra` and the 80 % sets of `quantify`.
 
@@ -110,7 +122,8 @@ class GeodesicModel:
             options: of `Calibration.quantify`: ``replicates``, ``level``, ``dilution``, ``blank``, …
 
         Returns:
-            A `Quantification` for one spectrum and for ``replicates=True``; else a list, one for each sample.
+            An `Answer` (a `Quantification` that can be printed, plotted and asked ``why``) for one spectrum and for
+            ``replicates=True``; else a list, one for each sample.
 
         Raises:
             InputError: spectra that do not suit the standards, a file of several spectra given as one, or an option
@@ -120,10 +133,12 @@ class GeodesicModel:
         together = options.get("replicates", False) is True
         asked = asked_of_files(spectra, self.standards, select=select, replicates=together)
         if asked is None:
-            return self.calibration.quantify(spectra, wavelengths, **options)
+            found = self.calibration.quantify(spectra, wavelengths, **options)
+            many = isinstance(found, list)
+            return [Answer.from_explained(one) for one in found] if many else Answer.from_explained(found)
         options = {name: value for name, value in options.items() if name != "replicates"}
-        found = [self.calibration.quantify(one, **options) for one in asked.unknowns]
-        return found[0] if asked.one else found
+        answers = [Answer.from_explained(self.calibration.quantify(one, **options)) for one in asked.unknowns]
+        return answers[0] if asked.one else answers
 
     def arc_length(self, concentrations: Sequence[float] | np.ndarray) -> np.ndarray | None:
         """Arc length of the full metric at ``concentrations`` [C] of the served range, [C, W], scaled to [−1, 1] on the
@@ -174,6 +189,42 @@ class GeodesicModel:
             if len(members) > 1:
                 variance = variance + members.var(0, ddof=1)
         return self._labelled(c, mean, "mean"), self._labelled(c, np.sqrt(variance), "std")
+
+    def plot(self, path: str | Path | None = None, concentrations: Any = None) -> Figure | Path:
+        """Draw predicted spectra with their bands among the standards, and the response against concentration.
+
+        Args:
+            path: a figure's file (.png, .pdf, .svg, …); None for the figure itself, as matplotlib's.
+            concentrations: [C] in the unit of the standards; None for the middles between standards, at most six.
+
+        Returns:
+            The figure, or the path that was written.
+
+        Raises:
+            InputError: as `predict_spectra`, or a suffix that is no format of figures.
+        """
+        if concentrations is None:
+            middles = 0.5 * (self.gp.levels[1:] + self.gp.levels[:-1])
+            concentrations = middles[
+                np.unique(np.linspace(0, len(middles) - 1, min(6, len(middles))).round().astype(int))
+            ]
+        if path is not None:
+            figure_path(path)
+        figure = predictions_figure(self, *self.predict_spectra(concentrations))
+        return figure if path is None else save_figure(figure, path)
+
+    def __repr__(self) -> str:
+        unit = f" {self.dataset.units['concentration']}".rstrip()
+        low, high = self.calibrated_range
+        spectra, wavelengths = self.dataset.shape
+        kind = "Gaussian process" if self.ode is None else f"neural flow of {self.config.members} members"
+        return (
+            f"<{type(self).__name__}: {kind}, {len(self.gp.levels)} levels {low:g} … {high:g}{unit}, {spectra} spectra "
+            f"× {wavelengths} wavelengths>"
+        )
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     def _node_spectra(self, c: np.ndarray) -> np.ndarray:
         """Spectra [members, C, W] of the neural ensemble."""
@@ -267,7 +318,7 @@ def fit(
         callbacks: Lightning callbacks, for example `geonode.training.lightning.monitor.Monitor`; with any, or with a
             ``strategy``, Lightning trains.
         training: further options of `geonode.training.standards.train_standards`: ``batch="auto"``, ``compiled``,
-            ``recompute``, ``profile``, ``probe``, ``watcher``.
+            ``recompute``, ``profile``, ``probe``, ``watcher``, ``wandb``.
 
     Raises:
         InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels, preprocessing
@@ -290,6 +341,9 @@ def fit(
     std = level_std(concentration_std, len(dataset.levels))
     made = {"environment": environment(), "files": checksums(dataset.source)}
     if config.predictor == "gp":
+        _require_no_training(
+            log_dir=log_dir, checkpoint=checkpoint, resume=resume, strategy=strategy, callbacks=callbacks, **training
+        )
         gp = fit_gp(dataset)
         model = GeodesicModel(dataset, config, gp, concentration_std=std, preprocessing=chain, standards=standards)
         model.made = made
@@ -323,18 +377,19 @@ def fit(
     return model
 
 
-def prepared(dataset: SpectralDataset) -> SpectralDataset:
-    """The dataset as models take it: one analyte, three levels, no masked wavelength.
+_WATCHING = ("probe", "watcher")
+"""Options that do no more than look on: where nothing is trained there is nothing to see, and nobody is misled."""
 
-    Raises:
-        InputError: several analytes, or fewer than three levels.
-    """
-    if dataset.dim != 1:
-        raise InputError(
-            f"fit takes one analyte, and this data set has {dataset.dim} ({', '.join(dataset.analytes)}); select the "
-            "samples in which only one of them varies, or train a MultiAnalyteODE."
-        )
-    return dataset.require_levels(3).without_masked()
+
+def _require_no_training(**options: Any) -> None:
+    """Refuse options of a training where there is none."""
+    for name, value in options.items():
+        idle = not value or (name == "strategy" and value == "auto")
+        if name not in _WATCHING and not idle:
+            raise InputError(
+                f"{name}={value!r} would have no effect: predictor='gp' trains nothing; leave it out, or fit the "
+                "neural flow (predictor='node')."
+            )
 
 
 def load(path: str | Path) -> GeodesicModel:

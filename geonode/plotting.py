@@ -2,97 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
+from geonode.report.answer import plot_answers
 from geonode.report.evaluation_figure import plot_evaluation
-from geonode.report.style import OKABE_ITO, level_colours, new_figure, save_figure
+from geonode.report.predictions_figure import plot_predictions, predictions_figure
+from geonode.report.style import level_colours, new_figure, save_figure
 
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-
-    from geonode.model import GeodesicModel
-
-__all__ = ["level_colours", "new_figure", "plot_evaluation", "plot_predictions", "save_figure"]
-
-_T80 = 1.2816  # half-width of a central 80 % interval of a normal distribution, in standard deviations
-
-
-def plot_predictions(
-    model: GeodesicModel, mean: xr.DataArray, std: xr.DataArray, path: str | Path, truth: np.ndarray | None = None
-) -> Path:
-    """Left: standards (thin) and predicted spectra with 80 % bands. Right: the response against concentration at the
-    wavelengths that respond most.
-
-    ``mean`` and ``std`` are from `GeodesicModel.predict_spectra`; ``truth`` [C, W], where known, is drawn dashed.
-    """
-    figure, axes = new_figure(11.0, 4.4, 1, 2)
-    _plot_spectra(axes[0, 0], model, mean, std, truth)
-    _plot_response(axes[0, 1], model)
-    return save_figure(figure, path)
-
-
-def _plot_spectra(axis: Axes, model: GeodesicModel, mean: xr.DataArray, std: xr.DataArray, truth: Any) -> None:
-    dataset, wavelengths = model.dataset, mean.wavelength.values
-    concentrations = mean.concentration.values
-    span = _span(model, concentrations)
-    axis.plot(dataset.wavelengths, dataset.level_means().T, color="0.72", linewidth=0.8)
-    axis.plot([], [], color="0.72", linewidth=0.8, label="standards")
-    for i, c in enumerate(concentrations):
-        colour = span(c)
-        m, s = mean.values[i], std.values[i]
-        axis.fill_between(wavelengths, m - _T80 * s, m + _T80 * s, color=colour, alpha=0.25, linewidth=0)
-        axis.plot(wavelengths, m, color=colour, linewidth=1.4, label=f"{c:g} {dataset.units['concentration']}".strip())
-    if truth is not None:
-        axis.plot(wavelengths, np.asarray(truth).T, color="black", linewidth=0.7, linestyle=(0, (4, 3)))
-        axis.plot([], [], color="black", linewidth=0.7, linestyle=(0, (4, 3)), label="truth")
-    axis.set_xlabel(f"wavelength / {dataset.units['wavelength']}")
-    axis.set_ylabel(_signal(dataset))
-    axis.set_title("Predicted spectra with 80 % bands", loc="left", fontsize=10)
-    axis.legend(frameon=False, fontsize=8)
-
-
-def _plot_response(axis: Axes, model: GeodesicModel) -> None:
-    dataset = model.dataset
-    means = dataset.level_means()
-    low, high = model.calibrated_range
-    grid = np.linspace(low, high, 121)
-    mean, std = model.predict_spectra(grid)
-    for place, colour in zip(_responding(means), OKABE_ITO, strict=False):
-        m, s = mean.values[:, place], std.values[:, place]
-        label = f"{dataset.wavelengths[place]:.0f} {dataset.units['wavelength']}"
-        axis.fill_between(grid, m - _T80 * s, m + _T80 * s, color=colour, alpha=0.2, linewidth=0)
-        axis.plot(grid, m, color=colour, linewidth=1.4, label=label)
-        axis.plot(dataset.levels, means[:, place], "o", color=colour, markersize=4)
-    axis.set_xlabel(f"concentration / {dataset.units['concentration'] or 'as given'}")
-    axis.set_ylabel(_signal(dataset))
-    axis.set_title("Response where it is largest; dots: standards", loc="left", fontsize=10)
-    axis.legend(frameon=False, fontsize=8)
-
-
-def _responding(means: np.ndarray, count: int = 3) -> list[int]:
-    """Up to ``count`` wavelengths of largest response, at least a twelfth of the spectrum apart."""
-    response = np.ptp(means, axis=0).astype(float)
-    chosen: list[int] = []
-    for _ in range(count):
-        place = int(response.argmax())
-        if response[place] <= 0.0:
-            break
-        chosen.append(place)
-        reach = max(1, len(response) // 12)
-        response[max(0, place - reach) : place + reach + 1] = 0.0
-    return chosen
-
-
-def _span(model: GeodesicModel, concentrations: np.ndarray) -> Any:
-    everything = np.unique(np.concatenate([model.gp.levels, concentrations]))
-    colours = level_colours(len(everything))
-    return lambda c: colours[int(np.searchsorted(everything, c))]
-
-
-def _signal(dataset: Any) -> str:
-    unit = dataset.units["signal"]
-    return f"{dataset.signal} / {unit}" if unit else dataset.signal
+__all__ = [
+    "level_colours",
+    "new_figure",
+    "plot_answers",
+    "plot_evaluation",
+    "plot_predictions",
+    "predictions_figure",
+    "save_figure",
+]

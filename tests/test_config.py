@@ -22,6 +22,7 @@ def test_blueprint_is_the_original_recipe():
         "flow_hidden": 16,
         "embedding": 8,
         "solver": "adjoint",
+        "ode_steps": 20,
         "rtol": 1e-5,
         "atol": 1e-7,
         "teacher": False,
@@ -34,6 +35,31 @@ def test_blueprint_is_the_original_recipe():
     components = {"path": config.path.name, "flow": config.flow.name}
     assert {name: components.get(name) or getattr(config, name) for name in expected} == expected
     assert config.accumulate == 8
+    assert {name for name, weight in config.loss.weights.items() if weight} == {"reconstruction"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "word"),
+    [
+        ("christoffel", "finite_difference"),
+        ("metric_lr", "1e-3"),
+        ("newton_steps", "four stages"),
+        ("ode_steps", "20 steps"),
+        ("flow", "GroupNorm"),
+    ],
+)
+def test_where_the_blueprint_deviates_it_says_so(setting, word):
+    assert setting in ALIASES or setting == "flow"
+    assert word in (GeodesicConfig.blueprint.__doc__ or "")
+
+
+def test_a_change_of_the_blueprints_loss_keeps_the_rest_of_the_recipe():
+    config = GeodesicConfig.blueprint(loss={"smoothness": 0.5}, ode_steps=10, batch_size=30, micro_batch=30)
+    assert {name: weight for name, weight in config.loss.weights.items() if weight} == {
+        "reconstruction": 1.0,
+        "smoothness": 0.5,
+    }
+    assert (config.path.ode_steps, config.accumulate, config.path.name) == (10, 1, "shooting")
 
 
 def test_json_there_and_back_and_replace():

@@ -158,10 +158,11 @@ def test_report_and_suggest(bundle: str, tmp_path: Path) -> None:
     done = run("report", bundle, "--out", tmp_path / "report")
     assert done.exit_code == 0, done.output
     names = {p.name for p in (tmp_path / "report").iterdir()}
-    figures = {"spectra", "predicted", "residuals", "resolution", "ambiguity", "metric"}
-    assert names == {f"{f}.{e}" for f in figures for e in ("png", "csv")} | {"report.html", "report.md", "report.json"}
+    figures = {"spectra", "predicted", "residuals", "resolution", "ambiguity", "metric", "single_wavelength"}
+    pages = {"report.html", "report.md", "report.json", "results.csv", "results.xlsx"}
+    assert names == {f"{f}.{e}" for f in figures for e in ("png", "csv")} | pages
     suggested = run("suggest", bundle, "--json", tmp_path / "s.json")
-    assert suggested.exit_code == 0 and "measure a standard at" in suggested.output
+    assert suggested.exit_code == 0 and "standard uncertainty of results" in suggested.output
     data = json.loads((tmp_path / "s.json").read_text())
     assert data["after"] < data["before"] and data["concentration"] in data["candidates"]
     assert "uniform prior" in data["prior"] and "uniform prior" in suggested.output

@@ -27,6 +27,7 @@ ELSEWHERE = {
     "pre-commit": "MIT License",
     "pytest-cov": "MIT License",
     "build": "MIT License",
+    "wandb": "MIT License",
 }
 # What the metadata of a release leaves out and its sources say.
 BY_HAND: dict[str, str] = {}

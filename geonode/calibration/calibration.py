@@ -13,6 +13,8 @@ from geonode.calibration.asking import questions
 from geonode.calibration.assessment.curve_check import CurveCheck
 from geonode.calibration.assessment.held_out import HeldOut, hold_out
 from geonode.calibration.assessment.match_limits import match_limits, textbook_limits
+from geonode.calibration.assessment.response import Response, response_of
+from geonode.calibration.causes.explained import Explained
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
@@ -197,8 +199,13 @@ class Calibration:
         """Whether there are standards enough to check the curve with, so that intervals can be claimed at all."""
         return len(self.levels) >= FEWEST_CHECKED
 
+    @cached_property
+    def response(self) -> Response:
+        """What changes with concentration, and whether anything does."""
+        return response_of(self.curve_check, self.inverse.projection)
+
     def _remarks(self) -> list[str]:
-        remarks = []
+        remarks = [] if self.response.responds else [self.response.sentence()]
         if self.ensemble is not None:
             seeds = len(self.ensemble.process.flow(self.levels[:1]))
             remarks.append(
@@ -301,11 +308,12 @@ class Calibration:
             if blank is not None:
                 grid = one.wavelengths if blank_wavelengths is None else blank_wavelengths
                 unknown, effective = self._without_matrix(unknown, blank, grid)
-            unknown = self.measured.preprocessed(unknown, one.name)
-            usable = None if unknown.usable.all() else unknown.usable
+            prepared = self.measured.preprocessed(unknown, one.name)
+            usable = None if prepared.usable.all() else prepared.usable
             if self.facts.pls is None:  # the curve's word on what is one sample counts only where there is a curve
-                require_one_sample(self.inverse, self.range, unknown.spectra, usable, one.name, self.unit)
-            answers.append(answer(self.inverse, self.facts, unknown, effective, level, dilution, dilution_std))
+                require_one_sample(self.inverse, self.range, prepared.spectra, usable, one.name, self.unit)
+            found = answer(self.inverse, self.facts, prepared, effective, level, dilution, dilution_std)
+            answers.append(Explained.of(found, self, unknown, one.name))
         return answers[0] if single else answers
 
     def _without_matrix(self, unknown: Unknown, blank: Any, grid: np.ndarray | None) -> tuple[Unknown, float]:
@@ -318,7 +326,8 @@ class Calibration:
         return without_matrix(unknown, matrix, at_zero, self.has_blank)
 
     def quantify_many(self, spectra: Any, level: float = 0.8, genuine: bool = False) -> list[Quantification]:
-        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together.
+        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together; none
+        of them explains itself (ask `quantify` for that).
 
         Args:
             spectra: ``[U, V]``.

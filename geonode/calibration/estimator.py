@@ -67,13 +67,22 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         self.calibration_ = Calibration(y, X, concentration_std=self.concentration_std or None, minimum_levels=2)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(
+        self, X: Any, return_interval: bool = False, level: float | None = None
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """The concentration ``[U]`` whose predicted spectrum lies nearest to each row of ``X [U, W]``.
 
         Where several fit alike, that in the most probable component of the set; ``quantify`` says so.
+
+        Args:
+            X: ``[U, W]``.
+            return_interval: give ``predict_interval`` beside it, ``([U], [U, 2])``. A pipeline hands this on:
+                ``pipeline.predict(X, return_interval=True)``.
+            level: of the interval; None for that of the constructor.
         """
         found = self._sets(X, self.level)
-        return np.array([one.best.estimate for one in found])
+        estimates = np.array([one.best.estimate for one in found])
+        return (estimates, self.predict_interval(X, level)) if return_interval else estimates
 
     def predict_interval(self, X: Any, level: float | None = None) -> np.ndarray:
         """``[U, 2]`` lower and upper end of the whole set at ``level`` (None: that of the constructor).

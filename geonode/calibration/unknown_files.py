@@ -146,8 +146,9 @@ def read_unknowns(
             standards', the same spectrum twice, replicates on different wavelengths; and what readers refuse.
     """
     recordings = record(list(paths))
-    for recording in recordings if standards is not None else ():
-        _require_comparable(recording, standards)
+    if standards is not None:
+        for recording in recordings:
+            _require_comparable(recording, standards)
     found: Found = []
     for recording in recordings:
         own = [(recording, trace) for trace in recording.traces]

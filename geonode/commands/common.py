@@ -96,6 +96,15 @@ def say(text: str, quiet: bool) -> None:
         typer.echo(text)
 
 
+def remarkable(notes: Sequence[str]) -> list[str]:
+    """Notes of readers without those that say only that a file was read as it stands; everything else changed
+    something or is to be known."""
+    return [note for note in notes if not any(note.endswith(f"read as {plain}") for plain in _AS_IT_STANDS)]
+
+
+_AS_IT_STANDS = ("separated by commas, decimal point", "separated by tabs, decimal point")
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -20,11 +20,14 @@ from geonode.commands.common import (
     Unit,
     check_output,
     nvml_probe,
-    say,
+    remarkable,
 )
 from geonode.commands.live import live_view
 from geonode.commands.plan import read_config
 from geonode.errors import InputError, Interrupted
+
+if TYPE_CHECKING:
+    from geonode.model import GeodesicModel
 
 
 def register(app: typer.Typer) -> None:
@@ -100,6 +103,9 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--profile", help="torch.profiler's table and trace of a few epochs in --log-dir."),
         ] = False,
+        wandb: Annotated[
+            bool, typer.Option("--wandb", help="Weights & Biases too, offline in --log-dir (extra wandb).")
+        ] = False,
         seed: SeedOrSettings = None,
         device: Device = "auto",
         quiet: Quiet = False,
@@ -134,8 +140,7 @@ def register(app: typer.Typer) -> None:
         if profile and log is None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
         chain = Preprocessing.of(preprocess)
-        changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision}
-        changes["folds"] = folds
+        changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
         changes = {name: value for name, value in changes.items() if value is not None}
         if settings is not None:
             config = read_config(settings, blueprint).replace(**changes)
@@ -165,23 +170,29 @@ def register(app: typer.Typer) -> None:
                     profile=log if profile else None,
                     probe=nvml_probe(),
                     watcher=watcher,
+                    wandb=wandb,
                 )
             except Interrupted as stop:
                 typer.echo(f"geonode: {stop}", err=True)
                 raise typer.Exit(143) from None  # 128 + SIGTERM: schedulers see that it is not done
         if is_main_process():
             model.save(out)
-        low, high = model.calibrated_range
-        concentration_unit = dataset.units["concentration"]
-        concentration_unit = f" {concentration_unit}" if concentration_unit else ""
-        levels = " ".join(f"{level:g}" for level in model.gp.levels)
-        say(
-            f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels}{concentration_unit}",
-            quiet,
-        )
-        for note in model.dataset.notes:
-            say(f"note: {note}", quiet)
-        say(f"calibrated range {low:g} … {high:g}{concentration_unit}; bundle written to {out}", quiet)
+        if not quiet:
+            tell(model, out)
+
+
+def tell(model: GeodesicModel, out: Path) -> None:
+    """Print what was fitted, what was noted, and the three lines: how good, what is wrong, what can be told apart."""
+    low, high = model.calibrated_range
+    dataset, unit = model.standards, model.dataset.units["concentration"]
+    unit = f" {unit}" if unit else ""
+    levels = " ".join(f"{level:g}" for level in model.gp.levels)
+    typer.echo(f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels}{unit}")
+    for note in remarkable(model.dataset.notes):
+        typer.echo(f"note: {note}")
+    typer.echo(f"calibrated range {low:g} … {high:g}{unit}; bundle written to {out}")
+    for line in model.conclusion.lines():
+        typer.echo(line)
 
 
 def standard_uncertainty(text: str, levels: np.ndarray) -> np.ndarray:

@@ -32,11 +32,18 @@ def register(app: typer.Typer) -> None:
 
             geonode inspect plate.csv --concentrations note.csv --column Cl --select "pH=7.4"
         """
+        from geonode.calibration.assessment.warnings import dataset_warnings
         from geonode.data.readers.inspection import inspect_file
+        from geonode.data.readers.loading import load_standards
         from geonode.schema import versioned
 
         found = inspect_file(file, concentrations=concentrations, column=column or None, select=select)
+        warnings = []
+        if not found.problem:
+            data = load_standards(file, concentrations=concentrations, column=column or None, select=select)
+            warnings = dataset_warnings(data)
         if as_json:
-            typer.echo(json.dumps(versioned("inspect", found.as_dict()), indent=2, ensure_ascii=False))
+            said = {**found.as_dict(), "warnings": warnings}
+            typer.echo(json.dumps(versioned("inspect", said), indent=2, ensure_ascii=False))
         else:
-            typer.echo("\n".join(found.lines()))
+            typer.echo("\n".join([*found.lines(), *(f"warning: {one}" for one in warnings)]))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from geonode.commands.common import Quiet, check_output, say, write_text
+from geonode.commands.common import Quiet, check_output, remarkable, say, write_text
 
 if TYPE_CHECKING:
-    from geonode.calibration import Quantification
     from geonode.calibration.unknown_files import UnknownSpectra
     from geonode.model import GeodesicModel
+    from geonode.report.answer import Answer
 
 
 def register(app: typer.Typer) -> None:
@@ -45,11 +45,19 @@ def register(app: typer.Typer) -> None:
                 help="A control of this known concentration: pass or fail, and drift. Exit code 1 unless it passes.",
             ),
         ] = None,
+        plot: Annotated[
+            Path | None,
+            typer.Option(
+                "--plot", help="Unknown, prediction and residual: a figure (.png, .pdf, …) or a page (.html)."
+            ),
+        ] = None,
+        table: Annotated[Path | None, typer.Option("--table", help="A row for each unknown, as .csv or .xlsx.")] = None,
         quiet: Quiet = False,
     ) -> None:
         """Find the concentration of an unknown from its spectrum.
 
         The verdict is one of: quantified, ambiguous, below detection limit, outside calibrated range, does not match.
+        What does not match is explained: where along the spectrum it is off, by how much, which simple cause fits best.
 
         Examples:
 
@@ -57,15 +65,16 @@ def register(app: typer.Typer) -> None:
 
             geonode quantify assay.bundle c1.csv c2.csv c3.csv --dilution 10 --dilution-std 0.1
 
-            geonode quantify assay.bundle plate.csv --each
+            geonode quantify assay.bundle plate.csv --each --plot answers.html --table results.xlsx
         """
         from geonode.calibration.assessment.quality import check_nominal
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.model import load
+        from geonode.report.answer import plot_answers
+        from geonode.report.results_table import answer_rows, write_table
         from geonode.schema import SCHEMAS
 
-        if json_path is not None:
-            check_output(json_path)
+        _check_outputs(json_path, plot, table)
         model = load(bundle)
         if qc is not None:
             check_nominal(model.calibration, qc, "a control (--qc)")
@@ -78,12 +87,15 @@ def register(app: typer.Typer) -> None:
             **_blank(blank, model),
         }
         unit = model.dataset.units["concentration"]
-        entries, failed = [], False
+        entries, answers, failed = [], [], False
         for unknown in found:
             answer = model.quantify(unknown, **options)
             entry = _entry(unknown, answer)
             say(f"{unknown.name}: {answer.sentence(unit)}", quiet)
-            for note in entry["notes"]:
+            for reason in answer.why:
+                say(f"  cause: {reason}", quiet)
+            answers.append(answer)
+            for note in remarkable(entry["notes"]):
                 say(f"  note: {note}", quiet)
             if qc is not None:
                 entry["qc"] = _control(model, unknown, qc, quiet)
@@ -91,6 +103,10 @@ def register(app: typer.Typer) -> None:
             entries.append(entry)
         standing = _standing(model)
         say(standing["sentence"], quiet)
+        if plot is not None:
+            say(f"drawn in {plot_answers(answers, plot)}", quiet)
+        if table is not None:
+            write_table(table, answer_rows(answers))
         if json_path is not None:
             data = {
                 "schema_version": SCHEMAS["quantify"],
@@ -104,6 +120,20 @@ def register(app: typer.Typer) -> None:
             raise typer.Exit(1)
 
 
+def _check_outputs(json_path: Path | None, plot: Path | None, table: Path | None) -> None:
+    """Refuse outputs that cannot be written, before any work is done."""
+    from geonode.report.answer import require_drawable
+    from geonode.report.results_table import require_table_name
+
+    for path in (json_path, plot, table):
+        if path is not None:
+            check_output(path)
+    if plot is not None:
+        require_drawable(plot)
+    if table is not None:
+        require_table_name(table)
+
+
 def _blank(paths: list[Path] | None, model: GeodesicModel) -> dict[str, Any]:
     from geonode.calibration.unknown_files import read_unknowns
 
@@ -113,8 +143,10 @@ def _blank(paths: list[Path] | None, model: GeodesicModel) -> dict[str, Any]:
     return {"blank": found.spectra, "blank_wavelengths": found.wavelengths}
 
 
-def _entry(unknown: UnknownSpectra, answer: Quantification) -> dict[str, Any]:
-    return {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
+def _entry(unknown: UnknownSpectra, answer: Answer) -> dict[str, Any]:
+    entry = {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
+    entry["explanation"] = None if answer.explanation is None else answer.explanation.to_dict(answer.calibration.unit)
+    return entry
 
 
 def _control(model: GeodesicModel, unknown: UnknownSpectra, nominal: float, quiet: bool) -> dict[str, Any]:

@@ -18,14 +18,22 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def suggest(
         bundle: Annotated[Path, typer.Argument(help="Bundle written by `geonode fit`.")],
+        goal: Annotated[
+            str,
+            typer.Option(help="absolute: small errors; relative: small shares of the concentration."),
+        ] = "absolute",
         json_path: Annotated[Path | None, typer.Option("--json", help="All candidates, as JSON.")] = None,
         quiet: Quiet = False,
     ) -> None:
         """Name the concentration of the next standard that would reduce the uncertainty of results most.
 
-        Example:
+        Or say that a further one is not worth it: less than a tenth of the uncertainty would go.
+
+        Examples:
 
             geonode suggest assay.bundle
+
+            geonode suggest assay.bundle --goal relative
         """
         from geonode.calibration import suggest_standard
         from geonode.calibration.design.suggest import PRIOR
@@ -35,7 +43,7 @@ def register(app: typer.Typer) -> None:
         if json_path is not None:
             check_output(json_path)
         calibration = load(bundle).calibration
-        found = suggest_standard(calibration)
+        found = suggest_standard(calibration, goal=goal)
         say(found.sentence(calibration.unit), quiet)
         notes = list(calibration.of_process.notes)
         if calibration.ensemble is not None:
@@ -47,6 +55,8 @@ def register(app: typer.Typer) -> None:
                 "schema_version": SCHEMAS["suggest"],
                 "unit": calibration.unit,
                 "prior": PRIOR,
+                "goal": found.goal,
+                "worth_it": found.worth_it,
                 "concentration": found.concentration,
                 "before": found.before,
                 "after": found.after,

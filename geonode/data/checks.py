@@ -145,6 +145,43 @@ def check_response(level_means: Floats, where: str) -> None:
         )
 
 
+def check_empty_levels(level_means: Floats, names: Sequence[str], where: str) -> None:
+    """No level but the lowest is zero throughout, unless it is what the others are differences from.
+
+    A blank of zeros is ordinary, and so are difference spectra, which shrink towards the level that they refer to. A
+    level of zeros between others that do not is a column that was never filled in.
+    """
+    size = np.linalg.norm(np.nan_to_num(level_means), axis=1)
+    last = len(size) - 1
+    for i in np.flatnonzero(size == 0.0):
+        if i == 0:
+            continue
+        before = level_means[i - 1]
+        line = before if i == last else 0.5 * (before + level_means[i + 1])
+        around = size[i - 1] if i == last else max(size[i - 1], size[i + 1])
+        allowed = 0.5 * (size.max() if i == last else around)
+        if np.linalg.norm(np.nan_to_num(line)) > allowed:
+            raise InputError(
+                f"{where}: '{names[i]}' is zero at every wavelength, and its neighbours are not: no spectrum was "
+                "recorded there; fill it in, or leave that level out."
+            )
+
+
+def negative_levels(levels: Floats, unit: str, is_amount: bool, where: str) -> str:
+    """What to say of concentrations ``[n]`` below zero; empty where there is none.
+
+    Raises:
+        InputError: their unit is that of an amount.
+    """
+    below = levels[levels < 0.0]
+    if not below.size or (not (levels > 0.0).any() and not is_amount):
+        return ""
+    said = f"the level {format_level(below[0])}{f' {unit}' if unit else ''} is negative"
+    if is_amount:
+        raise InputError(f"{where}: {said}, which no amount is; correct its concentration, or leave it out.")
+    return f"{said} beside positive ones: right for a temperature or a potential, and for no amount; check it"
+
+
 def check_same_grid(reference: Floats, other: Floats, reference_name: str, other_name: str, where: str) -> None:
     """Two wavelength grids (both sorted) agree; else the first difference is named."""
     if len(reference) == len(other) and np.allclose(reference, other, rtol=1e-7, atol=0):

@@ -275,8 +275,21 @@ class SpectralDataset:
                 f"{self.source or 'spectra'}: {n} concentration level{'s' if n != 1 else ''} ({found}), but at least "
                 f"{minimum} are needed; add standards of other concentrations."
             )
-        checks.check_response(self.level_means(), self.source or "spectra")
+        means = self.level_means()
+        checks.check_response(means, self.source or "spectra")
+        first = np.unique(self._level_index, return_index=True)[1]
+        self._require_amounts()
+        checks.check_empty_levels(means, [self.names[i] for i in first], self.source or "spectra")
         return self
+
+    def _require_amounts(self) -> None:
+        from geonode.data.readers.names import is_unit
+
+        if self.dim == 1:
+            unit, where = self.concentration_unit, self.source or "spectra"
+            said = checks.negative_levels(self.levels, unit, is_unit(unit), where)
+            if said and said not in self.notes:
+                self.notes += (said,)
 
     def _checked_level(self, level: int) -> int:
         if not -len(self._levels) <= level < len(self._levels):

@@ -43,13 +43,28 @@ def given_standards(standards: Any) -> SpectralDataset:
         return _of_frame(standards)
     if is_of(standards, "xarray", "DataArray"):
         return _of_dataarray(standards)
-    if is_of(standards, "xarray", "Dataset") and "spectra" in standards and "concentration" in standards.coords:
-        return _of_dataarray(standards["spectra"])
+    stored: Any = standards
+    if is_of(stored, "xarray", "Dataset") and "spectra" in stored and "concentration" in stored.coords:
+        return _of_dataarray(stored["spectra"])
     raise InputError(
         f"{type(standards).__name__} is no set of standards; give a SpectralDataset, a file, a DataFrame, or a "
         "DataArray with a coordinate 'concentration'; arrays go into SpectralDataset(spectra, concentrations, "
         "wavelengths)."
     )
+
+
+def prepared(dataset: SpectralDataset) -> SpectralDataset:
+    """The dataset as models take it: one analyte, three levels, no masked wavelength.
+
+    Raises:
+        InputError: several analytes, or fewer than three levels.
+    """
+    if dataset.dim != 1:
+        raise InputError(
+            f"fit takes one analyte, and this data set has {dataset.dim} ({', '.join(dataset.analytes)}); select the "
+            "samples in which only one of them varies, or train a MultiAnalyteODE."
+        )
+    return dataset.require_levels(3).without_masked()
 
 
 def _of_frame(frame: Any) -> SpectralDataset:

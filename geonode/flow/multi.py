@@ -23,6 +23,7 @@ from geonode.flow.parts import OdeConfig, OdeDefaults, build_flow, seed_of
 from geonode.flow.path import FlowPath
 from geonode.flow.solvers import Solver
 from geonode.geodesic import GeodesicSolution, shoot
+from geonode.geodesic.config import PathConfig
 from geonode.metric import Metric, MetricNetwork, WarpMetric
 
 
@@ -100,12 +101,13 @@ class MultiAnalyteODE(nn.Module):
             start, end: [B, D] concentrations in user units.
             solver: a `Solver` or its name. ``potential`` takes H(b) − H(a); ``rk4``, ``dopri5`` and ``adjoint``
                 integrate the whole state along the geodesics found by shooting and must agree with it. None takes the
-                potential where the flow has one, else ``rk4``.
+                configured one, and where that is the default the potential where the flow has one, else ``rk4``.
 
         Raises:
             InputError: a solver that needs arc length or a potential where there is none, or another shape.
         """
-        chosen = Solver.of(self.path, solver or ("potential" if self.flow.path_independent else "rk4"))
+        named = None if self.path.solver == PathConfig.solver else self.path.solver  # the default is one analyte's
+        chosen = Solver.of(self.path, solver or named or ("potential" if self.flow.path_independent else "rk4"))
         if chosen.closed_form and not chosen.needs_potential:
             raise InputError("several analytes have no closed-form path; choose solver potential, rk4 or dopri5.")
         x, y = self.to_x(start).to(source.dtype), self.to_x(end).to(source.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,10 @@ from geonode.calibration.design.suggest import PRIOR, suggest_standard
 from geonode.errors import InputError
 from geonode.report.calibration_sheets import Spectra, sheets
 from geonode.report.calibration_tables import budget_table, merit_table
+from geonode.report.conclusion import Conclusion
+from geonode.report.pls_sheet import pls_sheet
+from geonode.report.sheet import Sheet
+from geonode.report.single_wavelength import single_sentences, single_sheet, single_table
 from geonode.report.tables import number
 from geonode.schema import versioned
 from geonode_runtime.files import write_text
@@ -39,6 +44,11 @@ class CalibrationReport:
     ) -> None:
         self.calibration, self.spectra, self.full_arc = calibration, spectra, full_arc
         self.data = _collect(calibration)
+
+    def sheets(self) -> list[Sheet]:
+        """All figures with their numbers."""
+        more = (single_sheet(self.calibration, self.data["univariate"]), pls_sheet(self.calibration))
+        return [*sheets(self.calibration, self.spectra, self.full_arc), *(s for s in more if s is not None)]
 
     def to_json(self) -> str:
         """The numbers as strict JSON."""
@@ -60,7 +70,7 @@ class CalibrationReport:
         if not folder.absolute().parent.is_dir():
             raise InputError(f"the folder {folder.parent} does not exist; create it first.")
         folder.mkdir(exist_ok=True)
-        pages = sheets(self.calibration, self.spectra, self.full_arc)
+        pages = self.sheets()
         written = [path for sheet in pages for path in sheet.write(folder)]
         figures = "".join(f"\n## {s.title}\n\n![{s.title}]({s.name}.png) ([numbers]({s.name}.csv))\n" for s in pages)
         for name, text in (("report.json", self.to_json() + "\n"), ("report.md", self.to_markdown() + figures)):
@@ -73,8 +83,12 @@ def _collect(calibration: Calibration) -> dict[str, Any]:
     own = np.array([r.estimate for r in calibration.quantify_many(calibration.measured.spectra, genuine=True)])
     inner = ~held.edge
     checks = check_standards(calibration)
-    limits = detection_limits(calibration)
+    limits, conclusion = detection_limits(calibration), Conclusion(calibration)
     return {
+        "date": datetime.now().astimezone().date().isoformat(),
+        "conclusion": conclusion.headline(),
+        "summary": conclusion.lines(),
+        "errors_by_level": [asdict(one) for one in conclusion.errors],
         "unit": calibration.unit,
         "levels": calibration.levels,
         "spectra": len(calibration.spectra),
@@ -105,8 +119,11 @@ def _univariate(calibration: Calibration) -> dict[str, Any]:
     arguments = (calibration.concentrations, calibration.spectra, calibration.wavelengths)
     if len(calibration.spectra) < 3:
         return {}
-    ratio = wavelength_ratio(*arguments)
-    return {"single": asdict(single_wavelength(*arguments)), "ratio": None if ratio is None else asdict(ratio)}
+    single, ratio = single_wavelength(*arguments), wavelength_ratio(*arguments)
+    if not calibration.response.responds:
+        reason = "these standards do not respond: no limit can be claimed"
+        single, ratio = single.unclaimed(reason), None if ratio is None else ratio.unclaimed(reason)
+    return {"single": asdict(single), "ratio": None if ratio is None else asdict(ratio)}
 
 
 def _budgets(calibration: Calibration) -> list[dict[str, Any]]:
@@ -160,6 +177,10 @@ def _markdown(calibration: Calibration, data: dict[str, Any]) -> str:
     lines = [
         "# Calibration report",
         "",
+        f"{data['date']}. **{data['conclusion']}**",
+        "",
+        *(f"- {line[0].upper() + line[1:]}." for line in data["summary"]),
+        "",
         f"{data['spectra']} spectra of {len(calibration.levels)} levels, {low:g} to {high:g}{unit}, "
         f"{data['wavelengths']} wavelengths.",
         "",
@@ -167,13 +188,16 @@ def _markdown(calibration: Calibration, data: dict[str, Any]) -> str:
     lines += [f"- **{note}.**" for note in data["notes"]]
     lines += ["", "## Figures of merit", "", *merit_table(data, unit).markdown(), ""]
     lines += [coverage_sentence(data["coverage"], len(calibration.levels)), ""]
+    if data["univariate"]:
+        lines += ["## One wavelength", "", *single_table(calibration, data).markdown(), ""]
+        lines += [*single_sentences(calibration, data), ""]
     lines += ["## Limits", "", *limit_lines(data, unit), ""]
     lines += ["## Uncertainty budget", "", budget_sentence(unit), ""]
     lines += [*budget_table(data["budgets"], unit).markdown(), ""]
     if data["ambiguous_pairs"]:
         lines += ["## Concentrations that look alike", ""]
         lines += [
-            f"- {p['first']:.4g} and {p['second']:.4g}{unit}: {p['distance']:.2g} standard deviations apart"
+            f"- {number(p['first'])} and {number(p['second'], unit)}: {p['distance']:.2g} standard deviations apart"
             for p in data["ambiguous_pairs"][:10]
         ]
         lines.append("")
@@ -188,7 +212,7 @@ def limit_lines(data: dict[str, Any], unit: str) -> list[str]:
     lines = []
     for key, name in (("detection", "limit of detection"), ("quantification", "limit of quantification")):
         value = limits[key]
-        said = f"{value:.4g}{unit}" if value is not None else f"none ({limits['reason']})"
+        said = number(value, unit) if value is not None else f"none ({limits['reason']})"
         said += _holds(limits[f"{key}_holds"], top, unit)
         lines.append(f"- Multivariate {name}: {said}; {limits['definition']}, k = {limits[f'{key}_factor']:g}.")
     for key, name in (("single", "Single wavelength"), ("ratio", "Ratio of two wavelengths")):
@@ -202,7 +226,7 @@ def _holds(intervals: Any, top: float, unit: str) -> str:
     """What to add where the criterion fails again above the limit."""
     if not intervals or (len(intervals) == 1 and intervals[0][1] >= top):
         return ""
-    parts = " and ".join(f"{low:.4g} to {high:.4g}" for low, high in intervals)
+    parts = " and ".join(f"{number(low)} to {number(high)}" for low, high in intervals)
     return f" (the criterion holds only from {parts}{unit} and fails elsewhere in the range)"
 
 
@@ -216,8 +240,8 @@ def _iso(found: dict[str, Any], unit: str) -> str:
         said = "no limit of detection or quantification"
     else:
         said = (
-            f"ISO 11843-2 detection limit {line['detection']:.4g}{unit} (α = β = 0.05, K = {line['measurements']}), "
-            f"quantification {line['quantification']:.4g}{unit} (k = 10)"
+            f"ISO 11843-2 detection limit {number(line['detection'], unit)} (α = β = 0.05, "
+            f"K = {line['measurements']}), quantification {number(line['quantification'], unit)} (k = 10)"
         )
     warned = "".join(f" **{reason[0].upper() + reason[1:]}.**" for reason in found["reasons"])
     return f"{said}, R² {line['r2']:.4f}, RMSECV {number(found['rmsecv'], unit)}.{warned}"

@@ -10,6 +10,7 @@ import torch
 
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import ambiguity_map, fisher_information, resolution
+from geonode.report.concentration_axis import scale_concentration
 from geonode.report.sheet import Sheet
 from geonode.report.style import legend_below, legend_beside, level_colours, split_at_gaps
 
@@ -115,6 +116,7 @@ def _predicted(calibration: Calibration) -> Sheet:
         if missed.any():
             missed_label = "truth outside its 80 % set"
             axis.plot(held.concentration[missed], held.estimate[missed], "kx", markersize=7, label=missed_label)
+        scale_concentration(axis, calibration.levels, "xy")
         axis.set_xlabel(axis_label(calibration, "true concentration"))
         axis.set_ylabel(axis_label(calibration, "predicted, its level left out"))
         if np.isinf(held.interval).any():
@@ -162,6 +164,7 @@ def _resolution(calibration: Calibration) -> Sheet:
         )
         axis.plot(calibration.levels, np.zeros(len(calibration.levels)), "|", color="0.4", label="standards")
         axis.set_yscale("symlog", linthresh=max(float(np.nanmin(found.standard_deviation)), 1e-12))
+        scale_concentration(axis, calibration.levels)
         axis.set_xlabel(axis_label(calibration))
         axis.set_ylabel(axis_label(calibration, "difference"))
         legend_below(axis)
@@ -185,7 +188,8 @@ def _ambiguity(calibration: Calibration) -> Sheet:
             axis.plot([pair.first, pair.second], [pair.second, pair.first], "co", markersize=4, fillstyle="none")
         axis.set_xlabel(axis_label(calibration))
         axis.set_ylabel(axis_label(calibration))
-        axis.set_aspect("equal")
+        scale_concentration(axis, calibration.levels, "xy")
+        axis.set_box_aspect(1.0)
 
     return Sheet("ambiguity", "Mahalanobis distance between samples of any two concentrations", columns, draw)
 
@@ -228,6 +232,7 @@ def _metric(calibration: Calibration, full_arc: np.ndarray | None) -> Sheet:
             )
         axis.plot(calibration.levels, np.zeros(len(calibration.levels)), "|", color="0.4", label="standards")
         axis.set_xlabel(axis_label(calibration))
+        scale_concentration(axis, calibration.levels)
         axis.set_ylabel("arc length (2 over the calibrated range)")
         legend_below(axis)
 

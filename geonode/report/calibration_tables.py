@@ -18,7 +18,9 @@ def merit_table(data: dict[str, Any], unit: str) -> Table:
     )
     keys = ("rmse", "bias", "sep", "r2", "rpd", "rpiq")
     rows = [[name, *(number(data[key][k]) for k in keys)] for key, name in kinds]
-    return Table("Figures of merit", ("", f"RMSE{unit}", "bias", "SEP", "R² / Q²", "RPD", "RPIQ"), rows)
+    of = f" /{unit}" if unit else ""
+    head = ("", f"RMSE{of}", f"bias{of}", f"SEP{of}", "R² / Q²", "RPD", "RPIQ")
+    return Table("Figures of merit", head, rows)
 
 
 def budget_table(budgets: list[dict[str, Any]], unit: str) -> Table:
@@ -37,13 +39,14 @@ def budget_table(budgets: list[dict[str, Any]], unit: str) -> Table:
         for part in budget["contributions"]:
             share = f"{100 * part['share']:.0f} %"
             rows.append([part["source"], part["kind"], f"{part['standard_uncertainty']:.3g}", share])
-    return Table("Uncertainty budget", ("source", "type", "u", "share of the variance"), rows)
+    return Table("Uncertainty budget", ("source", "type", f"u /{unit}" if unit else "u", "share of the variance"), rows)
 
 
 def ambiguity_table(pairs: list[dict[str, Any]], unit: str) -> Table:
     """Concentrations that look alike, nearest first."""
     rows = [[number(p["first"]), number(p["second"]), f"{p['distance']:.2g}"] for p in pairs]
-    head = (f"concentration{unit}", f"looks like{unit}", "standard deviations apart")
+    of = f" /{unit}" if unit else ""
+    head = (f"concentration{of}", f"looks like{of}", "standard deviations apart")
     return Table("Concentrations that look alike", head, rows)
 
 
@@ -78,4 +81,4 @@ def _held_out_cells(calibration: Calibration, k: int | None) -> list[Cell]:
 
 
 def _end(value: float, which: str) -> str:
-    return f"{value:.4g}" if math.isfinite(value) else f"no {which} limit"
+    return number(value) if math.isfinite(value) else f"no {which} limit"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import platform
 from collections.abc import Sequence
@@ -11,19 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geonode.bundle import environment
+from geonode.calibration.causes.of_calibration import explain_unknown
 from geonode.metric.warp import WARPS
 from geonode.report.browser import answer_scripts, answer_section, answer_style
 from geonode.report.calibration_report import budget_sentence, coverage_sentence, limit_lines
 from geonode.report.calibration_tables import ambiguity_table, budget_table, merit_table, verdict_table
+from geonode.report.results_table import can_write_workbooks, standard_rows, workbook
 from geonode.report.sheet_words import describe
 from geonode.report.shell import document, table
+from geonode.report.single_wavelength import single_html
 from geonode.report.slider import slider_data, slider_section
 from geonode.report.svg import figure_html
-from geonode.report.tables import number
+from geonode.report.tables import csv_rows, number
 from geonode.report.training_sheet import training_sheet
 from geonode_runtime.verdicts import MEANING
 
 if TYPE_CHECKING:
+    from geonode.calibration.calibration import Calibration
     from geonode.model import GeodesicModel
     from geonode.report.calibration_report import CalibrationReport
     from geonode.report.sheet import Sheet
@@ -32,6 +37,8 @@ SECTIONS = (
     ("spectra", "Spectra at any concentration"),
     ("unknown", "The concentration of an unknown"),
     ("predicted", "Predicted against measured"),
+    ("single", "One wavelength"),
+    ("pls", "PLS"),
     ("resolution", "What can be told apart"),
     ("metric", "The learned metric"),
     ("training", "Training"),
@@ -65,10 +72,17 @@ def html_report(
         "verdicts": _verdicts(model, report),
         "provenance": table(("", ""), _provenance(model, bundle), "Environment and provenance"),
     }
-    links = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title in SECTIONS)
-    sections = "".join(
+    if "single_wavelength" in found:
+        parts["single"] = single_html(model.calibration, report.data, found["single_wavelength"])
+    if "pls" in found:
+        parts["pls"] = (
+            found["pls"] + f"<p>{escape(model.calibration.curve_check.sentence(model.calibration.unit))}.</p>"
+        )
+    sections = [(key, title) for key, title in SECTIONS if key in parts]
+    links = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title in sections)
+    body = "".join(
         f'<section id="{key}" aria-labelledby="head-{key}"><h2 id="head-{key}">{title}</h2>{parts[key]}</section>'
-        for key, title in SECTIONS
+        for key, title in sections
     )
     source = ", ".join(Path(name).name for name in model.standards.source.split(", ")) or "standards"
     title = f"Calibration report: {source}"
@@ -76,7 +90,7 @@ def html_report(
     return document(
         title,
         f'<main><h1>{escape(title)}</h1>{_head(model, report, unit)}<nav aria-label="Sections"><ul>{links}</ul></nav>'
-        f"{sections}</main>",
+        f"{body}</main>",
         style=own.joinpath("page.css").read_text(encoding="utf-8") + answer_style(),
         script=own.joinpath("slider.js").read_text(encoding="utf-8") + answer_scripts(),
     )
@@ -94,8 +108,14 @@ def _head(model: GeodesicModel, report: CalibrationReport, unit: str) -> str:
         f"{data['spectra']} spectra of {len(data['levels'])} levels, {low:g} to {high:g}{unit}, {data['wavelengths']} "
         "wavelengths."
     )
+    good, _, apart = data["summary"]  # what is wrong stands below, a sentence a line
+    lines = "".join(f"<li>{escape(line[0].upper() + line[1:])}.</li>" for line in (good, apart))
     notes = "".join(f"<li>{escape(note[0].upper() + note[1:])}.</li>" for note in data["notes"])
-    return f"<p>{escape(said)}</p>" + (f'<div class="note"><ul>{notes}</ul></div>' if notes else "")
+    return (
+        f'<p class="conclusion"><time datetime="{data["date"]}">{data["date"]}</time>: {escape(data["conclusion"])}</p>'
+        + (f'<div class="note"><ul>{notes}</ul></div>' if notes else "")
+        + f'<ul class="summary">{lines}</ul><p>{escape(said)}</p>'
+    )
 
 
 def _spectra(model: GeodesicModel, report: CalibrationReport) -> str:
@@ -151,7 +171,39 @@ def _verdicts(model: GeodesicModel, report: CalibrationReport) -> str:
     meaning = "".join(f"<li><em>{escape(v)}</em>: {escape(said)}</li>" for v, said in MEANING.items())
     limits = report.data["match_limits"]
     said = f"Limits of “does not match”: Q {number(limits['q'])}, T² {number(limits['t2'])}."
-    return f"{made.html()}<p>{said}</p><details><summary>The verdicts</summary><ul>{meaning}</ul></details>"
+    misfits = _misfits(model.calibration, tuple(model.standards.names))
+    links = _results_links(model)
+    verdicts = f"<details><summary>The verdicts</summary><ul>{meaning}</ul></details>"
+    return f"{made.html()}{links}{misfits}<p>{said}</p>{verdicts}"
+
+
+def _misfits(calibration: Calibration, names: tuple[str, ...]) -> str:
+    """Why standards do not match, in the words of an answer."""
+    said = []
+    for i, result in enumerate(calibration.quantify_many(calibration.measured.spectra, genuine=True)):
+        if result.verdict != "does not match" or calibration.curve_check.pls_is_better:
+            continue
+        aligned = calibration.measured.aligned(calibration.measured.spectra[i], genuine=True)
+        found = explain_unknown(calibration, aligned)
+        if found is not None:
+            name = names[i] if i < len(names) else f"spectrum {i + 1}"
+            said.append(f"<li>{escape(name)}: {escape('. '.join(found.sentences(calibration.unit)))}.</li>")
+    return f"<h3>Why standards do not match</h3><ul>{''.join(said)}</ul>" if said else ""
+
+
+def _results_links(model: GeodesicModel) -> str:
+    """The table as files to keep."""
+    rows = standard_rows(model.calibration, tuple(model.standards.names))
+    kinds = [("results.csv", "text/csv", csv_rows(rows).encode())]
+    if can_write_workbooks():
+        kinds.append(
+            ("results.xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", workbook(rows))
+        )
+    links = ", ".join(
+        f'<a download="{name}" href="data:{kind};base64,{base64.b64encode(content).decode()}">{name}</a>'
+        for name, kind, content in kinds
+    )
+    return f'<p class="downloads">The table as a file: {links}</p>'
 
 
 def _untrained(model: GeodesicModel) -> str:

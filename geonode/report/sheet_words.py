@@ -13,6 +13,7 @@ def describe(sheet: Sheet, unit: str) -> str:
     words = {
         "spectra": _spectra, "predicted": _predicted, "residuals": _residuals, "resolution": _resolution,
         "ambiguity": _ambiguity, "metric": _metric, "training": _training,
+        "single_wavelength": _single, "pls": _pls,
     }  # fmt: skip
     return f"{sheet.title}. {words[sheet.name](columns, unit)}"
 
@@ -75,3 +76,21 @@ def _training(columns: dict[str, np.ndarray], unit: str) -> str:
     name = "total" if "total" in columns else next(n for n in columns if n != "epoch")
     values = columns[name]
     return f"{name}: {values[0]:.2g} in the first and {values[-1]:.2g} in the last of {len(values)} epochs."
+
+
+def _single(columns: dict[str, np.ndarray], unit: str) -> str:
+    signal, line = columns["signal"], columns["line"]
+    worst = int(np.abs(signal - line).argmax())
+    off = f"{signal[worst] - line[worst]:+.2g}"
+    return (
+        f"{len(signal)} standards and the straight line through them; furthest from it is that of "
+        f"{columns['concentration'][worst]:g}{unit}: {off}."
+    )
+
+
+def _pls(columns: dict[str, np.ndarray], unit: str) -> str:
+    w, vip = columns["wavelength"], columns["vip"]
+    return (
+        f"{len(columns) - 2} loadings. {int((vip > 1.0).sum())} of {len(w)} wavelengths have an importance above 1, "
+        f"the largest {vip.max():.2g} at {w[int(vip.argmax())]:.4g}."
+    )

@@ -12,12 +12,15 @@ import numpy as np
 from scipy.special import stdtrit
 
 from geonode.report.style import gap_positions
+from geonode.report.tables import number
 
 if TYPE_CHECKING:
     from geonode.model import GeodesicModel
 
 POINTS = 100
 """Concentrations of the grid, the standards and the middles between them included; at least 40 besides those."""
+LABEL = 0.055
+"""Share of the slider's length that a tick's label takes."""
 MOST_WAVELENGTHS = 1200
 """A page shows no more than this; of more, every second, third, …, which is said."""
 
@@ -122,10 +125,36 @@ def slider_section(data: dict[str, Any], coverage: str) -> str:
     return (
         f'<figure><svg id="spectrum" role="img" aria-label="{escape(alt)}"></svg><ul class="key">{key}</ul>'
         '<div class="control"><label for="concentration">Concentration</label>'
-        f'<input type="range" id="concentration" min="0" max="{len(data["concentrations"]) - 1}" step="1" '
-        f'value="{start}"><output id="shown-concentration" for="concentration"></output></div>'
+        '<div class="track"><input type="range" id="concentration" min="0" '
+        f'max="{len(data["concentrations"]) - 1}" step="1" value="{start}" aria-describedby="slider-marks">'
+        f"{_marks(data)}</div>"
+        f'<output id="shown-concentration" for="concentration"></output></div>{_described(data)}'
         '<p id="shown-state" aria-live="polite"></p>'
         "<noscript><p>The slider needs JavaScript; the spectra of the standards and between them are below.</p>"
         f"</noscript><figcaption>{escape(coverage)}{thinned}</figcaption></figure>"
         f'<script type="application/json" id="spectra-data">{text}</script>'
     )
+
+
+def _marks(data: dict[str, Any]) -> str:
+    """Ticks below the slider at its ends and at the standards, with their concentrations."""
+    c, levels = data["concentrations"], data["levels"]
+    ends = {0, len(c) - 1}
+    at = sorted(ends | {c.index(level) for level in levels})
+    ticks, free = [], -1.0
+    for k in at:
+        share = k / (len(c) - 1)
+        words = number(c[k]) if k in ends and c[k] not in levels else f"{c[k]:g}"
+        room = share >= free and (share <= 1.0 - LABEL or k == len(c) - 1)
+        kind = "standard" if c[k] in levels else "end"
+        ticks.append(f'<span class="{kind}" style="--at:{share:.4f}">{words if room else ""}</span>')
+        free = share + LABEL if room else free
+    return f'<div class="marks" aria-hidden="true">{"".join(ticks)}</div>'
+
+
+def _described(data: dict[str, Any]) -> str:
+    """The ends and the standards in a sentence that the slider is described by."""
+    c, unit = data["concentrations"], f" {data['unit']}" if data["unit"] else ""
+    listed = ", ".join(f"{level:g}" for level in data["levels"])
+    said = f"The slider goes from {number(c[0])} to {number(c[-1], unit)}. Standards at {listed}{unit}."
+    return f'<p id="slider-marks" class="for-readers">{escape(said)}</p>'

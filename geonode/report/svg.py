@@ -13,6 +13,7 @@ from geonode.report.style import OKABE_ITO, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def svg(sheet: Sheet) -> str:
@@ -32,6 +33,20 @@ def svg(sheet: Sheet) -> str:
         figure.savefig(buffer, format="svg", metadata=nothing)  # pyright: ignore[reportArgumentType]
     text = buffer.getvalue()
     return _own_ids(text[text.index("<svg") :], sheet.name)
+
+
+def figure_svg(figure: Figure, words: str, name: str) -> str:
+    """A drawn figure as an inline SVG element that says ``words``; its ids begin with ``name``."""
+    from matplotlib import rc_context
+
+    style: dict[str, Any] = {"svg.fonttype": "none", "svg.hashsalt": name}
+    with rc_context(style):  # pyright: ignore[reportArgumentType]
+        buffer = io.StringIO()
+        nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        figure.savefig(buffer, format="svg", metadata=nothing)  # pyright: ignore[reportArgumentType]
+    text = buffer.getvalue()
+    text = _own_ids(text[text.index("<svg") :], "".join(c if c.isalnum() else "-" for c in name))
+    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(words)}" ', 1)
 
 
 def _own_ids(text: str, name: str) -> str:

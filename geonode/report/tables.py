@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -82,8 +82,13 @@ def _markdown(cell: Cell) -> str:
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """Four digits and the unit; a dash where there is no number."""
-    return "–" if value is None or not math.isfinite(value) else f"{value:.4g}{unit}"
+    """Three significant digits and the unit, powers of ten only far from one; a dash where there is no number."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    text = f"{value:.3g}"
+    if "e+" in text and abs(value) < 1e7:
+        text = f"{float(text):.0f}"
+    return text + unit
 
 
 def percent(value: float | None) -> str:
@@ -98,4 +103,15 @@ def csv_text(columns: dict[str, Any]) -> str:
     writer.writerow(columns)
     for row in zip(*(np.asarray(column).tolist() for column in columns.values()), strict=True):
         writer.writerow([value if isinstance(value, str) else f"{value:.10g}" for value in row])
+    return text.getvalue()
+
+
+def csv_rows(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows of values by heading as CSV; None is an empty cell, numbers have ten significant digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    heads = list(rows[0]) if rows else []
+    writer.writerow(heads)
+    for row in rows:
+        writer.writerow([f"{row[h]:.10g}" if isinstance(row[h], float) else row[h] for h in heads])
     return text.getvalue()

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geonode.report.calibration_report import CalibrationReport
-from geonode.report.calibration_sheets import arc_grid, sheets
+from geonode.report.calibration_sheets import arc_grid
 from geonode.report.page import html_report, training_page
+from geonode.report.results_table import SUFFIXES, can_write_workbooks, standard_rows, write_table
 from geonode_runtime.files import write_text
 
 if TYPE_CHECKING:
@@ -37,8 +38,12 @@ def write_report(model: GeodesicModel, folder: str | Path, bundle: Path | None =
     arc = model.arc_length(arc_grid(model.calibration))
     report = CalibrationReport(model.calibration, predicted, arc)
     written = report.write(folder)
+    names, folder = tuple(model.standards.names), Path(folder)
+    kinds = SUFFIXES if can_write_workbooks() else SUFFIXES[:1]
+    rows = standard_rows(model.calibration, names)
+    written += [write_table(folder / f"results{suffix}", rows) for suffix in kinds]
     trained = training_page(model)
-    written += [path for page in trained for path in page.write(Path(folder))]
-    pages = [*sheets(model.calibration, predicted, arc), *trained]
-    written.append(write_text(Path(folder) / "report.html", html_report(model, report, pages, bundle) + "\n"))
+    written += [path for page in trained for path in page.write(folder)]
+    pages = [*report.sheets(), *trained]
+    written.append(write_text(folder / "report.html", html_report(model, report, pages, bundle) + "\n"))
     return written, report.data["notes"]

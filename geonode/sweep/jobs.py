@@ -14,8 +14,8 @@ import numpy as np
 
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset, load_standards
+from geonode.data.given_standards import prepared
 from geonode.errors import GeonodeError, InputError
-from geonode.model import prepared
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from geonode_runtime.files import write_text
 
 if TYPE_CHECKING:
     from geonode.training.steps import StackSteps
+    from geonode.training.wandb_log import WandbLog
 
 Probe = Callable[[], dict[str, float]]
 Watcher = Callable[[dict[str, float]], None]
@@ -95,14 +96,19 @@ class Monitoring:
 
     Args:
         log: where they are written; None writes nothing.
+        also: a second log of the same numbers, at Weights & Biases (`geonode.training.wandb_log`).
         probe: called for the device's counters, for example power, memory and SM activity by NVML.
         watcher: called with the latest of them all, for example to show them.
     """
 
     def __init__(
-        self, log: TrainingLog | None = None, probe: Probe | None = None, watcher: Watcher | None = None
+        self,
+        log: TrainingLog | None = None,
+        probe: Probe | None = None,
+        watcher: Watcher | None = None,
+        also: WandbLog | None = None,
     ) -> None:
-        self.log, self.probe, self.watcher = log, probe, watcher
+        self.log, self.probe, self.watcher, self.also = log, probe, watcher, also
         self._told, self._since = 0, 0.0
 
     def begin(self, epoch: int) -> None:
@@ -125,19 +131,25 @@ class Monitoring:
         latest: dict[str, float] = {}
         for epoch in range(self._told, done):
             latest = _epoch(epoch, stacks)
-            if self.log is not None and epoch + 1 < done:
-                self.log.add((epoch + 1) * updates, latest)
+            if epoch + 1 < done:
+                self._add((epoch + 1) * updates, latest)
         rate = (done - self._told) * first.source.steps_per_epoch / seconds
         samples = sum(samples_in(stack.source.batch(0, 0)) for stack in stacks)
         latest |= {"rate/steps_per_s": rate, "rate/samples_per_s": rate * samples}
         latest |= model_figures([(stack.ode, stack.source.problem) for stack in stacks])
         latest |= device_figures(first.source.device, self.probe)
+        self._add(done * updates, latest)
         if self.log is not None:
-            self.log.add(done * updates, latest)
             self.log.flush()
         if self.watcher is not None:
             self.watcher({"epoch": done, "epochs": epochs, **latest})
         self.begin(done)
+
+    def _add(self, step: int, values: dict[str, float]) -> None:
+        if self.log is not None:
+            self.log.add(step, values)
+        if self.also is not None:
+            self.also.add(step, values)
 
 
 def _epoch(epoch: int, stacks: Sequence[StackSteps]) -> dict[str, float]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from geonode.training.monitoring import Monitoring, Probe, TrainingLog, Watcher
 from geonode.training.precision import dtype_of
 from geonode.training.problem import Problem
 from geonode.training.profiling import StepProfile
+from geonode.training.wandb_log import WandbLog
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ def train_standards(
     profile: str | Path | None = None,
     probe: Probe | None = None,
     watcher: Watcher | None = None,
+    wandb: bool = False,
 ) -> Trained:
     """Train the ensemble (and with ``folds`` that of each fold) on standards.
 
@@ -82,9 +86,11 @@ def train_standards(
         profile: folder for torch.profiler's table and trace of a few steps; None profiles nothing.
         probe: gives the device's counters.
         watcher: is told of losses, rates and counters every few epochs.
+        wandb: the numbers of the logs go to Weights & Biases too, offline, in ``log_dir`` (extra ``wandb``).
 
     Raises:
-        InputError: an unknown strategy or ``batch``, ``resume`` without a folder, or a folder of another training.
+        InputError: an unknown strategy or ``batch``, ``resume`` without a folder, or a folder of another training;
+            ``wandb`` without a folder, without its package or under Lightning.
         DeviceError: a device or precision that cannot be had.
         Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``.
         TrainingError: the loss did not stay finite, roll-backs with smaller steps included.
@@ -94,6 +100,13 @@ def train_standards(
         raise InputError("resume=True needs checkpoint, the folder to resume from.")
     options = {"batch": batch, "compiled": compiled, "recompute": recompute}
     job = launched()
+    if wandb and log_dir is None:
+        raise InputError("wandb=True needs log_dir (--wandb needs --log-dir), the folder of the offline run.")
+    if wandb and (strategy != "auto" or callbacks or (job is not None and job[1] > 1)):
+        raise InputError(
+            "wandb=True is for trainings on one device; under Lightning give your own Trainer "
+            "lightning.pytorch.loggers.WandbLogger, or leave it out."
+        )
     if strategy != "auto" or callbacks or (job is not None and job[1] > 1):
         from geonode.training.lightning.standards import train_under_lightning
 
@@ -105,20 +118,23 @@ def train_standards(
     problem = problem.to(resolve_device(device), dtype_of(config))
     seed = config.training.seed
     keep = None if checkpoint is None else CheckpointFolder(checkpoint, fingerprint(dataset, config, seed))
+    # first what may not be installed: nothing is left behind where it is not
+    also = WandbLog(str(log_dir), json.loads(config.to_json())) if wandb else None
     log = None if log_dir is None else TrainingLog(log_dir)
-    watch = Monitoring(log, probe, watcher) if log is not None or watcher is not None else None
+    watch = Monitoring(log, probe, watcher, also) if log is not None or watcher is not None else None
     outcomes: list[Outcome] = []
-    ode = train(
-        problem,
-        config,
-        seed,
-        progress,
-        report=outcomes.append,
-        keep=keep,
-        resume=resume,
-        watch=watch,
-        stops=True,
-        profile=None if profile is None else StepProfile(profile, config.training.epochs),
-        **options,
-    )
+    with nullcontext() if also is None else closing(also):
+        ode = train(
+            problem,
+            config,
+            seed,
+            progress,
+            report=outcomes.append,
+            keep=keep,
+            resume=resume,
+            watch=watch,
+            stops=True,
+            profile=None if profile is None else StepProfile(profile, config.training.epochs),
+            **options,
+        )
     return Trained(ode.cpu().eval(), problem.to("cpu", dtype_of(config)), outcomes[0])

@@ -21,6 +21,7 @@ from geonode.validation.comparison import Comparison, NodeSettings, NodeTrainer,
 from geonode.validation.fold_spectra import FoldSpectra, as_measured, preprocessed
 from geonode.validation.inverse_comparison import evaluate_inverse, failures
 from geonode.validation.metrics import all_metrics, rmse
+from geonode.validation.response_note import response_notes
 from geonode.validation.result import EvaluationReport, MethodResult
 
 METHODS = ("nearest", "linear", "pchip", "cubic", "quadratic", "line", "isotherm", "gp", "node")
@@ -90,6 +91,7 @@ def evaluate(
         seed=seed,
     )
     report.signal, report.units = dataset.signal, dataset.units
+    report.notes += response_notes(report, dataset, chain is not None)
     if inverse:
         report.inverse = evaluate_inverse(dataset, progress=progress, preprocessing=chain)
         report.notes += failures(report.inverse)

@@ -147,6 +147,13 @@ class EvaluationReport:
             )
         return said
 
+    @property
+    def response_scale(self) -> float:
+        """What changes with concentration: RMS, over levels and wavelengths, of the level means less their mean. RMSE ÷
+        this is the error relative to the response; ÷ the standard deviation of the level means (``nrmse_scale``), it is
+        relative to the shape of the spectra too."""
+        return float(np.sqrt(((self.level_means - self.level_means.mean(axis=0)) ** 2).mean()))
+
     def selected(self) -> list[dict[str, Any]] | None:
         """Per level, the scores of whatever the inner validation of that fold chose: the honest score of choosing."""
         if any(name is None for name in self.fold_winners):
@@ -188,6 +195,7 @@ class EvaluationReport:
                 "last": float(self.wavelengths[-1]),
             },
             "nrmse_scale": float(self.level_means.std()),
+            "response_scale": self.response_scale,
             "seed": self.seed,
             "notes": self.notes,
         }

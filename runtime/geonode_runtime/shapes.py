@@ -73,9 +73,9 @@ class Shapes:
         size = float(x @ x)
         if size <= noise:  # no signal: a blank among the standards explains it, and nothing else does
             return 0.0 if float((levels**2).sum(axis=1).min()) <= 2.0 * noise else 1.0
-        ends = [(zero, levels[0], 0.0, 1.0), (levels[-2], levels[-1], 1.0, np.inf)]
-        pieces = [(a, b, 0.0, 1.0) for a, b in pairwise(levels)]
-        left = min(_distance(x, *piece) for piece in (*ends, *pieces)) - noise
+        within = min(_distance(x, a, b, 0.0, 1.0) for a, b in pairwise(levels))
+        below, above = _distance(x, zero, levels[0], 0.0, 1.0), _distance(x, levels[-2], levels[-1], 1.0, np.inf)
+        left = min(within, below, above) - noise
         return float(np.sqrt(max(left, 0.0) / size))
 
     def _white(self, spectrum: np.ndarray, usable: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -117,3 +117,15 @@ def test_a_saved_calibrator_refuses_columns_in_another_order(change, tmp_path) -
 def test_a_calibrator_without_names_has_none_after_loading(tmp_path) -> None:
     GeodesicCalibrator().fit(spectra(LEVELS), LEVELS).save(tmp_path / "a.bundle")
     assert not hasattr(GeodesicCalibrator.load(tmp_path / "a.bundle"), "feature_names_in_")
+
+
+@pytest.mark.parametrize("level", [None, 0.5, 0.8])
+def test_a_pipeline_reaches_intervals(level) -> None:
+    from sklearn.preprocessing import StandardScaler
+
+    x, y = spectra(LEVELS), LEVELS
+    pipeline = make_pipeline(StandardScaler(with_std=False), GeodesicCalibrator()).fit(x, y)
+    estimates, interval = pipeline.predict(x, return_interval=True, level=level)
+    assert estimates.tolist() == pipeline.predict(x).tolist() and interval.shape == (len(x), 2)
+    own = pipeline[-1].predict_interval(pipeline[:-1].transform(x), level)
+    assert interval.tolist() == own.tolist() and np.isfinite(interval).any()

@@ -94,14 +94,25 @@ def test_a_missing_extra_is_named(gp, tmp_path, monkeypatch):
         export_onnx(gp.model, tmp_path / "m.onnx")
 
 
-def test_flows_without_a_closed_form_are_refused(node, tmp_path):
+@pytest.mark.parametrize("kind", ["free", "velocity", "one's own"])
+def test_flows_without_a_closed_form_are_refused(node, tmp_path, kind):
+    """The blueprint's flow, the one that sees the velocity, and a subclass whose formula is another."""
     import copy
 
-    from geonode.flow import FreeFlow
+    from geonode.flow import FreeFlow, SpectralFlow, VelocityFlow
+
+    class Own(SpectralFlow):
+        def forward(self, point):
+            return 2.0 * super().forward(point)
 
     model = copy.copy(node.model)
     model.ode = copy.copy(node.model.ode)
     model.ode._modules = dict(model.ode._modules)
-    model.ode.flow = FreeFlow(model.ode.wavelength, 8, 8, model.ode.models, 0)
-    with pytest.raises(InputError, match="has no closed form to export"):
+    if kind == "free":
+        model.ode.flow = FreeFlow(model.ode.wavelength, 8, 8, model.ode.models, 0)
+    else:
+        flow = VelocityFlow if kind == "velocity" else Own
+        model.ode.flow = flow(len(model.ode.wavelength), 8, 8, model.ode.models, 0)
+    with pytest.raises(InputError, match="depends on its path and has no closed form to export; export the Gaussian"):
         export_onnx(model, tmp_path / "m.onnx")
+    assert list(tmp_path.iterdir()) == []

@@ -52,6 +52,17 @@ def pairs(count: int = 3) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return draw(count, 3), draw(count, 2), draw(count, 2)
 
 
+@pytest.mark.parametrize("solver", ["rk4", "dopri5", "adjoint", "potential"])
+def test_the_solver_of_the_settings_is_the_one_that_is_taken(solver: str) -> None:
+    source, start, end = pairs()
+    with torch.no_grad():
+        configured = build(flow="gradient", solver=solver, rtol=1e-3, atol=1e-5)(source, start, end)
+        asked = build(rtol=1e-3, atol=1e-5)(source, start, end, solver=solver)
+        default = build(rtol=1e-3, atol=1e-5)(source, start, end)
+    assert torch.equal(configured, asked)
+    assert torch.equal(configured, default) == (solver == "potential")
+
+
 @pytest.mark.parametrize("solver", ["rk4", "dopri5"])
 def test_potential_and_path_agree(solver: str) -> None:
     ode = build()

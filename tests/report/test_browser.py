@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -53,6 +54,7 @@ def test_the_slider_changes_the_spectrum_by_keyboard(opened, viewport):
 def test_the_slider_changes_the_spectrum_by_mouse(opened):
     page = opened(DESKTOP)
     before = state(page)
+    page.locator("#concentration").scroll_into_view_if_needed()
     box = page.locator("#concentration").bounding_box()
     page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.5 * box["height"])
     page.mouse.down()
@@ -99,10 +101,34 @@ def test_light_on_purpose_and_printable(opened):
     assert page.is_visible("#shown-concentration")
 
 
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_marks_stand_where_the_thumb_is_at_each_standard(opened, reported, viewport):
+    page = opened(viewport)
+    box = page.locator("#concentration").bounding_box()
+    marks = page.locator(".marks span").evaluate_all(
+        "(all) => all.map((s) => [s.className, s.textContent, s.getBoundingClientRect()])"
+    )
+    standards = [mark for mark in marks if mark[0] == "standard"]
+    assert len(standards) == len(reported.model.gp.levels) and marks[0][0] == "standard" and marks[-1][0] == "end"
+    assert marks[0][1] == "0" and marks[-1][1] == "75"
+    centres = [(one["left"] + one["right"]) / 2 for _, _, one in marks]
+    assert centres[0] == pytest.approx(box["x"] + 8, abs=1.5)
+    assert centres[-1] == pytest.approx(box["x"] + box["width"] - 8, abs=1.5)
+    named = sorted((one["left"], one["right"]) for _, text, one in marks if text)
+    assert all(a[1] <= b[0] + 1.0 for a, b in pairwise(named)), "labels lie on one another"
+
+
+def test_a_screen_reader_hears_ends_and_standards(opened):
+    page = opened(DESKTOP)
+    words = page.inner_text("#" + page.get_attribute("#concentration", "aria-describedby"))
+    assert words == "The slider goes from 0 to 75 ppb. Standards at 0, 10, 20, 30, 40, 60 ppb."
+    assert page.get_attribute(".marks", "aria-hidden") == "true"
+
+
 def test_without_javascript_the_figures_and_tables_are_there(opened):
     page = opened(DESKTOP, java_script_enabled=False)
     assert "needs JavaScript" in page.inner_text("noscript")
-    assert page.locator("figure svg[role=img]").count() == 8
+    assert page.locator("figure svg[role=img]").count() == 9
 
 
 def test_hostile_names_are_shown_and_do_nothing(opened, reported):
@@ -117,5 +143,5 @@ def test_every_control_and_figure_has_a_name(opened):
     page = opened(DESKTOP)
     assert page.get_by_role("slider", name="Concentration").count() == 1
     names = page.locator("svg[role=img]").evaluate_all("(all) => all.map((s) => s.getAttribute('aria-label'))")
-    assert len(names) == 8 and all(names)
+    assert len(names) == 9 and all(names)
     assert page.get_by_role("region").count() >= 8

@@ -64,8 +64,8 @@ def test_coverage_is_apart_for_responding_and_silent_wavelengths(calibration: Ca
 
 def test_figures_equal_their_numbers(calibration: Calibration, report: CalibrationReport, tmp_path) -> None:
     written = report.write(tmp_path / "report")
-    assert len(written) == 14
-    for sheet in sheets(calibration):
+    assert len(written) == 16
+    for sheet in report.sheets():
         with open(tmp_path / "report" / f"{sheet.name}.csv", encoding="utf-8") as file:
             rows = list(csv.reader(file))
         assert rows[0] == list(sheet.columns)
@@ -73,7 +73,7 @@ def test_figures_equal_their_numbers(calibration: Calibration, report: Calibrati
         np.testing.assert_allclose(table, np.stack(list(sheet.columns.values()), axis=1), rtol=1e-9)
         assert (tmp_path / "report" / f"{sheet.name}.png").read_bytes().startswith(b"\x89PNG")
     text = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
-    assert text.count("](") == 12  # six figures, six tables
+    assert text.count("](") == 14  # seven figures, seven tables
 
 
 def test_held_out_sets_hold_their_estimates(calibration: Calibration) -> None:

@@ -6,6 +6,7 @@ Whatever a method has to choose (components, κ) is chosen by leaving one level 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -45,6 +46,44 @@ def pls_coefficients(x: np.ndarray, y: np.ndarray, components: int) -> np.ndarra
         rotation = np.stack(weights, 1)
         vectors[a] = rotation @ np.linalg.solve(np.stack(loadings) @ rotation, np.array(scores))
     return vectors
+
+
+@dataclass(frozen=True)
+class PLSParts:
+    """What a PLS1 model is made of: ``weights``, ``loadings`` ``[components, W]``, ``explained [components]`` sums of
+    squares of the concentrations, and ``vip [W]``, the importance of each wavelength, whose mean square is 1."""
+
+    weights: np.ndarray
+    loadings: np.ndarray
+    explained: np.ndarray
+    vip: np.ndarray
+
+
+def pls_parts(spectra: np.ndarray, concentrations: np.ndarray, components: int) -> PLSParts:
+    """PLS1 by NIPALS of ``spectra [N, W]`` and ``concentrations [N]``, centred here, with its importances
+
+        VIP_w = √(W Σ_a s_a w_aw² / Σ_a s_a),    s_a = q_a² t_aᵀt_a
+
+    (Chong & Jun 2005, Chemom. Intell. Lab. Syst. 78, 103). Components beyond the rank are left out.
+    """
+    x, y = spectra - spectra.mean(0), concentrations - concentrations.mean()
+    scale = np.linalg.norm(x)
+    weights, loadings, explained = [], [], []
+    for _ in range(components):
+        w = x.T @ y
+        size = np.linalg.norm(w)
+        t = x @ (w / size) if size > 0.0 else np.zeros(len(x))
+        tt = float(t @ t)
+        if size == 0.0 or tt <= (1e-10 * scale) ** 2:
+            break
+        p, q = x.T @ t / tt, float(y @ t) / tt
+        x, y = x - np.outer(t, p), y - q * t
+        weights.append(w / size)
+        loadings.append(p)
+        explained.append(q * q * tt)
+    w, s = np.array(weights), np.array(explained)
+    vip = np.sqrt(spectra.shape[1] * (s @ w**2) / s.sum()) if len(s) else np.zeros(spectra.shape[1])
+    return PLSParts(w, np.array(loadings), s, vip)
 
 
 def pcr_coefficients(x: np.ndarray, y: np.ndarray, components: int) -> np.ndarray:

@@ -27,6 +27,9 @@ LOUDEST = 3.0
 """Wavelengths whose noise is above this many times the median (the ends of the lamp) are not chosen from."""
 WEAKEST = 0.1
 """Nor are those whose sensitivity ÷ noise is below this fraction of the best."""
+SELECTED = 0.85
+"""Where a level left out while wavelengths are chosen is predicted with an error above this fraction of the standard
+deviation of the levels, the choice found noise: no limit is claimed."""
 STRAIGHT = 0.95
 """A line with a smaller R² is no calibration line."""
 _MOST_WAVELENGTHS = 60  # of the ratio: pairs grow with the square
@@ -69,6 +72,11 @@ class UnivariateCalibration:
     line: StraightLine
     rmsecv: float
     reasons: tuple[str, ...] = ()
+
+    def unclaimed(self, reason: str) -> UnivariateCalibration:
+        """The same without limits, for this ``reason``."""
+        line = replace(self.line, critical=None, detection=None, quantification=None)
+        return replace(self, line=line, reasons=(reason, *self.reasons))
 
 
 def straight_line(concentrations: Any, signals: Any, measurements: int = 1) -> StraightLine:
@@ -119,9 +127,10 @@ def single_wavelength(concentrations: Any, spectra: Any, wavelengths: Any) -> Un
     x, signals = np.asarray(concentrations, dtype=np.float64), np.asarray(spectra, dtype=np.float64)
     noise = _noise(x, signals)
     best = _best(x, signals, noise)
-    line, reasons = _claimed(straight_line(x, signals[:, best]), x)
+    error = _cross_validated(x, signals, noise)
+    line, reasons = _claimed(straight_line(x, signals[:, best]), x, error)
     wavelength = float(np.asarray(wavelengths, dtype=np.float64)[best])
-    return UnivariateCalibration(wavelength, None, line, _cross_validated(x, signals, noise), reasons)
+    return UnivariateCalibration(wavelength, None, line, error, reasons)
 
 
 def wavelength_ratio(concentrations: Any, spectra: Any, wavelengths: Any) -> UnivariateCalibration | None:
@@ -149,23 +158,33 @@ def wavelength_ratio(concentrations: Any, spectra: Any, wavelengths: Any) -> Uni
     scatter = np.sqrt(noise[over] ** 2 + (ratios.mean(axis=0) * noise[under]) ** 2) / y[:, under].mean(axis=0)
     scatter = np.where((noise[over] <= loud) & (noise[under] <= loud), scatter, np.inf)
     best = _best(x, ratios, scatter)
-    line, reasons = _claimed(straight_line(x, ratios[:, best]), x)
+    error = _cross_validated(x, ratios, scatter)
+    line, reasons = _claimed(straight_line(x, ratios[:, best]), x, error)
     return UnivariateCalibration(
         float(wavelengths[over[best]]),
         float(wavelengths[under[best]]),
         line,
-        _cross_validated(x, ratios, scatter),
+        error,
         reasons,
     )
 
 
-def _claimed(line: StraightLine, x: np.ndarray) -> tuple[StraightLine, tuple[str, ...]]:
-    """The line with no more limits than can be claimed, and what is to be said of it."""
+def _claimed(line: StraightLine, x: np.ndarray, error: float) -> tuple[StraightLine, tuple[str, ...]]:
+    """The line with no more limits than can be claimed, and what is to be said of it; ``error``: RMSECV, wavelengths
+    chosen anew."""
     reasons = []
     if line.r2 < STRAIGHT:
         reasons.append(f"R² {line.r2:.2f}: no straight line, do not use it")
     if not (x == 0.0).any():
         reasons.append("no blank among the standards: no limit can be claimed")
+        return replace(line, critical=None, detection=None, quantification=None), tuple(reasons)
+    if not error <= SELECTED * np.unique(x).std():
+        reasons.append(
+            "wavelengths chosen without one of the levels do not predict that level: they were found by searching, no "
+            "limit can be claimed"
+            if np.isfinite(error)
+            else "too few levels to leave one out of the choice of wavelengths: no limit can be claimed"
+        )
         return replace(line, critical=None, detection=None, quantification=None), tuple(reasons)
     for name, value in (("detection", line.detection), ("quantification", line.quantification)):
         if value is not None and value > x.max():

@@ -177,8 +177,9 @@ def detection_limits(calibration: Calibration, replicates: int = 1) -> Detection
             f"replicates must be at least 1, the spectra of the unknown that are averaged; got {replicates}."
         )
     definition = "smallest c with c ≥ k·u(c), u(c) = 1/√G(c) the standard uncertainty of one result"
-    if not (calibration.has_blank and calibration.checked):
+    if not (calibration.has_blank and calibration.checked and calibration.response.responds):
         reason = "no blank among the standards" if calibration.checked else "fewer than four standards"
+        reason = reason if calibration.response.responds else "these standards do not respond"
         return DetectionLimits(None, None, DETECTION_FACTOR, QUANTIFICATION_FACTOR, definition, reason)
     low, high = calibration.range
     c = np.concatenate([np.geomspace(1e-5, 1.0, 400) * (high - low), np.linspace(low, high, 401)])

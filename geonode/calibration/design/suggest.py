@@ -19,10 +19,14 @@ from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import tangents
 from geonode.errors import InputError
 
+GOALS = ("absolute", "relative")
+"""What is to become small: u(c), or u(c)/c."""
+LEAST_GAIN = 0.1
+"""A further standard that takes less than this share of the uncertainty away is not worth its preparation."""
 PRIOR = "knowing beforehand that they lie within it: uniform prior"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Suggestion:
     """The next standard.
 
@@ -30,6 +34,7 @@ class Suggestion:
         concentration: user units.
         before, after: root mean square of u(c) over the calibrated range, user units.
         candidates: ``[E]`` concentrations that were compared; expected: ``[E]`` the same figure for each.
+        goal: "absolute", or "relative": before, after and expected are then shares of the concentration.
     """
 
     concentration: float
@@ -38,24 +43,56 @@ class Suggestion:
     candidates: np.ndarray
     expected: np.ndarray
 
+    goal: str = "absolute"
+
+    @property
+    def gain(self) -> float:
+        """Share of the uncertainty that it takes away."""
+        return 1.0 - self.after / self.before if self.before > 0.0 else 0.0
+
+    @property
+    def worth_it(self) -> bool:
+        """Whether that is worth the preparation of a standard."""
+        return self.gain >= LEAST_GAIN
+
+    def __repr__(self) -> str:
+        return f"<{self.sentence()}>"
+
     def sentence(self, unit: str = "") -> str:
         """The advice in one line."""
         unit = f" {unit}" if unit else ""
-        gain = 100.0 * (1.0 - self.after / self.before) if self.before > 0.0 else 0.0
+        if self.goal == "relative":
+            kind, before, after = "relative standard", f"{100 * self.before:.3g}", f"{100 * self.after:.3g} %"
+        else:
+            kind, before, after = "standard", f"{self.before:.3g}", f"{self.after:.3g}{unit}"
+        what = f"the {kind} uncertainty of results (root mean square over the range, {PRIOR})"
+        if not self.worth_it:
+            return (
+                f"a further standard is not worth it: {what} would fall from {before} to {after} at best "
+                f"({100 * self.gain:.0f} % less, with one at {self.concentration:.4g}{unit})"
+            )
         return (
-            f"measure a standard at {self.concentration:.4g}{unit} next: the standard uncertainty of results (root "
-            f"mean square over the range, {PRIOR}) would fall from {self.before:.3g} to {self.after:.3g}{unit} "
-            f"({gain:.0f} % less)"
+            f"measure a standard at {self.concentration:.4g}{unit} next: {what} would fall from {before} to {after} "
+            f"({100 * self.gain:.0f} % less)"
         )
 
 
-def suggest_standard(calibration: Calibration, candidates: int = 41, points: int = 61) -> Suggestion:
-    """The best of ``candidates`` concentrations within the calibrated range of ``calibration``, judged at ``points`` of
-    it.
+def suggest_standard(
+    calibration: Calibration, candidates: int = 41, points: int = 61, goal: str = "absolute"
+) -> Suggestion:
+    """Which further standard helps most.
+
+    Args:
+        calibration: fitted.
+        candidates: concentrations of its range that are compared. points: of it, at which each is judged.
+        goal: "absolute" makes u(c) small, "relative" u(c)/c, from the lowest standard above zero up; the figures of the
+            suggestion then are shares of the concentration.
 
     Raises:
-        InputError: fewer than two candidates or points.
+        InputError: fewer than two candidates or points, or another goal.
     """
+    if goal not in GOALS:
+        raise InputError(f"goal={goal!r} is not known; choose {' or '.join(GOALS)}.")
     if candidates < 2 or points < 2:
         raise InputError("suggest needs at least two candidates and two points to judge them at.")
     calibration = calibration.of_process
@@ -63,7 +100,7 @@ def suggest_standard(calibration: Calibration, candidates: int = 41, points: int
     low, high = calibration.range
     # Inside the gaps, with the levels themselves: repeating a standard is an option too.
     tried = np.unique(np.concatenate([np.linspace(low, high, candidates), 0.5 * (gp.levels[1:] + gp.levels[:-1])]))
-    c = np.linspace(low, high, points)
+    c, size = _judged_at(gp.levels, points, goal)
     _, slope = tangents(model, c)
     noise = np.eye(model.rank) + model.projection.replicates
     z, n, r = model.projection.levels, len(gp.levels), model.rank
@@ -71,7 +108,7 @@ def suggest_standard(calibration: Calibration, candidates: int = 41, points: int
     curve_now = model.curve_parts(c)
     # A further spectrum would also average the noise of the standards down; by how much is not reckoned with.
     standards = curve_now.concentrations + curve_now.noise
-    before = _root_mean_square(slope, model.curve_scale * curve_now.interpolation + standards + noise, high - low)
+    before = _root_mean_square(slope, model.curve_scale * curve_now.interpolation + standards + noise, high - low, size)
     expected = np.empty(len(tried))
     for e in range(len(tried)):
         within = np.einsum("ia,cij,jb->cab", z, update.within[e], z, optimize=True)
@@ -85,13 +122,25 @@ def suggest_standard(calibration: Calibration, candidates: int = 41, points: int
         known = np.linalg.solve(there + curve_at + noise, cross.transpose(0, 2, 1))
         between = between - cross @ known
         covariance = model.curve_scale * (curve + between) + standards + noise
-        expected[e] = _root_mean_square(slope, covariance, high - low)
+        expected[e] = _root_mean_square(slope, covariance, high - low, size)
     best = int(expected.argmin())
-    return Suggestion(float(tried[best]), before, float(expected[best]), tried, expected)
+    return Suggestion(float(tried[best]), before, float(expected[best]), tried, expected, goal)
 
 
-def _root_mean_square(slope: np.ndarray, covariance: np.ndarray, span: float) -> float:
-    """√(mean of u²) over the points. The variance of a uniform distribution over the range, span²/12, acts as prior
-    information: where the spectrum does not change at all, u is that and not infinite."""
+def _judged_at(levels: np.ndarray, points: int, goal: str) -> tuple[np.ndarray, np.ndarray]:
+    """Concentrations ``[points]``, and what u is divided by there: evenly over the range and 1; for the relative goal
+    by factors, from the lowest level whose size is not zero up, and their size."""
+    low, high = float(levels[0]), float(levels[-1])
+    if goal == "absolute":
+        return np.linspace(low, high, points), np.ones(points)
+    if low < 0.0:
+        raise InputError("a relative goal needs concentrations that are not negative; take the absolute one.")
+    c = np.geomspace(float(levels[levels > 0.0][0]), high, points)
+    return c, c
+
+
+def _root_mean_square(slope: np.ndarray, covariance: np.ndarray, span: float, size: np.ndarray) -> float:
+    """√(mean of (u/size)²) over the points. The variance of a uniform distribution over the range, span²/12, acts as
+    prior information: where the spectrum does not change at all, u is that and not infinite."""
     information = np.einsum("cr,cr->c", slope, np.linalg.solve(covariance, slope[..., None])[..., 0])
-    return float(np.sqrt(np.mean(1.0 / (information + 12.0 / span**2))))
+    return float(np.sqrt(np.mean(1.0 / (information + 12.0 / span**2) / size**2)))

@@ -8,6 +8,7 @@ import pytest
 from geonode.calibration import Calibration
 from tests.calibration.assays import WAVE, monotone, noisy, straight
 
+
 def test_ends_count_as_the_two_of_many_that_they_are() -> None:
     labels = np.linspace(0.0, 60.0, 20)
     held = Calibration(labels, noisy(monotone, labels, 1), WAVE).held_out

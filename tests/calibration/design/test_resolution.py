@@ -15,7 +15,7 @@ from geonode.calibration import (
 )
 from geonode.calibration.design.resolution import DETECTION_FACTOR, fisher_information, measured_covariance, tangents
 from geonode.errors import InputError
-from tests.calibration.assays import LEVELS, NOISE, WAVE, band, folding, noisy, straight
+from tests.calibration.assays import LEVELS, NOISE, WAVE, band, folding, monotone, noisy, straight
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +174,31 @@ def test_the_next_standard_belongs_into_the_gap() -> None:
 def test_suggest_refuses_a_single_candidate(line: Calibration) -> None:
     with pytest.raises(InputError, match="two candidates"):
         suggest_standard(line, candidates=1)
+
+
+@pytest.mark.parametrize("goal", ["absolute", "relative"])
+def test_a_standard_that_brings_nothing_is_not_worth_it(line: Calibration, goal: str) -> None:
+    found = suggest_standard(line, goal=goal)
+    assert found.gain == pytest.approx(1.0 - found.after / found.before)
+    assert found.worth_it == ("not worth it" not in found.sentence()) == (found.gain >= 0.1)
+    assert repr(found) == f"<{found.sentence()}>"
+
+
+def test_the_relative_goal_looks_lower() -> None:
+    levels = np.array([1.0, 5.0, 10.0, 15.0, 50.0, 60.0])
+    made = Calibration(levels, noisy(monotone, levels, 3, 0.01), WAVE)
+    absolute, relative = suggest_standard(made), suggest_standard(made, goal="relative")
+    assert relative.concentration < absolute.concentration
+    assert "relative standard uncertainty" in relative.sentence("ppb") and " %" in relative.sentence("ppb")
+
+
+@pytest.mark.parametrize("goal", ["both", "", "Relative"])
+def test_another_goal_is_refused(line: Calibration, goal: str) -> None:
+    with pytest.raises(InputError, match="choose absolute or relative"):
+        suggest_standard(line, goal=goal)
+
+
+def test_a_relative_goal_needs_concentrations_that_are_not_negative() -> None:
+    levels = np.array([-10.0, 0.0, 10.0, 20.0])
+    with pytest.raises(InputError, match="not negative"):
+        suggest_standard(Calibration(levels, noisy(monotone, levels + 10.0, 3), WAVE), goal="relative")

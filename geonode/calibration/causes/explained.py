@@ -1,0 +1,105 @@
+"""An answer that can explain itself: the spectrum beside the curve's, and why it lies off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from geonode.calibration.assessment.match_limits import textbook_limits
+from geonode.calibration.causes.explanation import Explanation
+from geonode.calibration.causes.of_calibration import explain_unknown
+from geonode_runtime.unknowns import Unknown
+from geonode_runtime.verdicts import Quantification
+
+if TYPE_CHECKING:
+    from geonode.calibration.calibration import Calibration
+
+NEARLY_ALL = 0.9
+"""Of a spectrum that is not refused, a cause is told only where it explains this share of the misfit."""
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A spectrum and what the curve gives, both as measured.
+
+    Attributes:
+        wavelengths, measured, predicted: ``[V]``; measured is the mean of the replicates, NaN where masked.
+        std: ``[V]`` standard deviation of one further spectrum there.
+        concentration: that of the prediction, in the cuvette (dilution not undone).
+        wavelength_label, signal: what axes are called.
+    """
+
+    wavelengths: np.ndarray
+    measured: np.ndarray
+    predicted: np.ndarray
+    std: np.ndarray
+    concentration: float
+    wavelength_label: str
+    signal: str
+
+    @property
+    def residual(self) -> np.ndarray:
+        """Measured less predicted, ``[V]``."""
+        return self.measured - self.predicted
+
+
+@dataclass(frozen=True)
+class Explained(Quantification):
+    """A `Quantification` that can explain itself.
+
+    Attributes:
+        calibration: that answered. unknown: what it was asked, aligned, not preprocessed. name: of the unknown.
+    """
+
+    calibration: Calibration = field(kw_only=True, repr=False, compare=False)
+    unknown: Unknown = field(kw_only=True, repr=False, compare=False)
+    name: str = field(kw_only=True, compare=False)
+
+    @classmethod
+    def of(cls, found: Quantification, calibration: Calibration, unknown: Unknown, name: str) -> Self:
+        """``found`` with what it needs to explain itself; arguments as the attributes."""
+        kept = {one.name: getattr(found, one.name) for one in fields(Quantification)}
+        return cls(**kept, calibration=calibration, unknown=unknown, name=name)
+
+    @cached_property
+    def explanation(self) -> Explanation | None:
+        """Where and why the spectrum lies off the curve.
+
+        Always there for "does not match", unless the standards themselves make no curve. For other verdicts only where
+        the spectrum is further from the standards' span than noise, and one cause explains nearly all of that.
+        """
+        calibration = self.calibration
+        if calibration.curve_check.pls_is_better:
+            return None
+        refused = self.verdict == "does not match"
+        inverse = calibration.inverse
+        if not refused and self.q <= textbook_limits(inverse.rank, inverse.dof, calibration.spectra.shape[1])[0]:
+            return None
+        found = explain_unknown(calibration, self.unknown)
+        if refused or (found is not None and found.cause is not None and found.explained >= NEARLY_ALL):
+            return found
+        return None
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """The sentences of `explanation`; none where there is nothing to explain."""
+        return () if self.explanation is None else self.explanation.sentences(self.calibration.unit)
+
+    @cached_property
+    def overlay(self) -> Overlay:
+        """The spectrum and the curve's at the estimate, or at the concentration that `explanation` compares it with."""
+        measured = self.calibration.measured
+        c = self.estimate / self.dilution if self.explanation is None else self.explanation.concentration
+        predicted = measured.gp.predict(np.array([c]))
+        return Overlay(
+            wavelengths=measured.wavelengths,
+            measured=np.where(self.unknown.usable, self.unknown.spectra.mean(axis=0), np.nan),
+            predicted=predicted.mean[0],
+            std=predicted.std[0],
+            concentration=float(c),
+            wavelength_label=self.calibration.wavelength_label,
+            signal=self.calibration.signal,
+        )

@@ -1,0 +1,125 @@
+"""Standards that do not respond are called so, errors are told beside the response, searched limits are not claimed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import geonode
+from geonode.calibration import Calibration, check_standards, detection_limits, single_wavelength, wavelength_ratio
+from geonode.calibration.assessment.warnings import dataset_warnings
+from geonode.data import SpectralDataset, simulate_assay
+from geonode.errors import InputError
+from tests.calibration.assays import LEVELS, NOISE, WAVE, band, folding, monotone, noisy, straight
+
+DESIGNS = {
+    "six": LEVELS,
+    "four": LEVELS[[0, 1, 3, 5]],
+    "replicates": np.repeat(LEVELS[:5], 2),
+}
+
+
+def dead(c, seed: int) -> np.ndarray:
+    return noisy(lambda x: 0.2 + 0.7 * np.ones((len(x), 1)) * band(480, 60), c, seed)
+
+
+@pytest.mark.parametrize("c", DESIGNS.values(), ids=DESIGNS)
+def test_noise_is_no_response(c):
+    for seed in range(4):
+        data = SpectralDataset(dead(c, seed), c, WAVE)
+        calibration = Calibration.from_dataset(data)
+        assert not calibration.response.responds and calibration.response.error > 0.9
+        assert calibration.notes[0].startswith("these standards do not respond")
+        assert dataset_warnings(data)[0] == calibration.notes[0]
+        limits = detection_limits(calibration)
+        assert limits.detection is None and limits.reason in (
+            "these standards do not respond",
+            "fewer than four standards",
+        )
+
+
+@pytest.mark.parametrize("truth", [monotone, folding, straight], ids=["saturating", "folding", "straight"])
+@pytest.mark.parametrize("c", DESIGNS.values(), ids=DESIGNS)
+def test_what_responds_is_not_called_dead(truth, c):
+    for noise in (NOISE, 10.0 * NOISE):
+        calibration = Calibration(c, noisy(truth, c, 1, noise), WAVE)
+        assert calibration.response.responds and not any("do not respond" in note for note in calibration.notes)
+    simulated = simulate_assay(np.unique(c), seed=2)
+    assert Calibration.from_dataset(simulated).response.responds
+
+
+def test_a_searched_wavelength_is_claimed_of_assays_and_not_of_noise():
+    claimed = []
+    for seed in range(40):
+        c = list(DESIGNS.values())[seed % 3]
+        for method in (single_wavelength, wavelength_ratio):
+            found = method(c, dead(c, seed), WAVE)
+            claimed.append(
+                found.line.detection is not None and found.line.detection <= c.max() and found.line.r2 > 0.95
+            )
+    assert np.mean(claimed) <= 0.05
+    for seed in range(5):
+        found = single_wavelength(LEVELS, noisy(straight, LEVELS, seed), WAVE)
+        assert found.line.detection is not None and not found.reasons
+
+
+def test_an_evaluation_says_that_nothing_responds():
+    report = geonode.evaluate(SpectralDataset(dead(LEVELS, 0), LEVELS, WAVE), methods=["linear", "line"])
+    assert any(note.startswith("these standards do not respond") for note in report.notes)
+    assert report.to_dict()["response_scale"] < 0.02 * report.to_dict()["nrmse_scale"]
+    alive = geonode.evaluate(SpectralDataset(noisy(straight, LEVELS, 0), LEVELS, WAVE), methods=["linear", "line"])
+    (note,) = [note for note in alive.notes if note.startswith("relative to the response")]
+    assert "interior median" in note and not any("do not respond" in note for note in alive.notes)
+
+
+def zeroed(i: int) -> np.ndarray:
+    spectra = noisy(monotone, LEVELS, 0)
+    spectra[i] = 0.0
+    return spectra
+
+
+@pytest.mark.parametrize("i", [1, 3, 5])
+def test_a_level_of_zeros_is_named(i):
+    with pytest.raises(InputError, match=rf"'{LEVELS[i]:g}' is zero at every wavelength, and its neighbours are not"):
+        geonode.fit(SpectralDataset(zeroed(i), LEVELS, WAVE), predictor_gp())
+
+
+@pytest.mark.parametrize("reference", [0, 2, 5])
+def test_zeros_that_the_others_are_differences_from_are_ordinary(reference):
+    spectra = noisy(straight, LEVELS, 0)
+    data = SpectralDataset(spectra - spectra[reference], LEVELS, WAVE)
+    assert data.require_levels(3) is data
+    assert SpectralDataset(zeroed(0), LEVELS, WAVE).require_levels(3)
+
+
+def predictor_gp():
+    return geonode.GeodesicConfig(predictor="gp")
+
+
+@pytest.mark.parametrize("unit", ["µM", "mg/L", "ppb"])
+def test_negative_amounts_are_refused(unit):
+    c = np.append(-5.0, LEVELS[1:])
+    data = SpectralDataset(noisy(straight, c, 0), c, WAVE, concentration_unit=unit)
+    with pytest.raises(InputError, match=f"the level -5 {unit} is negative, which no amount is"):
+        geonode.fit(data, predictor_gp())
+
+
+def test_negative_levels_of_other_scales_are_said():
+    for unit, c in (("mV", LEVELS - 20.0), ("", LEVELS - 20.0)):
+        model = geonode.fit(SpectralDataset(noisy(straight, c, 0), c, WAVE, concentration_unit=unit), predictor_gp())
+        assert any("is negative beside positive ones" in note for note in model.standards.notes)
+    logs = SpectralDataset(noisy(straight, LEVELS, 0), LEVELS - 100.0, WAVE, concentration_unit="log M")
+    assert not geonode.fit(logs, predictor_gp()).standards.notes
+
+
+@pytest.mark.parametrize("mistaken", [2, 3])
+def test_a_level_labelled_twice_its_value_is_named(mistaken):
+    c = np.array([0.0, 10.0, 20.0, 35.0, 45.0, 60.0, 80.0])
+    said = c.copy()
+    said[mistaken] *= 2.0
+    said[mistaken] += 0.5  # so that it does not fall on another
+    data = SpectralDataset(noisy(monotone, c, 0), said, WAVE)
+    (named,) = [w for w in dataset_warnings(data) if "contradicts the others" in w]
+    assert named.startswith(f"the standard {said[mistaken]:g} contradicts")
+    honest = Calibration(c, noisy(monotone, c, 0), WAVE)
+    assert not any(check.flagged for check in check_standards(honest))
