@@ -26,9 +26,8 @@ from geonode.flow import CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
 from geonode.report.answer import Answer
 from geonode.report.conclusion import Conclusion
-from geonode.report.notebook import model_html
-from geonode.report.predictions_figure import predictions_figure
-from geonode.report.style import figure_path, save_figure
+from geonode.report.notebook import model_html, model_text
+from geonode.report.predictions_figure import draw_model
 from geonode.training.effects import sentences
 from geonode.training.ensemble import predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
@@ -114,21 +113,17 @@ class GeodesicModel:
         """The concentration of one unknown, or of several.
 
         Args:
-            spectra: what `geonode.calibration.Calibration.quantify` takes: [V], or [k, V] with a sample a row, as
-                numbers, xarray or pandas with their own wavelengths; or a file of one spectrum, a list of files (a
-                sample each), or what `geonode.load_unknowns` read.
+            spectra: what `Calibration.quantify` takes ([V], or [k, V] with a sample a row; numbers, xarray, pandas); or
+                a file of one spectrum, a list of files (a sample each), or what `geonode.load_unknowns` read.
             wavelengths: [V], None where they have their own or are those of the standards.
-            select: of files, the spectra whose name contains this.
-            options: of `Calibration.quantify`: ``replicates``, ``level``, ``dilution``, ``blank``, …
+            select: of files, the spectra whose name contains this. options: those of `Calibration.quantify`.
 
         Returns:
             An `Answer` (a `Quantification` that can be printed, plotted and asked ``why``) for one spectrum and for
             ``replicates=True``; else a list, one for each sample.
 
         Raises:
-            InputError: spectra that do not suit the standards, a file of several spectra given as one, or an option
-                out of range.
-            ReaderError: a file that cannot be read.
+            InputError: spectra or files that do not suit the standards, several given as one, an option out of range.
         """
         together = options.get("replicates", False) is True
         asked = asked_of_files(spectra, self.standards, select=select, replicates=together)
@@ -194,34 +189,16 @@ class GeodesicModel:
         """Draw predicted spectra with their bands among the standards, and the response against concentration.
 
         Args:
-            path: a figure's file (.png, .pdf, .svg, …); None for the figure itself, as matplotlib's.
+            path: a figure's file (.png, .pdf, …), which is given back; None for matplotlib's figure itself.
             concentrations: [C] in the unit of the standards; None for the middles between standards, at most six.
-
-        Returns:
-            The figure, or the path that was written.
 
         Raises:
             InputError: as `predict_spectra`, or a suffix that is no format of figures.
         """
-        if concentrations is None:
-            middles = 0.5 * (self.gp.levels[1:] + self.gp.levels[:-1])
-            concentrations = middles[
-                np.unique(np.linspace(0, len(middles) - 1, min(6, len(middles))).round().astype(int))
-            ]
-        if path is not None:
-            figure_path(path)
-        figure = predictions_figure(self, *self.predict_spectra(concentrations))
-        return figure if path is None else save_figure(figure, path)
+        return draw_model(self, path, concentrations)
 
     def __repr__(self) -> str:
-        unit = f" {self.dataset.units['concentration']}".rstrip()
-        low, high = self.calibrated_range
-        spectra, wavelengths = self.dataset.shape
-        kind = "Gaussian process" if self.ode is None else f"neural flow of {self.config.members} members"
-        return (
-            f"<{type(self).__name__}: {kind}, {len(self.gp.levels)} levels {low:g} … {high:g}{unit}, {spectra} spectra "
-            f"× {wavelengths} wavelengths>"
-        )
+        return model_text(self)
 
     def _repr_html_(self) -> str:
         return model_html(self)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -128,15 +130,22 @@ def test_evaluate_writes_the_promised_json(standards, tmp_path):
     assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_demo_writes_everything_it_names(tmp_path):
-    output = run("demo", "--out", tmp_path / "demo").output
+def test_demo_answers_three_questions_and_writes_everything_it_names(tmp_path):
+    result = run("demo", "--out", tmp_path / "demo")
+    output = result.output
     names = {p.name for p in (tmp_path / "demo").iterdir()}
     expected = {"standards.csv", "predicted.csv", "predictions.png", "evaluation.png", "evaluation.json", "table.txt"}
-    assert expected <= names
+    assert expected | {"unknown.csv", "report", "demo.bundle"} <= names
     assert set(json.loads((tmp_path / "demo/evaluation.json").read_text())["methods"]) == METHODS
     error = float(output.split("between the standards: ")[1].split()[0])
     assert error < 0.02
     assert len(pd.read_csv(tmp_path / "demo/predicted.csv")) == 601
+    found = output.split("quantified: ")[1]
+    low, high = (float(part.split()[0]) for part in found.split("interval ")[1].split(" to ")[:2])
+    assert low <= 33.0 <= high
+    page = output.split("open file://")[1].split(" in a browser")[0]
+    assert Path(page).is_file()
+    assert re.search(r"^\S.*: \d+ of \d+$", result.stderr, re.M), "no line of progress where stderr is no terminal"
 
 
 def test_cary_export_as_the_instrument_wrote_it(shared_data, tmp_path):

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from geonode.analytes.reach import require_within_reach
 from geonode.analytes.surface_gp import SurfaceGP
 from geonode.config import GeodesicConfig
 from geonode.errors import InputError
@@ -39,8 +40,13 @@ class SurfaceNode:
 
     @torch.no_grad()
     def predict(self, concentrations: np.ndarray) -> np.ndarray:
-        """Mean spectra ``[C, W]`` at concentrations ``[C, D]`` (user units)."""
+        """Mean spectra ``[C, W]`` at concentrations ``[C, D]`` (user units).
+
+        Raises:
+            InputError: farther outside the standards than `geonode.analytes.reach` allows.
+        """
         c = np.atleast_2d(np.asarray(concentrations, dtype=np.float64))
+        require_within_reach(c, self.gp.levels)
         x, at = self.gp.coordinates(c), self.gp.coordinates(self.gp.levels)
         embedding = self.gp.embedding()
         weight = 1.0 / (torch.cdist(embedding(x), embedding(at)).square() + _NEAR)

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from geonode.analytes.bands import RowEffect, new_values, outside_hull, row_effect
 from geonode.analytes.embedding import EmbeddingMetric, EnsembleEmbedding, Surfaces
+from geonode.analytes.reach import require_within_reach
 from geonode.calibration.gp.numerics import one_thread
 from geonode.errors import InputError
 from geonode.metric import WarpMetric
@@ -236,7 +237,12 @@ class SurfaceGP:
         return rows, (self._surfaces.prior_variance(at[None])[0] - (rows * cross).sum(-1)).clamp_min(0.0)
 
     def predict_mean(self, concentrations: Any) -> np.ndarray:
-        """Mean spectra ``[C, W]`` at concentrations ``[C, D]`` (user units), outside the calibrated range too."""
+        """Mean spectra ``[C, W]`` at concentrations ``[C, D]`` (user units), outside the calibrated range too.
+
+        Raises:
+            InputError: as `coordinates`, or farther outside than `geonode.analytes.reach` allows.
+        """
+        require_within_reach(np.atleast_2d(np.asarray(concentrations, dtype=np.float64)), self.levels)
         rows, _ = self.rows_at(self.coordinates(concentrations))
         return self.column_mean + rows.mean(0).numpy() @ self.residual
 
@@ -246,7 +252,11 @@ class SurfaceGP:
         scale² is that of `predict_within` and, where an analyte has a concentration that no standard has, a share of
         the wavelength's variance over the standards: the largest `row_effect` of those analytes. The first such
         prediction fits the process again without each row.
+
+        Raises:
+            InputError: as `coordinates`, or farther outside than `geonode.analytes.reach` allows.
         """
+        require_within_reach(np.atleast_2d(np.asarray(concentrations, dtype=np.float64)), self.levels)
         within = self.predict_within(concentrations)
         c = np.atleast_2d(np.asarray(concentrations, dtype=np.float64))
         new = new_values(c, self.levels)

@@ -47,15 +47,34 @@ Files = Annotated[list[Path], typer.Argument(help="File(s) of standards, as the 
 
 @contextmanager
 def progress_bar(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A rich progress bar on stderr with one line per step of the work; None where ``quiet``."""
+    """A rich progress bar on stderr with one line per step of the work; plain lines, a few for each step, where stderr
+    is no terminal; None where ``quiet``."""
     if quiet:
         yield None
         return
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(*progress_columns(), console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield line_reporter()
+        return
+    with Progress(*progress_columns(), console=console, transient=True) as bar:
         yield reporter(bar)
+
+
+def line_reporter(parts: int = 4) -> Callable[[str, int, int], None]:
+    """``report(what, done, total)`` that writes a line to stderr when a step begins and each time another of its
+    ``parts`` is done."""
+    reached: dict[str, int] = {}
+
+    def report(what: str, done: int, total: int) -> None:
+        part = parts * done // max(total, 1)
+        if reached.get(what, -1) < part:
+            reached[what] = part
+            typer.echo(f"{what}: {done} of {total}", err=True)
+
+    return report
 
 
 def progress_columns() -> tuple[Any, ...]:

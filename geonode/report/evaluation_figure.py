@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geonode.report.style import level_colours, new_figure, save_figure
+from geonode.report.style import OKABE_ITO, level_colours, new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from geonode.validation.result import EvaluationReport
+
+_SPREAD = 0.8
+"""Of the distance between two levels, what the methods take up."""
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h", "d")
 
 
 def plot_evaluation(report: EvaluationReport, path: str | Path) -> Path:
@@ -25,18 +29,29 @@ def plot_evaluation(report: EvaluationReport, path: str | Path) -> Path:
 
 def _plot_errors(axis: Axes, report: EvaluationReport) -> None:
     scale = float(report.level_means.std()) or 1.0
-    position = np.arange(len(report.levels))
+    position, count = np.arange(len(report.levels)), len(report.results)
     for number, (name, result) in enumerate(report.results.items()):
         chosen = name == report.winner
-        style: dict[str, Any] = {"linewidth": 2.4, "zorder": 3} if chosen else {"linewidth": 1.0, "alpha": 0.8}
-        if name == "node":  # it nearly always lies on its teacher
-            style |= {"linestyle": (0, (3, 2)), "zorder": 4}
-        label = f"{name} (winner)" if chosen else name
-        axis.plot(position, result.rmse / scale, marker="o", markersize=3.5, color=f"C{number}", label=label, **style)
+        # Side by side, each with a mark of its own: methods that agree would hide one another on one spot.
+        beside = position + _SPREAD * ((number + 0.5) / count - 0.5)
+        colour, marker = OKABE_ITO[number % len(OKABE_ITO)], _MARKERS[number % len(_MARKERS)]
+        axis.plot(beside, result.rmse / scale, color=colour, linewidth=1.6 if chosen else 0.5, alpha=0.7, zorder=2)
+        axis.plot(
+            beside,
+            result.rmse / scale,
+            marker,
+            color=colour,
+            markersize=7.0 if chosen else 5.0,
+            markerfacecolor=colour if chosen else "white",
+            label=f"{name} (winner)" if chosen else name,
+            zorder=3,
+        )
+    for edge in position[:-1] + 0.5:
+        axis.axvline(edge, color="0.9", linewidth=0.8, zorder=1)
     chosen_inside = report.selected()
     if chosen_inside is not None:  # the winner's own line knows all levels: this is what choosing comes to
         honest = np.array([entry["rmse"] for entry in chosen_inside]) / scale
-        marks: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 9, "markerfacecolor": "none"}
+        marks: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 11, "markerfacecolor": "none"}
         axis.plot(position, honest, color="black", zorder=5, label="chosen in each fold", **marks)
     axis.set_yscale("log")
     axis.set_xticks(position, [f"{level:g}" for level in report.levels], rotation=45 if len(position) > 8 else 0)

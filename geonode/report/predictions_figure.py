@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geonode.report.concentration_axis import scale_concentration
-from geonode.report.style import OKABE_ITO, level_colours, new_figure, save_figure
+from geonode.report.style import OKABE_ITO, figure_path, level_colours, new_figure, save_figure
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,6 +25,15 @@ def plot_predictions(
 ) -> Path:
     """Write `predictions_figure` to ``path``."""
     return save_figure(predictions_figure(model, mean, std, truth), path)
+
+
+def draw_model(model: GeodesicModel, path: str | Path | None, concentrations: Any) -> Figure | Path:
+    """`GeodesicModel.plot`."""
+    if path is not None:
+        figure_path(path)  # refused before any work
+    chosen = between(model.gp.levels) if concentrations is None else concentrations
+    figure = predictions_figure(model, *model.predict_spectra(chosen))
+    return figure if path is None else save_figure(figure, path)
 
 
 def between(levels: np.ndarray, most: int = 6) -> np.ndarray:
@@ -107,6 +116,9 @@ def _fan(low: float, high: float) -> np.ndarray:
 
 
 def _span(model: GeodesicModel, concentrations: np.ndarray) -> Any:
+    """Concentration → colour. A few are given colours that are told apart; many run from dark to light."""
+    if len(concentrations) <= len(OKABE_ITO):
+        return lambda c: OKABE_ITO[int(np.flatnonzero(concentrations == c)[0])]
     everything = np.unique(np.concatenate([model.gp.levels, concentrations]))
     colours = level_colours(len(everything))
     return lambda c: colours[int(np.searchsorted(everything, c))]

@@ -265,3 +265,20 @@ def test_other_bad_input(gp: SurfaceGP, sensor: tuple[np.ndarray, np.ndarray]) -
         SurfaceGP(starts=0)
     with pytest.raises(InputError, match="equally many levels"):
         fit_surface_nodes([], WAVELENGTHS)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ([[50.0, 7.0]], "analyte 1 was asked at 50.* the analytes seem to be swapped"),
+        ([[7.0, 100_000.0]], "analyte 2 was asked at 100000.* nothing is known so far"),
+        ([[7.0, 50.0], [-40.0, 50.0]], "analyte 1 was asked at -40.* nothing is known so far"),
+    ],
+)
+def test_what_lies_out_of_reach_is_refused(asked, sentence):
+    from geonode.analytes.reach import require_within_reach
+
+    levels = np.array([[5.5, 0.0], [5.5, 300.0], [8.5, 0.0], [8.5, 300.0]])
+    require_within_reach(np.array([[9.5, 400.0]]), levels)  # outside, and flagged where it is predicted
+    with pytest.raises(InputError, match=sentence):
+        require_within_reach(np.array(asked), levels)
