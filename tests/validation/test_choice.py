@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geonode.data import SpectralDataset
 from geonode.validation import evaluate
 from geonode.validation.choice import PLAINEST_FIRST, choose
-from tests.validation.test_evaluate import LEVELS, standards
+from tests.validation import test_evaluate as plain
+
+LEVELS = plain.LEVELS
 
 SIMPLE = ["cubic", "pchip", "linear", "line", "nearest"]
 """In an order that is not the plainest first."""
@@ -38,6 +41,11 @@ def test_methods_of_others_stand_between_the_plain_and_the_neural() -> None:
     assert choose({"node": None, "gp": None}, 1.0).name is None
 
 
+def standards(*arguments, **options) -> SpectralDataset:
+    made = plain.standards(*arguments, **options)
+    return SpectralDataset(made.spectra, made.concentrations, made.wavelengths)
+
+
 def saturating(levels: np.ndarray, replicates: int = 1, noise: float = 0.002):
     return standards(lambda c: c / (c + 100.0), replicates, noise, levels)
 
@@ -48,10 +56,9 @@ VARIANTS = {
     "four levels of duplicates": (saturating(LEVELS[:4], 2), ["pchip", "cubic", "linear"], 3, "linear"),
     "four levels without noise": (saturating(LEVELS[:4], 1, 0.0), ["pchip", "cubic", "line"], 3, "line"),
     "one spectrum throughout": (standards(lambda c: 0.0 * c, 1, 0.0), SIMPLE, 5, "nearest"),
-    "nothing throughout": (standards(lambda c: 0.0 * c, 1, 0.0), SIMPLE, 5, "nearest"),
+    "nothing throughout": (SpectralDataset(np.zeros((6, 31)), LEVELS, plain.WAVE), SIMPLE, 5, "nearest"),
     "a straight line": (standards(lambda c: 0.002 * c, 1, 0.0), ["gp", *SIMPLE], 4, "line"),
 }
-VARIANTS["nothing throughout"][0].spectra[:] = 0.0
 
 
 @pytest.mark.parametrize(("data", "methods", "alike", "plainest"), VARIANTS.values(), ids=VARIANTS)
