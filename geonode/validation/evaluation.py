@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import geonode.validation.geodesic_methods
-import geonode.validation.pretrained_method  # noqa: F401 - registers "pretrained" and "untrained"
+import geonode.validation.geodesic_methods  # noqa: F401 - registers geonode's own methods
 from geonode.calibration.assessment.coverage import responding_wavelengths
 from geonode.calibration.baselines.method import SpectralMethod, names_of, spectral_method
 from geonode.calibration.leave_out import NestedSplits, nested_leave_one_level_out
@@ -30,6 +29,7 @@ METHODS = ("nearest", "linear", "pchip", "cubic", "quadratic", "line", "isotherm
 INNER_STRIDE = 4
 """Inner neural flows see every fourth wavelength (of at least ``_INNER_WAVELENGTHS`` left): they only rank methods."""
 _INNER_WAVELENGTHS = 40
+_NEURAL = {"node", "pretrained", "untrained", "path_independent", "velocity", "free"}
 
 
 def evaluate(
@@ -182,7 +182,7 @@ def _method_names(methods: Sequence[str] | None) -> list[str]:
 
 def _inner_columns(width: int, splits: NestedSplits, names: list[str], notes: list[str]) -> np.ndarray:
     """Wavelengths on which inner RMSEs are computed, the same for every method."""
-    if "node" not in names or not splits.has_inner:
+    if not _NEURAL.intersection(names) or not splits.has_inner:
         return np.arange(width)
     stride = max(1, min(INNER_STRIDE, width // _INNER_WAVELENGTHS))
     if stride > 1:
