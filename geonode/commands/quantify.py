@@ -45,6 +45,10 @@ def register(app: typer.Typer) -> None:
                 help="A control of this known concentration: pass or fail, and drift. Exit code 1 unless it passes.",
             ),
         ] = None,
+        method: Annotated[
+            str,
+            typer.Option(help="profile: likelihood of the curve; posterior: learned on simulated unknowns."),
+        ] = "profile",
         plot: Annotated[
             Path | None,
             typer.Option(
@@ -66,14 +70,18 @@ def register(app: typer.Typer) -> None:
             geonode quantify assay.bundle c1.csv c2.csv c3.csv --dilution 10 --dilution-std 0.1
 
             geonode quantify assay.bundle plate.csv --each --plot answers.html --table results.xlsx
+
+            geonode quantify assay.bundle unknown.csv --method posterior
         """
         from geonode.calibration.assessment.quality import check_nominal
+        from geonode.calibration.posterior.methods import check_method
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.model import load
         from geonode.report.answer import plot_answers
         from geonode.report.results_table import answer_rows, write_table
         from geonode.schema import SCHEMAS
 
+        check_method(method)
         _check_outputs(json_path, plot, table)
         model = load(bundle)
         if qc is not None:
@@ -84,6 +92,7 @@ def register(app: typer.Typer) -> None:
             "dilution": dilution,
             "dilution_std": dilution_std,
             "saturation": saturation,
+            "method": method,
             **_blank(blank, model),
         }
         unit = model.dataset.units["concentration"]

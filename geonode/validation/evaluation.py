@@ -39,6 +39,7 @@ def evaluate(
     *,
     inner: bool = True,
     inverse: bool = False,
+    inverse_methods: Sequence[str] | None = None,
     seed: int | None = None,
     device: Any = "cpu",
     preprocessing: Preprocessing | str | Sequence[str] | None = None,
@@ -58,6 +59,7 @@ def evaluate(
         methods: names out of ``METHODS`` and of registered baselines; None for all of ``METHODS``.
         inner: False skips inner validation (and so names no winner).
         inverse: also compare how concentrations are found from spectra (four levels or more), against PLS and others.
+        inverse_methods: which of those, see :func:`geonode.validation.inverse_comparison.evaluate_inverse`; None: all.
         seed: of the neural flows; None takes ``config.seed``.
         device: where they are trained.
         preprocessing: steps applied to the spectra before anything else, fitted inside each fold (`geonode.fit` says
@@ -93,7 +95,7 @@ def evaluate(
     report.signal, report.units = dataset.signal, dataset.units
     report.notes += response_notes(report, dataset, chain is not None)
     if inverse:
-        report.inverse = evaluate_inverse(dataset, progress=progress, preprocessing=chain)
+        report.inverse = evaluate_inverse(dataset, inverse_methods, progress=progress, preprocessing=chain)
         report.notes += failures(report.inverse)
     return report
 

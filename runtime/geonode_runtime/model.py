@@ -148,6 +148,7 @@ class Model:
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
+        method: str = "profile",
     ) -> Any:
         """The concentration of one unknown, or of several, as ``geonode.Calibration.quantify`` finds it.
 
@@ -161,6 +162,7 @@ class Model:
                 those of the unknown.
             mask: ``[V]`` or ``[k, V]``, True where a value is unusable. saturation: values at or above it are masked.
             name: of the unknown, for messages.
+            method: ``"profile"``; the learned posterior is not part of an exported model.
 
         Returns:
             A `Quantification` for one spectrum ``[V]`` and for ``replicates``; else a list, one for each row.
@@ -169,6 +171,11 @@ class Model:
             InputError: a spectrum that cannot be compared (see :mod:`geonode_runtime.unknowns`), an option out of
                 range, or replicates that are different samples.
         """
+        if method != "profile":
+            raise InputError(
+                f"method={method!r} is not part of an exported model, which answers by the profile; ask the bundle "
+                "(`geonode quantify`) for the posterior."
+            )
         check_options(level, dilution, dilution_std)
         if np.ndim(spectra) == 2 and not replicates:
             rows = np.asarray(spectra, dtype=np.float64)

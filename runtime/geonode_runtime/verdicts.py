@@ -18,6 +18,8 @@ MEANING = {
     "does not match": "no concentration predicts this spectrum; no estimate is given",
 }
 VERDICTS = tuple(MEANING)
+LEARNED = "learned on simulated unknowns (posterior-1)"
+"""What stands in place of a prior where the posterior is the learned one."""
 ABOVE = "above the calibrated range"
 UNDETERMINED = 0.8
 """A set wider than this fraction of the calibrated range says nothing about the concentration."""
@@ -25,6 +27,21 @@ VERDICT_LEVEL = 0.95
 FEWEST_CHECKED = 4
 """Fewer standards than this leave at most one interior one to check the curve with, and sets then cover anything
 between 26 and 100 % at nominal 80 % (docs/calibration.md): no interval is claimed."""
+
+
+@dataclass(frozen=True)
+class PosteriorMasses:
+    """What the learned posterior says besides the set.
+
+    Attributes:
+        below, above: probability that the concentration lies beyond the searched range, where one explains the spectrum
+            at all. none: that none does. strange: that the spectrum holds something that the standards do not.
+    """
+
+    below: float
+    above: float
+    none: float
+    strange: float
 
 
 @dataclass(frozen=True)
@@ -45,6 +62,8 @@ class Quantification:
         replicates: spectra that were averaged. masked: wavelengths left out. dilution: the factor applied.
         attainable: the highest confidence that the standards alone can vouch for without a model, n/(n + 1).
         notes: sentences the reader must see beside the number.
+        posterior: with ``method="posterior"`` its probabilities; None for the profile. There ``q`` and ``t2`` are
+            multiples of the worst left-out standard's, without limits.
     """
 
     verdict: str
@@ -64,6 +83,7 @@ class Quantification:
     dilution: float
     attainable: float
     notes: tuple[str, ...]
+    posterior: PosteriorMasses | None = None
 
     @property
     def standards(self) -> int:
@@ -125,7 +145,9 @@ class Quantification:
             "replicates": self.replicates,
             "masked_wavelengths": self.masked,
             "dilution": self.dilution,
-            "prior": PRIOR,
+            "prior": PRIOR if self.posterior is None else LEARNED,
+            "method": "profile" if self.posterior is None else "posterior",
+            "probabilities": None if self.posterior is None else vars(self.posterior).copy(),
             "attainable_confidence": self.attainable,
             "notes": list(self.notes),
         }
