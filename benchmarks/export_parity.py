@@ -43,7 +43,7 @@ def main() -> None:
     sources = {path.stem: geonode.load_standards(path) for path in options.series} or {"simulated": simulate_assay()}
     rows = []
     for name, standards in sources.items():
-        fitted = geonode.fit(standards, GeodesicConfig(epochs=options.epochs))
+        fitted = geonode.fit(standards, GeodesicConfig(flow="path_independent", epochs=options.epochs))
         for predictor in ("gp", "node"):
             if options.int8 and not options.distill and predictor == "node":
                 continue  # refused: nothing to quantise

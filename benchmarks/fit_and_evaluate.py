@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     assay = simulate_assay(wavelengths=np.linspace(300.0, 900.0, options.wavelengths).tolist())
-    config = GeodesicConfig(epochs=options.epochs)
+    config = GeodesicConfig(flow="path_independent", epochs=options.epochs)
     found = {
         "fit": by_fit(assay, config, logged=False),
         "fit, logs and checkpoints": by_fit(assay, config, logged=True),

@@ -70,7 +70,7 @@ def difference_to_alone(
 
 def run(device: str, seeds: int, epochs: int, alone_epochs: int, compiled: bool = False) -> dict[str, Any]:
     """Times in seconds and errors of one run."""
-    config = GeodesicConfig(epochs=epochs)
+    config = GeodesicConfig(flow="path_independent", epochs=epochs)
     wait = torch.cuda.synchronize if device == "cuda" else lambda: None
 
     def timed(action: Any) -> tuple[float, Any]:

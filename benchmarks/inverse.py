@@ -3,9 +3,9 @@
 For every series the RMSEP over interior levels (percent of the calibrated range), the median relative error, the
 coverage of nominal 80 % intervals, geonode's verdicts, and coverage of the 80 % bands of predicted spectra on
 responding wavelengths; over all series, the seven on which the first rules were tuned and the seventeen others apart,
-geonode's RMSEP by that of the best rival chosen with hindsight and by that of PLS. Besides: sample C of the rhodamine
-series (three replicates of an unknown), what is said of `nir_gasoline`, and the time of `fit` + `quantify` of 100
-unknowns at 601 wavelengths.
+for the profile ("geonode") and for the learned posterior the RMSEP by that of the best rival chosen with hindsight and
+by that of PLS. Besides: sample C of the rhodamine series (three replicates of an unknown), what is said of
+`nir_gasoline`, and the time of `fit` + `quantify` of 100 unknowns at 601 wavelengths.
 
     python benchmarks/inverse.py
 
@@ -33,7 +33,7 @@ from geonode.calibration.calibration import Calibration  # noqa: E402
 from geonode.calibration.gp.geodesic_gp import GeodesicGP  # noqa: E402
 from geonode.data import load_standards, simulate_assay  # noqa: E402
 from geonode.validation.evaluation import responding_wavelengths  # noqa: E402
-from geonode.validation.inverse_comparison import evaluate_inverse  # noqa: E402
+from geonode.validation.inverse_comparison import OWN, evaluate_inverse  # noqa: E402
 from geonode_runtime.files import write_text  # noqa: E402
 
 
@@ -71,7 +71,7 @@ def rhodamine_sample_c(data: Path) -> dict[str, Any]:
         table = np.array(rows)
         grid = table[:, 0]
         spectra.append(table[:, 1])
-    answer = calibration.quantify(np.stack(spectra), grid, name="sample C")
+    answer = calibration.quantify(np.stack(spectra), grid, replicates=True, name="sample C")
     return {"replicates": len(spectra), "sentence": answer.sentence(calibration.unit), **answer.to_dict()}
 
 
@@ -120,21 +120,24 @@ def markdown(result: dict[str, Any]) -> str:
             scale = 100.0 if key == "coverage" else 1.0
             lines.append(f"| {name} | " + " | ".join("–" if v is None else f"{scale * v:.2f}" for v in cells) + " |")
         lines.append("")
-    lines += [
-        "## geonode",
-        "",
-        "| series | refused levels | confidently wrong | verdicts by level | bands: responding |",
-    ]
-    lines.append("|---|---|---|---|---|")
-    for name, entry in result["series"].items():
-        own = entry["inverse"]["geonode"]
-        said = "; ".join(f"{row['level']:g}: {', '.join(sorted(set(row['verdicts'])))}" for row in own["per_level"])
-        band = f"{100 * entry['bands']['responding']:.0f} %"
-        lines.append(f"| {name} | {100 * own['refused']:.0f} % | {own['confidently_wrong']} | {said} | {band} |")
-    groups = result["groups"]
-    lines += ["", "## By group", "", "| figure | " + " | ".join(groups) + " |", "|---|" + "---|" * len(groups)]
-    for key in next(iter(groups.values())):
-        lines.append(f"| {key.replace('_', ' ')} | " + " | ".join(f"{g[key]:.3f}" for g in groups.values()) + " |")
+    for method in OWN:
+        lines += [
+            f"## {method}",
+            "",
+            "| series | refused levels | confidently wrong | verdicts by level | bands: responding |",
+        ]
+        lines.append("|---|---|---|---|---|")
+        for name, entry in result["series"].items():
+            own = entry["inverse"][method]
+            said = "; ".join(f"{row['level']:g}: {', '.join(sorted(set(row['verdicts'])))}" for row in own["per_level"])
+            band = f"{100 * entry['bands']['responding']:.0f} %"
+            lines.append(f"| {name} | {100 * own['refused']:.0f} % | {own['confidently_wrong']} | {said} | {band} |")
+        groups = result["groups"][method]
+        lines += ["", f"## {method} by group", "", "| figure | " + " | ".join(groups) + " |"]
+        lines.append("|---|" + "---|" * len(groups))
+        for key in next(iter(groups.values())):
+            lines.append(f"| {key.replace('_', ' ')} | " + " | ".join(f"{g[key]:.3f}" for g in groups.values()) + " |")
+        lines.append("")
     lines += ["", f"Rhodamine sample C: {result['rhodamine_sample_c']['sentence']}.", ""]
     lines += [f"`nir_gasoline`: {'; '.join(result['nir_gasoline']['notes'])}.", ""]
     seconds = result["seconds"]
@@ -142,15 +145,16 @@ def markdown(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def group_figures(series: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """By group: geometric means of geonode's interior RMSEP ÷ a rival's, and what its sets and verdicts came to."""
-    own = {name: entry["inverse"]["geonode"] for name, entry in series.items()}
+def group_figures(series: dict[str, Any], method: str) -> dict[str, dict[str, float]]:
+    """By group: geometric means of the interior RMSEP of one of `OWN` ÷ a rival's, and what its sets and verdicts came
+    to."""
+    own = {name: entry["inverse"][method] for name, entry in series.items()}
     error = {
         name: {method: found["rmsep_percent_interior"] for method, found in entry["inverse"].items()}
         for name, entry in series.items()
     }
-    to_best = {n: np.array([e["geonode"] / min(v for k, v in e.items() if k != "geonode")]) for n, e in error.items()}
-    to_pls = {n: np.array([e["geonode"] / e["pls"]]) for n, e in error.items()}
+    to_best = {n: np.array([e[method] / min(v for k, v in e.items() if k not in OWN)]) for n, e in error.items()}
+    to_pls = {n: np.array([e[method] / e["pls"]]) for n, e in error.items()}
     found = {}
     for group, names in GROUPS.items():
         there = [name for name in names if name in series]
@@ -198,11 +202,12 @@ def main() -> None:
     for name in GROUPS["all 24"]:
         dataset = load_standards(data / "series" / f"{name}.csv")
         series[name] = {"inverse": evaluate_inverse(dataset), "bands": band_coverage(dataset)}
-        own = series[name]["inverse"]["geonode"]
-        print(name, {k: v for k, v in own.items() if k != "per_level"}, series[name]["bands"], flush=True)
+        for method in OWN:
+            own = series[name]["inverse"][method]
+            print(name, method, {k: v for k, v in own.items() if k != "per_level"}, flush=True)
     result = {
         "series": series,
-        "groups": group_figures(series),
+        "groups": {method: group_figures(series, method) for method in OWN},
         "rhodamine_sample_c": rhodamine_sample_c(data),
         "nir_gasoline": gasoline(data),
         "seconds": speed(),

@@ -35,7 +35,7 @@ def main() -> None:
     gp = GeodesicGP().fit_levels(assay.levels, assay.level_means())
     rows = []
     for members in (1, 6):
-        config = GeodesicConfig(epochs=500)
+        config = GeodesicConfig(flow="path_independent", epochs=500)
         problem = build_problem([gp] * members, assay.wavelengths, config).to("cuda", torch.float32)
         row = {"epochs": 500, "levels": len(assay.levels), "wavelengths": 601, "members": members}
         spectra = {}

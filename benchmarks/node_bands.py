@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--data", help="folder that holds series/")
     parser.add_argument("--epochs", type=int, default=GeodesicConfig().epochs)
     args = parser.parse_args()
-    config, result = GeodesicConfig(epochs=args.epochs), {}
+    config, result = GeodesicConfig(flow="path_independent", epochs=args.epochs), {}
     for name in SEVEN:
         dataset = load_standards(data_folder(args.data) / "series" / f"{name}.csv").without_masked()
         result[name] = series(dataset, config)

@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--series", nargs="+", default=SERIES)
     parser.add_argument("--epochs", type=int, default=GeodesicConfig().epochs)
     args = parser.parse_args()
-    config, result = GeodesicConfig(epochs=args.epochs, folds=True), {}
+    config, result = GeodesicConfig(flow="path_independent", epochs=args.epochs, folds=True), {}
     for name in args.series:
         dataset = load_standards(data_folder(args.data) / "series" / f"{name}.csv").without_masked()
         result[name] = series(dataset, config)

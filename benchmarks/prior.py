@@ -39,9 +39,10 @@ from geonode.calibration.gp.geodesic_gp import GeodesicGP  # noqa: E402
 from geonode.corpus import FAMILIES  # noqa: E402
 from geonode.data import load_standards  # noqa: E402
 from geonode.prior.feed import Batch, make, sized  # noqa: E402
-from geonode.prior.flow import ANCHORS, AssayFlow, replicate_variance  # noqa: E402
+from geonode.prior.flow import AssayFlow, replicate_variance  # noqa: E402
 from geonode.prior.loss import errors, upper_decile  # noqa: E402
 from geonode.prior.network import Network  # noqa: E402
+from geonode.prior.reading import ANCHORS  # noqa: E402
 from geonode.prior.settings import PretrainSettings  # noqa: E402
 from geonode.prior.stored import load_network, model_card, untrained_network  # noqa: E402
 from geonode.validation import evaluate  # noqa: E402

@@ -17,6 +17,8 @@ from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.bundled import dataset_arrays, dataset_from, dataset_metadata
 from geonode.errors import BundleError
 from geonode.flow import CoupledSpectralODE
+from geonode.flow.config import FlowConfig
+from geonode.prior.flow import AssayFlow
 from geonode.training.leave_out import Folds, build_stack, restore, select_rows
 from geonode.training.problem import Problem
 
@@ -38,6 +40,9 @@ class ModelParts:
     preprocessing: Preprocessing | None
     standards: SpectralDataset
     folds: Folds | None
+    flow: AssayFlow | None = None
+    fold_flows: Sequence[AssayFlow] = ()
+    weights: dict[str, str] | None = None
 
 
 def write_model(model: GeodesicModel, path: Path) -> None:
@@ -57,7 +62,21 @@ def write_model(model: GeodesicModel, path: Path) -> None:
     if model.preprocessing is not None:
         # What it learned follows from the standards, on which it is fitted again.
         metadata["preprocessing"] = model.preprocessing.describe()
-    write_bundle(path, _tensors(model), metadata, VERSION)
+    tensors = _tensors(model)
+    if model.flow is not None:
+        # What the network said of these standards, so that nobody needs the weights to predict what they predicted.
+        states = {
+            "flow": model.flow.state(),
+            **{f"fold_flows/{k}": one.state() for k, one in enumerate(model.fold_flows)},
+        }
+        metadata["weights"] = model.weights
+        metadata["flows"] = {name: meta for name, (_, meta) in states.items()}
+        tensors |= {
+            f"{name}/{key}": torch.from_numpy(value)
+            for name, (arrays, _) in states.items()
+            for key, value in arrays.items()
+        }
+    write_bundle(path, tensors, metadata, VERSION)
 
 
 def _tensors(model: GeodesicModel) -> dict[str, torch.Tensor]:
@@ -66,7 +85,7 @@ def _tensors(model: GeodesicModel) -> dict[str, torch.Tensor]:
         arrays["concentration_std"] = model.concentration_std
     arrays |= {f"gp/{name}": value for name, value in model.gp.state()[0].items()}
     tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
-    if model.ode is not None:
+    if model.flow is None and model.ode is not None:
         tensors |= {f"ode/{name}": parameter.detach().cpu() for name, parameter in model.ode.named_parameters()}
     if model.folds is not None:
         tensors |= {f"folds/{name}": value for name, value in model.folds.state.items()}
@@ -92,7 +111,9 @@ def read_model(path: Path) -> tuple[ModelParts, dict[str, Any]]:
 
 def _parts(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> ModelParts:
     _require_registered(path, metadata.get("implementations", {}))
-    config = GeodesicConfig.from_json(metadata["config"])
+    # before version 5 a flow was trained, whether its name stood there or not
+    flow = FlowConfig.name if metadata["version"] < 5 else None
+    config = GeodesicConfig.from_json(metadata["config"], flow)
     standards = dataset_from({name: value.numpy() for name, value in _under("dataset", tensors)}, metadata["dataset"])
     chain = None
     if "preprocessing" in metadata:
@@ -103,6 +124,8 @@ def _parts(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, Any
         _require_same_result(dataset, gp, path)
     std = tensors["concentration_std"].numpy() if "concentration_std" in tensors else None
     parts = ModelParts(dataset, config, gp, None, None, metadata["history"], std, chain, standards, None)
+    if "flows" in metadata:
+        return _with_flows(parts, tensors, metadata, chain)
     state = dict(_under("ode", tensors))
     if not state:
         return parts
@@ -117,6 +140,22 @@ def _parts(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, Any
         if lacking:
             raise KeyError(f"the parameter {lacking[0]} of the folds")
     parts.folds = folds
+    return parts
+
+
+def _with_flows(
+    parts: ModelParts, tensors: dict[str, torch.Tensor], metadata: dict[str, Any], chain: Preprocessing | None
+) -> ModelParts:
+    """The pre-trained flow, and those of its folds, as they were read."""
+
+    def restored(name: str, gp: GeodesicGP) -> AssayFlow:
+        arrays = {key: value.numpy() for key, value in _under(name, tensors)}
+        return AssayFlow.restored(gp, arrays, metadata["flows"][name])
+
+    parts.flow, parts.weights = restored("flow", parts.gp), metadata["weights"]
+    if parts.config.training.folds:
+        parts.folds = Folds.of(parts.dataset, parts.gp, chain)
+        parts.fold_flows = [restored(f"fold_flows/{k}", gp) for k, gp in enumerate(parts.folds.gps)]
     return parts
 
 

@@ -17,9 +17,10 @@ from safetensors.torch import load, save, save_file
 from geonode.errors import BundleError, InputError
 from geonode_runtime.files import write_atomically
 
-VERSION = 4
+VERSION = 5
 """The latest version that is read. 2: the checksum covers the metadata too; 3: spectra are preprocessed, which a reader
-of 2 would not do; 4: a model's settings stand by component, which a reader of 3 would take for an incomplete bundle."""
+of 2 would not do; 4: a model's settings stand by component, which a reader of 3 would take for an incomplete
+bundle; 5: the flow may be the pre-trained one as it read the standards, which a reader of 4 does not know."""
 PLAIN = 2
 """Bundles without a model's settings (calibrations) are written as this, for earlier readers."""
 _KEY = "geonode_bundle"

@@ -60,9 +60,17 @@ ALIASES: dict[str, tuple[str, str]] = {
 """Flat name of a setting → its component and its name there. ``metric_network`` (true or false) is understood too."""
 
 
+_USED_UNTRAINED = {("flow", "name"), ("flow", "options"), *(("training", name) for name in ("margin", "seed", "folds"))}
+"""(component, setting) that count where nothing is trained; a seed is taken, for nothing is drawn."""
+
+
 @dataclass(frozen=True, init=False)
 class GeodesicConfig:
     """All settings of a geonode model. The defaults are the measured best; `blueprint()` is the original recipe.
+
+    By default the flow is ``pretrained``: its weights have been trained on simulated assays, it reads the standards and
+    nothing is trained, so settings of a training are refused. A metric, path, solver or flow of one's own (or settings
+    of theirs) means a flow that is trained on the standards, ``path_independent`` unless another is named.
 
     Args:
         metric: a `MetricConfig`, some of its settings as a mapping, a metric's name, or a metric or its class: then
@@ -98,7 +106,7 @@ class GeodesicConfig:
         **flat: Any,
     ) -> None:
         components = {"metric": metric, "path": path, "flow": flow, "loss": loss, "training": training}
-        bases = {name: kind() for name, kind in _COMPONENTS.items()}
+        bases = {**{name: kind() for name, kind in _COMPONENTS.items()}, "flow": FlowConfig("pretrained")}
         for name, value in _assembled(bases, components, flat).items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "predictor", predictor)
@@ -119,6 +127,21 @@ class GeodesicConfig:
             )
         if self.training.folds and self.predictor != "node":
             raise InputError("folds=True is for the neural flow; use predictor='node', or leave folds out.")
+        if not flow.needs_training and self.predictor == "node":
+            self._require_nothing_to_train()
+
+    def _require_nothing_to_train(self) -> None:
+        """Refuse settings that a flow which is not trained would pass over."""
+        for name, kind in _COMPONENTS.items():
+            default, own = kind(), getattr(self, name)
+            for setting in (item.name for item in dataclasses.fields(kind)):
+                used = (name, setting) in _USED_UNTRAINED
+                if not used and getattr(own, setting) != getattr(default, setting):
+                    raise InputError(
+                        f"{name}.{setting} would have no effect: the flow {self.flow.name!r} brings its own metric "
+                        "and trains nothing; leave the setting out, or choose flow='path_independent', which is "
+                        "trained on the standards."
+                    )
 
     def __getattr__(self, name: str) -> Any:
         """A setting by its flat name; see `ALIASES`."""
@@ -218,8 +241,13 @@ class GeodesicConfig:
         return json.dumps(dataclasses.asdict(self), indent=2)
 
     @classmethod
-    def from_json(cls, text: str) -> GeodesicConfig:
+    def from_json(cls, text: str, flow: str | None = None) -> GeodesicConfig:
         """The inverse of `to_json`: ``text`` is what it gave, or settings by flat names as earlier states wrote them.
+
+        Args:
+            text: JSON.
+            flow: the flow of settings that name none, ``path_independent`` before there was a pre-trained one; None
+                takes today's default.
 
         Raises:
             InputError: an unknown setting, by name, one out of range, or settings that do not go together.
@@ -229,6 +257,8 @@ class GeodesicConfig:
         unknown = sorted(set(values) - known)
         if unknown:
             raise InputError(f"Unknown setting {unknown[0]!r}; known settings are {', '.join(sorted(known))}.")
+        if flow is not None and "flow" not in values:
+            values["flow"] = flow
         return cls(**values)
 
 
@@ -257,6 +287,7 @@ def _assembled(present: Mapping[str, Any], components: Mapping[str, Any], flat: 
             by_component[component][setting] = value
         else:
             raise TypeError(f"GeodesicConfig has no setting {name!r}; settings are those of {', '.join(_COMPONENTS)}.")
+    own_motion = any(components[name] is not None or by_component[name] for name in ("metric", "path", "flow"))
     result: dict[str, Any] = {}
     for name, kind in _COMPONENTS.items():
         given, changes = components[name], by_component[name]
@@ -271,6 +302,8 @@ def _assembled(present: Mapping[str, Any], components: Mapping[str, Any], flat: 
             raise InputError(f"{name}={given!r} must be a {kind.__name__}, or a mapping from its settings to values.")
         if name == "metric":
             changes = _metric_changes(base, changes)
+        if name == "flow" and own_motion and not isinstance(given, kind) and not FLOWS[base.name].needs_training:
+            changes = {"name": FlowConfig.name, **changes}
         result[name] = base.replace(**changes) if changes else base
     return result
 

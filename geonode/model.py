@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -21,15 +20,18 @@ from geonode.calibration.unknown_files import asked_of_files
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.given_standards import given_standards, prepared
+from geonode.data.labelled import labelled
 from geonode.errors import InputError
-from geonode.flow import CoupledSpectralODE, Flow, Solver
+from geonode.flow import FLOWS, CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
+from geonode.prior.flow import AssayFlow
+from geonode.prior.standards import band_coverage, flow_ensemble, read_all
 from geonode.report.answer import Answer
 from geonode.report.conclusion import Conclusion
 from geonode.report.notebook import model_html, model_text
 from geonode.report.predictions_figure import draw_model
-from geonode.training.effects import sentences
-from geonode.training.ensemble import predict
+from geonode.training.effects import require_no_training, warn_of_idle_settings
+from geonode.training.ensemble import arc_length, predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
 
@@ -42,11 +44,13 @@ Progress = Callable[[str, int, int], None]
 
 
 class GeodesicModel:
-    """A fitted calibration: the standards, their geodesic GP, and (unless ``predictor="gp"``) the neural ensemble.
+    """A fitted calibration: the standards, their geodesic GP, and (unless ``predictor="gp"``) a neural flow.
 
-    Made by `fit` and `load`. Attributes: ``dataset``, ``config``, ``gp``, ``ode`` (a `CoupledSpectralODE` of
-    ``config.members`` stacked models, or None), ``problem`` (what it was trained on), ``history`` (losses by
-    epoch), ``concentration_std`` ([n] standard uncertainty of the standards' concentrations, or None),
+    Made by `fit` and `load`. Attributes: ``dataset``, ``config``, ``gp``, ``flow`` (a `geonode.prior.AssayFlow`, where
+    the flow is the pre-trained one, else None), ``weights`` (name and SHA-256 of its weights, or None), ``ode`` (a
+    `CoupledSpectralODE`: of ``config.members`` stacked models that were trained, or the pre-trained flow as one; None
+    for the process alone), ``problem`` and ``history`` (what a flow was trained on, and its losses by epoch),
+    ``concentration_std`` ([n] standard uncertainty of the standards' concentrations, or None),
     ``preprocessing`` (the fitted steps, or None) and ``standards`` (as measured). ``dataset`` is what was modelled:
     the standards behind the preprocessing. ``made`` says with what: ``environment`` (versions), ``files`` (SHA-256
     of the standards' files as they were), ``folds`` the flow without each standard (with ``config.folds``, else
@@ -65,13 +69,24 @@ class GeodesicModel:
         preprocessing: Preprocessing | None = None,
         standards: SpectralDataset | None = None,
         folds: Folds | None = None,
+        flow: AssayFlow | None = None,
+        fold_flows: Sequence[AssayFlow] = (),
+        weights: dict[str, str] | None = None,
     ) -> None:
         self.preprocessing, self.standards = preprocessing, dataset if standards is None else standards
         self.dataset, self.config, self.gp = dataset, config, gp
         self.concentration_std = concentration_std
-        self.problem, self.ode, self.history = problem, ode, list(history)
-        self.folds = folds
+        self.problem, self.history = problem, list(history)
+        self.folds, self.flow, self.fold_flows, self.weights = folds, flow, list(fold_flows), weights
+        self._ode = ode
         self.made: dict[str, Any] = {}
+
+    @property
+    def ode(self) -> CoupledSpectralODE | None:
+        """Metric and flow as a coupled ODE, for solvers, geodesics and Christoffel symbols; None for the process."""
+        if self._ode is None and self.flow is not None:
+            self._ode = self.flow.ode(self.dataset.wavelengths)
+        return self._ode
 
     @property
     def calibrated_range(self) -> tuple[float, float]:
@@ -91,6 +106,8 @@ class GeodesicModel:
     @cached_property
     def ensemble(self) -> NodeEnsemble | None:
         """What bands and `quantify` rest on where ``config.folds`` chose the neural ensemble; None for the GP."""
+        if self.folds is not None and self.flow is not None:
+            return flow_ensemble(self.gp, self.flow, self.folds, self.fold_flows)
         if self.folds is None or self.ode is None or self.problem is None:
             return None
         return node_ensemble(self.gp, self.ode, self.problem, self.folds, self.config)
@@ -103,11 +120,17 @@ class GeodesicModel:
     def coverage(self, predictor: str | None = None) -> dict[str, float | None]:
         """How often held-out standards lay inside the 80 % bands of `predict_spectra` and the 80 % sets of `quantify`.
 
-        The bands are those of the neural ensemble with ``config.folds`` and ``predictor`` "node" (None takes
-        ``config.predictor``), else those of the Gaussian process.
+        The bands are those of the pre-trained flow, or of the neural ensemble with ``config.folds``, where
+        ``predictor`` is "node" (None takes ``config.predictor``), else those of the Gaussian process. Those of a
+        pre-trained flow are None where the weights that it was read with are not at hand.
         """
         of_node = (predictor or self.config.predictor) == "node"
-        return coverage(self.calibration if of_node else self.calibration.of_process)
+        found = coverage(self.calibration if of_node else self.calibration.of_process)
+        return {**found, **self._flow_bands} if of_node and self.flow is not None and self.folds is None else found
+
+    @cached_property
+    def _flow_bands(self) -> dict[str, float | None]:
+        return band_coverage(self.dataset, self.gp, self.config, self.weights)
 
     def quantify(self, spectra: Any, wavelengths: Any = None, *, select: str | None = None, **options: Any) -> Any:
         """The concentration of one unknown, or of several.
@@ -138,13 +161,11 @@ class GeodesicModel:
     def arc_length(self, concentrations: Sequence[float] | np.ndarray) -> np.ndarray | None:
         """Arc length of the full metric at ``concentrations`` [C] of the served range, [C, W], scaled to [−1, 1] on the
         calibrated range, mean over the members; None without a neural flow."""
+        if self.flow is not None:
+            return self.flow.arc_length(np.asarray(concentrations, dtype=np.float64))
         if self.ode is None:
             return None
-        c = torch.from_numpy(np.asarray(concentrations, dtype=np.float64)).expand(self.ode.models, -1)
-        with torch.no_grad():
-            density = self.ode.on_table().density
-            phi = self.ode.table.phi(self.ode.to_u(c)).to(density)
-            return self.ode.table.scaled(phi, density).mean(0).double().numpy()
+        return arc_length(self.ode, np.asarray(concentrations, dtype=np.float64))
 
     def predict_spectra(
         self, concentrations: float | Sequence[float] | np.ndarray, predictor: str | None = None
@@ -158,10 +179,10 @@ class GeodesicModel:
 
         Returns:
             (mean, std), each an xarray.DataArray with dims (concentration, wavelength), in the unit of the standards.
-            std is that of one further measured spectrum: the GP's calibrated Student-t band, and for the neural flow
-            the spread of its members besides; with ``config.folds`` that of the neural ensemble, calibrated by its own
-            held-out errors. Where the model has a preprocessing, both are preprocessed spectra, and
-            their attribute ``preprocessing`` says how.
+            std is that of one further measured spectrum: that of the pre-trained flow's Student t; for a flow that was
+            trained on the standards the GP's calibrated Student-t band and the spread of its members besides; with
+            ``config.folds`` that of the neural ensemble, calibrated by its own held-out errors. Where
+            the model has a preprocessing, both are preprocessed spectra; their attribute ``preprocessing`` says how.
 
         Raises:
             InputError: not finite, or beyond what the neural flow was trained for.
@@ -176,6 +197,10 @@ class GeodesicModel:
             self._require_served(c)
             band = self.ensemble.process.predict(c)
             return self._labelled(c, band.mean, "mean"), self._labelled(c, band.std, "std")
+        if predictor == "node" and self.flow is not None:
+            self._require_served(c)
+            found = self.flow.predict(c)
+            return self._labelled(c, found.mean, "mean"), self._labelled(c, found.std, "std")
         band = self.gp.predict(c)
         mean, variance = band.mean, band.std**2
         if predictor == "node":
@@ -218,28 +243,12 @@ class GeodesicModel:
             unit = self.dataset.units["concentration"]
             raise InputError(
                 f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {unit}, the range the neural flow was "
-                "trained for; fit again with a larger margin, or predict with predictor='gp'."
+                f"{'trained' if self.flow is None else 'read'} for; fit again "
+                "with a larger margin, or predict with predictor='gp'."
             )
 
     def _labelled(self, c: np.ndarray, values: np.ndarray, name: str) -> xr.DataArray:
-        import xarray as xr
-
-        units = self.dataset.units
-        low, high = self.calibrated_range
-        attributes = {"units": units["signal"], "signal": self.dataset.signal}
-        if self.preprocessing is not None:
-            attributes["preprocessing"] = str(self.preprocessing)
-        return xr.DataArray(
-            values,
-            dims=("concentration", "wavelength"),
-            coords={
-                "concentration": ("concentration", c, {"units": units["concentration"]}),
-                "wavelength": ("wavelength", self.dataset.wavelengths, {"units": units["wavelength"]}),
-                "extrapolated": ("concentration", (c < low) | (c > high)),
-            },
-            name=name,
-            attrs=attributes,
-        )
+        return labelled(self.dataset, self.preprocessing, c, values, name)
 
     def save(self, path: str | Path) -> None:
         """Write the bundle to ``path``: one file, tensors in safetensors and metadata in its JSON header, whole or not
@@ -270,7 +279,7 @@ def fit(
     callbacks: Sequence[Any] = (),
     **training: Any,
 ) -> GeodesicModel:
-    """Fit the geometry and the coupled neural ODE to standards.
+    """Fit a calibration to standards. By default nothing is trained: the pre-trained flow reads them, within a second.
 
     Args:
         dataset: at least three levels of one analyte: a `SpectralDataset`, or what `geonode.data.given_standards` makes
@@ -307,8 +316,7 @@ def fit(
     config = config or GeodesicConfig()
     given = {"metric": metric, "flow": flow, "solver": solver, "seed": seed}
     config = config.replace(**{name: value for name, value in given.items() if value is not None})
-    for text in sentences(config):
-        warnings.warn(text, stacklevel=2)
+    warn_of_idle_settings(config)
     from geonode.device import resolve_device
 
     resolve_device(device)
@@ -317,18 +325,19 @@ def fit(
     dataset = standards if chain is None else chain.fit_transform(standards)
     std = level_std(concentration_std, len(dataset.levels))
     made = {"environment": environment(), "files": checksums(dataset.source)}
-    if config.predictor == "gp":
-        _require_no_training(
-            log_dir=log_dir, checkpoint=checkpoint, resume=resume, strategy=strategy, callbacks=callbacks, **training
-        )
-        gp = fit_gp(dataset)
-        model = GeodesicModel(dataset, config, gp, concentration_std=std, preprocessing=chain, standards=standards)
+    gp = fit_gp(dataset)
+    folds = Folds.of(dataset, gp, chain) if config.training.folds else None
+    if config.predictor == "gp" or not FLOWS[config.flow.name].needs_training:
+        require_no_training(
+            config, log_dir=log_dir, checkpoint=checkpoint, resume=resume, strategy=strategy, callbacks=callbacks,
+            **training,
+        )  # fmt: skip
+        read = {} if config.predictor == "gp" else read_all(dataset, gp, folds, config)
+        model = GeodesicModel(dataset, config, gp, None, None, (), std, chain, standards, folds, **read)
         model.made = made
         return model
     from geonode.training.standards import train_standards
 
-    gp = fit_gp(dataset)
-    folds = Folds.of(dataset, gp, chain) if config.training.folds else None
     report = None if progress is None else lambda done, total: progress("training the flow", done, total)
     trained = train_standards(
         dataset,
@@ -352,21 +361,6 @@ def fit(
     model = GeodesicModel(dataset, config, gp, problem, ode, trained.outcome.history, std, chain, standards, folds)
     model.made = made
     return model
-
-
-_WATCHING = ("probe", "watcher")
-"""Options that do no more than look on: where nothing is trained there is nothing to see, and nobody is misled."""
-
-
-def _require_no_training(**options: Any) -> None:
-    """Refuse options of a training where there is none."""
-    for name, value in options.items():
-        idle = not value or (name == "strategy" and value == "auto")
-        if name not in _WATCHING and not idle:
-            raise InputError(
-                f"{name}={value!r} would have no effect: predictor='gp' trains nothing; leave it out, or fit the "
-                "neural flow (predictor='node')."
-            )
 
 
 def load(path: str | Path) -> GeodesicModel:

@@ -75,7 +75,9 @@ def test_version_and_doctor():
 
 @pytest.mark.smoke
 def test_fit_and_predict(standards, tmp_path):
-    fitted = run("fit", standards, "--epochs", 3, "--unit", "ppb", "--out", tmp_path / "m")
+    fitted = run(
+        "fit", standards, "--flow", "path_independent", "--epochs", 3, "--unit", "ppb", "--out", tmp_path / "m"
+    )
     assert "4 spectra × 30 wavelengths, levels 0 10 20 30 ppb" in fitted.output
     predicted = run("predict", tmp_path / "m", "--at", 5, "--at", 33, "--out", tmp_path / "p.csv")
     assert "33 lies outside the calibrated range 0 … 30 ppb: an extrapolation" in predicted.output
@@ -106,7 +108,19 @@ def test_quiet_prints_nothing(standards, bundle, tmp_path):
 
 def test_one_seed_gives_the_same_file(standards, tmp_path, one_thread):
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        run("fit", standards, "--epochs", 2, "--seed", seed, "--out", tmp_path / name, "-q")
+        run(
+            "fit",
+            standards,
+            "--flow",
+            "path_independent",
+            "--epochs",
+            2,
+            "--seed",
+            seed,
+            "--out",
+            tmp_path / name,
+            "-q",
+        )
         run("predict", tmp_path / name, "--at", 15, "--out", tmp_path / f"{name}.csv", "-q")
     a, b, c = ((tmp_path / f"{name}.csv").read_bytes() for name in "abc")
     assert a == b

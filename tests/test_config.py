@@ -81,7 +81,7 @@ def test_regularisers_ramp_up_while_the_data_speak_first():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"flow": "river"}, "flow='river' is not known; choose one of free, gradient, path_independent, velocity"),
+        ({"flow": "river"}, "flow='river' is not known; choose one of free, gradient, pretrained, path_independent"),
         ({"precision": "8-bit"}, "precision='8-bit'"),
         ({"epochs": 0}, "epochs=0 is too small"),
         ({"margin": -0.1}, "margin=-0.1 is too small"),
@@ -192,7 +192,9 @@ def test_components_and_flat_names_say_the_same():
     assert by_component == flat
     nested = json.loads(flat.to_json())
     assert sorted(nested) == ["flow", "loss", "metric", "path", "predictor", "training"]
-    assert GeodesicConfig.from_json(json.dumps({"training": {"epochs": 3}})).training == TrainingConfig(epochs=3)
+    assert GeodesicConfig.from_json(
+        json.dumps({"training": {"epochs": 3}}), "path_independent"
+    ).training == TrainingConfig(epochs=3)
 
 
 def test_a_change_keeps_the_rest_of_its_component():
@@ -221,9 +223,9 @@ def test_warp_and_metric_network_name_the_metric_as_they_always_did(settings, na
 
 
 def test_changing_the_warp_back_and_forth_takes_the_network_along():
-    config = GeodesicConfig().replace(warp=False)
+    config = GeodesicConfig(flow="path_independent").replace(warp=False)
     assert config.metric.name == "network"
-    assert config.replace(warp=True) == GeodesicConfig()
+    assert config.replace(warp=True) == GeodesicConfig(flow="path_independent")
     assert config.replace(metric_network=False).replace(metric_network=True) == config
     assert config.replace(epochs=3).metric == config.metric
 
@@ -236,3 +238,28 @@ def test_settings_of_an_earlier_state_are_read():
     assert config == GeodesicConfig(
         metric=MetricConfig("flat", hidden=(16, 16)), flow="velocity", epochs=5, predictor="gp"
     )
+
+
+@pytest.mark.parametrize(
+    "own",
+    [{"metric": "flat"}, {"warp": False}, {"solver": "rk4"}, {"path": "shooting", "solver": "rk4"}, {"flow_hidden": 8}],
+)
+def test_a_motion_of_ones_own_is_trained_on_the_standards(own):
+    assert GeodesicConfig().flow.name == "pretrained"
+    assert GeodesicConfig(**own).flow.name == GeodesicConfig().replace(**own).flow.name == "path_independent"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"epochs": 5}, {"flow_lr": 0.1}, {"members": 3}, {"precision": "64-true"}, {"loss": {"smoothness": 0.5}}]
+    + [{"flow": "pretrained", **own} for own in ({"solver": "rk4"}, {"metric": "flat"}, {"embedding": 3})],
+)
+def test_settings_that_a_flow_without_training_would_pass_over_are_refused(given):
+    with pytest.raises(InputError, match=r"would have no effect.*flow='path_independent'"):
+        GeodesicConfig(**given)
+    GeodesicConfig(predictor="gp", **{name: value for name, value in given.items() if name != "flow"})
+
+
+def test_settings_of_before_the_pretrained_flow_mean_what_they_meant():
+    assert GeodesicConfig.from_json('{"epochs": 3}', "path_independent").flow == FlowConfig()
+    assert GeodesicConfig.from_json(GeodesicConfig().to_json(), "path_independent") == GeodesicConfig()

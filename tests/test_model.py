@@ -21,7 +21,7 @@ def assay():
 
 @pytest.fixture(scope="module")
 def model(assay):
-    return fit(assay, GeodesicConfig(epochs=20), device="cpu")
+    return fit(assay, GeodesicConfig(flow="path_independent", epochs=20), device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_saved_and_loaded_predicts_to_the_bit(which, request, tmp_path):
 
 
 def test_two_fits_of_one_seed_agree_to_the_bit_and_of_two_seeds_do_not(assay, one_thread):
-    config = GeodesicConfig(epochs=3, members=1)
+    config = GeodesicConfig(flow="path_independent", epochs=3, members=1)
     first, second, third = (
         fit(assay, config, seed=seed, device="cpu").predict_spectra(BETWEEN)[0] for seed in (0, 0, 1)
     )
@@ -151,7 +151,12 @@ def test_a_bundle_without_a_parameter_is_refused(model, tmp_path):
 
 def test_progress_is_told_to_its_end(assay):
     told = []
-    fit(assay, GeodesicConfig(epochs=2, members=1), device="cpu", progress=lambda *what: told.append(what))
+    fit(
+        assay,
+        GeodesicConfig(flow="path_independent", epochs=2, members=1),
+        device="cpu",
+        progress=lambda *what: told.append(what),
+    )
     assert told[-1] == ("training the flow", 2, 2)
 
 

@@ -234,7 +234,12 @@ def test_predictions_are_labelled_as_preprocessed(model):
 @pytest.mark.parametrize("steps", [CHAIN, LEARNING])
 @pytest.mark.parametrize("predictor", ["gp", "node"])
 def test_round_trip_of_the_bundle(steps, predictor, tmp_path):
-    fitted = geonode.fit(standards(), GeodesicConfig(predictor=predictor, epochs=2), device="cpu", preprocessing=steps)
+    fitted = geonode.fit(
+        standards(),
+        GeodesicConfig(flow="path_independent", predictor=predictor, epochs=2),
+        device="cpu",
+        preprocessing=steps,
+    )
     fitted.save(tmp_path / "a")
     again = geonode.load(tmp_path / "a")
     assert str(again.preprocessing) == str(fitted.preprocessing)

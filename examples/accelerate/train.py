@@ -32,7 +32,7 @@ class LossOf(torch.nn.Module):
 def main(epochs: int = 20) -> list[float]:
     """Losses of every epoch."""
     accelerator = Accelerator()
-    config = GeodesicConfig(epochs=epochs)
+    config = GeodesicConfig(flow="path_independent", epochs=epochs)
     data = SpectralDataModule(simulate_assay(wavelengths=[300.0 + 4.0 * k for k in range(101)]), config)
     problem = data.problem.to(accelerator.device, torch.float32)
     ode = problem.build_model(config, seed=0)

@@ -125,7 +125,7 @@ def coupled(setting: Setting, budget: float) -> Iterator[Extra]:
     from geonode.config import GeodesicConfig
     from geonode.training.loss import losses
 
-    size, base = Size(10, 61) if setting.device == "cuda" else Size(4, 21), GeodesicConfig()
+    size, base = Size(10, 61) if setting.device == "cuda" else Size(4, 21), GeodesicConfig(flow="path_independent")
     choices: list[tuple[str, str, dict[str, Any]]] = [
         *(("quadrature", f"{n} nodes", {"nodes": n}) for n in (1, 2, 4, 16)),
         *(("rk4", f"{n} steps", {"ode_steps": n}) for n in ((2, 5, 20) if setting.suite == "full" else (2, 5))),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from geonode.calibration.asking import questions
 from geonode.calibration.assessment.curve_check import CurveCheck
 from geonode.calibration.assessment.held_out import HeldOut, hold_out
-from geonode.calibration.assessment.match_limits import match_limits, textbook_limits
+from geonode.calibration.assessment.match_limits import match_limits, wide_limits
 from geonode.calibration.assessment.response import Response, response_of
 from geonode.calibration.causes.explained import Explained
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
@@ -20,6 +20,7 @@ from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
 from geonode.calibration.levels import level_std, merged_levels
 from geonode.calibration.measured_standards import MeasuredStandards
+from geonode.calibration.posterior.methods import check_method
 from geonode.data.given import given_spectra
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
@@ -30,8 +31,8 @@ from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import FEWEST_CHECKED, Quantification, VerdictRules
 
-LIMIT_FACTOR = 10.0
-"""Learned limits of "does not match" this many times the textbook's are said to be wide."""
+if TYPE_CHECKING:
+    from geonode.calibration.posterior.quantifier import PosteriorQuantifier
 
 
 class Calibration:
@@ -105,7 +106,7 @@ class Calibration:
         self.inverse = InverseModel(
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
-        self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations)
+        self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations, without)
         self.q_limit, self.t2_limit = match_limits(self.inverse, self.held_out, x)
         self.notes = (*notes, *self._remarks())
 
@@ -223,7 +224,7 @@ class Calibration:
                 f"spectra are preprocessed ({self.preprocessing}): signals, sensitivities and residuals are those of "
                 "preprocessed spectra"
             )
-        if not self.curve_check.is_curve:
+        if not self.curve_check.is_curve or self.curve_check.pls_is_better:
             remarks.append(self.curve_check.sentence(self.unit))
         if not self.checked:
             remarks.append(
@@ -236,15 +237,7 @@ class Calibration:
 
     def _wide_limits(self) -> list[str]:
         """Limits so wide, or learned from so little, that a foreign spectrum may well pass."""
-        least = textbook_limits(self.inverse.rank, self.inverse.dof, self.spectra.shape[1])
-        q, t2 = self.q_limit / least[0], self.t2_limit / least[1]
-        if max(q, t2) < LIMIT_FACTOR and len(self.levels) > 4:
-            return []
-        return [
-            f"the limits of 'does not match' rest on {len(self.held_out.left_out)} left-out standards: {q:.3g} (Q) and "
-            f"{t2:.3g} (T²) times the textbook's, so only a grossly foreign spectrum is refused, by its shape: compare "
-            "q and t2 of a result with those of the standards, or measure more standards"
-        ]
+        return wide_limits(self.inverse, self.held_out, (self.q_limit, self.t2_limit), self.spectra.shape[1])
 
     # ------------------------------------------------------------------ unknowns
 
@@ -262,6 +255,7 @@ class Calibration:
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
+        method: str = "profile",
     ) -> Any:
         """The concentration of one unknown, or of several.
 
@@ -279,6 +273,7 @@ class Calibration:
                 standards, x − blank + predicted spectrum at zero. blank_wavelengths: None for those of the unknown.
             mask: True where a value is unusable. saturation: values at or above it are masked.
             name: of the unknown, for messages.
+            method: ``"profile"`` (likelihood of the curve) or ``"posterior"`` (learned on simulated unknowns).
 
         Returns:
             A `Quantification` for one spectrum ``[V]`` and for ``replicates=True``; else a list, one for each row or
@@ -286,8 +281,9 @@ class Calibration:
 
         Raises:
             InputError: see :func:`geonode_runtime.unknowns.prepare_unknown`; also a level, dilution or
-                uncertainty out of range, and replicates that are different samples.
+                uncertainty out of range, replicates that are different samples, or an unknown method.
         """
+        check_method(method)
         check_options(level, dilution, dilution_std)
         asked, single = questions(
             spectra,
@@ -310,8 +306,10 @@ class Calibration:
                 unknown, effective = self._without_matrix(unknown, blank, grid)
             prepared = self.measured.preprocessed(unknown, one.name)
             usable = None if prepared.usable.all() else prepared.usable
-            require_one_sample(self.inverse, self.range, prepared.spectra, usable, one.name, self.unit)
-            found = answer(self.inverse, self.facts, prepared, effective, level, dilution, dilution_std)
+            if self.facts.pls is None:  # the curve's word on what is one sample counts only where there is a curve
+                require_one_sample(self.inverse, self.range, prepared.spectra, usable, one.name, self.unit)
+            how = (self.facts, prepared, effective, level, dilution, dilution_std)
+            found = self.posterior.answer(*how) if method == "posterior" else answer(self.inverse, *how)
             answers.append(Explained.of(found, self, unknown, one.name))
         return answers[0] if single else answers
 
@@ -324,36 +322,47 @@ class Calibration:
         at_zero = self.measured.gp.predict_mean([0.0])[0]
         return without_matrix(unknown, matrix, at_zero, self.has_blank)
 
-    def quantify_many(self, spectra: Any, level: float = 0.8, genuine: bool = False) -> list[Quantification]:
+    def quantify_many(
+        self, spectra: Any, level: float = 0.8, genuine: bool = False, method: str = "profile"
+    ) -> list[Quantification]:
         """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together; none
         of them explains itself (ask `quantify` for that).
 
         Args:
             spectra: ``[U, V]``.
-            level: nominal coverage of the sets, 0 < level < 1.
+            level, method: as for `quantify`.
             genuine: they are spectra of this assay's own standards, which are never judged as if they might be in
                 another unit or no spectra at all (a blank may be zero throughout).
 
         Raises:
-            InputError: as :func:`geonode_runtime.unknowns.prepare_unknown`, or masked values that a step needs.
+            InputError: as `quantify`, or masked values that a step needs.
         """
+        check_method(method)
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
         unknowns = [
             self.measured.preprocessed(self.measured.aligned(row, name=name, genuine=genuine), name)
             for row, name in zip(rows, names, strict=True)
         ]
+        if method == "posterior":
+            return self.posterior.answer_many(self.facts, unknowns, level)
         return answer_many(self.inverse, self.facts, unknowns, level)
+
+    @cached_property
+    def posterior(self) -> PosteriorQuantifier:
+        """What answers with ``method="posterior"``."""
+        from geonode.calibration.posterior.quantifier import PosteriorQuantifier
+
+        return PosteriorQuantifier.of(self)
 
     @property
     def facts(self) -> Facts:
         """What answers need to know of the standards besides the curve."""
-        rules = VerdictRules(
-            *self.range, self.has_blank, self.q_limit, self.t2_limit, not self.curve_check.pls_is_better
-        )
+        pls = self.curve_check.pls if self.curve_check.pls_is_better else None
+        rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit, pls is None)
         wide = not self.checked or bool(self._wide_limits())
         shapes = Shapes(self.gp.level_means, self.inverse.projection.scale, wide)
-        return Facts(len(self.levels), rules, self.standard_spectra, shapes)
+        return Facts(len(self.levels), rules, self.standard_spectra, shapes, pls)
 
     @cached_property
     def standard_spectra(self) -> StandardSpectra:

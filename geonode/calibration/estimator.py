@@ -110,15 +110,18 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.calibration_.gp.predict_mean(concentrations)
 
-    def quantify(self, X: Any, level: float | None = None) -> list[Quantification]:
+    def quantify(self, X: Any, level: float | None = None, method: str = "profile") -> list[Quantification]:
         """Verdict, components and intervals of each row of ``X [U, W]`` at ``level`` (None: that of the constructor).
+
+        ``method``: as for :meth:`geonode.calibration.Calibration.quantify`. `predict` and `predict_interval` are those
+        of the profile.
 
         Raises:
             NotFittedError: (of scikit-learn) before `fit`.
             ValueError: (of scikit-learn) values that are not finite, or another number of wavelengths.
         """
         check_is_fitted(self)
-        return self.calibration_.quantify_many(self._checked(X), self.level if level is None else level)
+        return self.calibration_.quantify_many(self._checked(X), self.level if level is None else level, method=method)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and JSON metadata from which :meth:`from_state` restores the fitted calibrator, without pickle."""

@@ -69,7 +69,7 @@ def _plan(settings: Path, device: str) -> None:
 
     where = resolve_device(device)
     typer.echo(f"{settings} on six simulated spectra × 601 (geonode plan takes others):")
-    for line in lines(plan(read_config(settings, False), simulate_assay(), None, where), where):
+    for line in lines(plan(read_config(settings, False, "path_independent"), simulate_assay(), None, where), where):
         typer.echo(line)
     for operation, path in sorted(geonode_kernels.paths_taken().items()):
         typer.echo(f"  {operation} went through {path}")

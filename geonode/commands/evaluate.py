@@ -42,7 +42,12 @@ def register(app: typer.Typer) -> None:
         decimal: Decimal = None,
         sheet: Sheet = None,
         preprocess: Preprocess = None,
-        method: Annotated[list[str] | None, typer.Option("--method", help="Only this method; repeatable.")] = None,
+        method: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--method", help="Only this method, of spectra or (with --inverse) of concentrations; repeatable."
+            ),
+        ] = None,
         settings: Annotated[
             Path | None,
             typer.Option("--settings", help="Settings of the neural flow as JSON (GeodesicConfig.to_json)."),
@@ -67,11 +72,14 @@ def register(app: typer.Typer) -> None:
             geonode evaluate cary.csv --select DMSA --method gp --method pchip
 
             geonode evaluate standards.csv --preprocess savgol:15,2,1 --preprocess snv --inverse
+
+            geonode evaluate standards.csv --inverse --method posterior --method pls
         """
         from geonode.data import Preprocessing, load_standards
         from geonode.device import resolve_device
         from geonode.report.style import figure_path
         from geonode.validation import evaluate as evaluate_standards
+        from geonode.validation.inverse_comparison import inverse_names
 
         if plot is not None:
             plot = figure_path(plot)
@@ -80,6 +88,9 @@ def register(app: typer.Typer) -> None:
             if path is not None:
                 check_output(path, kind, read, force=force)
         chain = Preprocessing.of(preprocess)
+        # Names of ways to find a concentration go to the inverse comparison, all others to that of spectra.
+        finding = [name for name in method or () if inverse and name in inverse_names()]
+        method = [name for name in method or () if name not in finding] or None
         config = read_config(settings, False)
         dataset = load_standards(
             list(files),
@@ -99,6 +110,7 @@ def register(app: typer.Typer) -> None:
                 device=resolve_device(device),
                 progress=progress,
                 inverse=inverse,
+                inverse_methods=finding or None,
                 preprocessing=chain,
             )
         if json_path is not None:

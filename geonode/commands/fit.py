@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -53,16 +53,26 @@ def register(app: typer.Typer) -> None:
         ] = None,
         predictor: Annotated[
             str | None,
-            typer.Option(help="node (neural flow, default) or gp (the Gaussian process alone: seconds)."),
+            typer.Option(help="node (neural flow, default) or gp (the Gaussian process alone)."),
         ] = None,
         folds: Annotated[
             bool | None,
             typer.Option(
                 "--folds/--no-folds",
-                help="Train the flow without each standard too: predict, quantify and report then rest on it.",
+                help="Leave each standard out in turn too: predict, quantify and report then rest on the flow.",
             ),
         ] = None,
-        epochs: Annotated[int | None, typer.Option(help="Epochs of training; default 60.")] = None,
+        flow: Annotated[
+            str | None,
+            typer.Option(help="pretrained (default: nothing is trained), path_independent, velocity or free."),
+        ] = None,
+        weights: Annotated[
+            Path | None,
+            typer.Option("--weights", help="Weights of the pre-trained flow, as geonode adapt or pretrain wrote them."),
+        ] = None,
+        epochs: Annotated[
+            int | None, typer.Option(help="Epochs of a flow that is trained (--flow path_independent); default 60.")
+        ] = None,
         margin: Annotated[
             float | None, typer.Option(help="Range served beyond the standards, as a fraction of theirs.")
         ] = None,
@@ -116,7 +126,9 @@ def register(app: typer.Typer) -> None:
         device: Device = "auto",
         quiet: Quiet = False,
     ) -> None:
-        """Learn geometry and flow from standards and save them as a bundle.
+        """Calibrate with standards and save the model as a bundle.
+
+        The pre-trained flow reads the standards and trains nothing; --flow trains one on them instead.
 
         Examples:
 
@@ -124,9 +136,9 @@ def register(app: typer.Typer) -> None:
 
             geonode fit cary.csv --select DMSA --out gold.bundle --seed 3
 
-            geonode fit cary.csv --select DMSA --out gold.bundle --checkpoint run/ --resume
+            geonode fit cary.csv --select DMSA --flow path_independent --out gold.bundle --checkpoint run/ --resume
 
-            torchrun --nproc-per-node 2 -m geonode fit standards.csv --out assay.bundle
+            torchrun --nproc-per-node 2 -m geonode fit standards.csv --flow path_independent --out assay.bundle
 
             geonode fit cary.csv --preprocess range:400-700 --preprocess savgol:15,2,1 --preprocess snv --out d.bundle
 
@@ -147,6 +159,7 @@ def register(app: typer.Typer) -> None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
         chain = Preprocessing.of(preprocess)
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
+        changes["flow"] = chosen_flow(flow, weights)
         changes = {name: value for name, value in changes.items() if value is not None}
         if settings is not None:
             config = read_config(settings, blueprint).replace(**changes)
@@ -205,6 +218,19 @@ def tell(model: GeodesicModel, out: Path) -> None:
     typer.echo(f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, levels {levels}{unit}")
     for note in remarkable(model.dataset.notes):
         typer.echo(f"note: {note}")
+    if model.weights is not None:
+        typer.echo(f"pre-trained weights {model.weights['name']}: nothing was trained")
     typer.echo(f"calibrated range {low:g} … {high:g}{unit}; bundle written to {out}")
     for line in model.conclusion.lines():
         typer.echo(line)
+
+
+def chosen_flow(flow: str | None, weights: Path | None) -> Any:
+    """What --flow and --weights say of the flow, for `GeodesicConfig`; None where neither is given."""
+    if weights is None:
+        return flow
+    if flow not in (None, "pretrained"):
+        raise InputError(
+            f"--weights are those of the pre-trained flow, and --flow {flow} is trained; give one of both."
+        )
+    return {"name": "pretrained", "options": {"weights": str(weights)}}

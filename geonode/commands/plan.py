@@ -46,7 +46,7 @@ def register(app: typer.Typer) -> None:
         from geonode.training.plan import plan as make_plan
 
         where = resolve_device(device)
-        chosen = read_config(config, blueprint)
+        chosen = read_config(config, blueprint, "path_independent")  # what is trained is what is planned
         if data:
             dataset = load_standards(
                 list(data), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
@@ -57,8 +57,8 @@ def register(app: typer.Typer) -> None:
             typer.echo(line)
 
 
-def read_config(path: Path | None, blueprint: bool) -> Any:
-    """Settings from a JSON file, the defaults, or the original recipe.
+def read_config(path: Path | None, blueprint: bool, flow: str | None = None) -> Any:
+    """Settings from a JSON file, the defaults, or the original recipe; ``flow`` where neither names one.
 
     Raises:
         InputError: both, an unreadable file, or unknown settings.
@@ -66,11 +66,11 @@ def read_config(path: Path | None, blueprint: bool) -> Any:
     from geonode.config import GeodesicConfig
 
     if path is None:
-        return GeodesicConfig.blueprint(precision="32-true") if blueprint else GeodesicConfig()
+        return GeodesicConfig.blueprint(precision="32-true") if blueprint else GeodesicConfig(flow=flow)
     if blueprint:
         raise InputError(f"Give either the settings {path} or --blueprint, not both.")
     try:
-        return GeodesicConfig.from_json(path.read_text(encoding="utf-8"))
+        return GeodesicConfig.from_json(path.read_text(encoding="utf-8"), flow)
     except (OSError, UnicodeDecodeError, ValueError, TypeError) as error:
         raise InputError(
             f"{path} is not a file of settings ({error}); write one with GeodesicConfig.to_json."

@@ -59,6 +59,10 @@ def register(app: typer.Typer) -> None:
                 help="A control of this known concentration: pass or fail, and drift. Exit code 1 unless it passes.",
             ),
         ] = None,
+        method: Annotated[
+            str,
+            typer.Option(help="profile: likelihood of the curve; posterior: learned on simulated unknowns."),
+        ] = "profile",
         plot: Annotated[
             Path | None,
             typer.Option(
@@ -83,8 +87,11 @@ def register(app: typer.Typer) -> None:
             geonode quantify assay.bundle plate.csv --select A1
 
             geonode quantify assay.bundle plate.csv --each --plot answers.html --table results.xlsx
+
+            geonode quantify assay.bundle unknown.csv --method posterior
         """
         from geonode.calibration.assessment.quality import check_nominal
+        from geonode.calibration.posterior.methods import check_method
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.data.readers.concentrations import listing
         from geonode.model import load
@@ -92,6 +99,7 @@ def register(app: typer.Typer) -> None:
         from geonode.report.results_table import answer_rows, write_table
         from geonode.schema import SCHEMAS
 
+        check_method(method)
         _check_outputs(json_path, plot, table, [bundle, *unknowns, *(blank or [])], force)
         model = load(bundle)
         if qc is not None:
@@ -105,6 +113,7 @@ def register(app: typer.Typer) -> None:
             "dilution": factor,
             "dilution_std": factor_std,
             "saturation": saturation,
+            "method": method,
             **_blank(blank, model, decimal),
         }
         unit = model.dataset.units["concentration"]

@@ -53,7 +53,7 @@ def plan(source: Source, counts: Counts, families: Sequence[str]) -> tuple[Lab, 
     levels = torch.where(amount, place, low + (high - low) * place)
     wavelength = torch.arange(counts.wavelengths, dtype=torch.float32, device=source.device)
     wavelength = (wavelength + 0.5) / counts.wavelengths
-    numbers = source.table(16 + 8 * (counts.queries + counts.unknowns), torch.float64)
+    numbers = source.table(16 + 8 * counts.queries + 12 * counts.unknowns, torch.float64)
     queries = _elsewhere(numbers, levels, low, high, amount, counts.queries, beyond=0.15)
     unknowns = _elsewhere(numbers, levels, low, high, amount, counts.unknowns, beyond=0.25)
     kind = draw_kinds(numbers, counts.unknowns)

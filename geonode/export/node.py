@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from geonode.errors import InputError
 from geonode.export.closed_form import GPSpectra, Warps, float64
+from geonode.export.pretrained import PretrainedSpectra
 from geonode.model import GeodesicModel
 
 SMALL_OMEGA = 1e-3
@@ -164,7 +165,7 @@ class NodeSpectra(nn.Module):
         return self.gp.factor * (error * self.shape + between)
 
 
-def spectra_module(model: GeodesicModel, predictor: str | None = None) -> GPSpectra | NodeSpectra:
+def spectra_module(model: GeodesicModel, predictor: str | None = None) -> GPSpectra | NodeSpectra | PretrainedSpectra:
     """The spectra of a fitted model as a module: that of ``predictor`` ("gp" or "node"), None for the fitted one.
 
     Raises:
@@ -174,7 +175,7 @@ def spectra_module(model: GeodesicModel, predictor: str | None = None) -> GPSpec
     if predictor == "gp":
         return GPSpectra(model.gp)
     if predictor == "node":
-        return NodeSpectra(model)
+        return NodeSpectra(model) if model.flow is None else PretrainedSpectra(model)
     raise InputError(f"predictor={predictor!r} cannot be exported; choose node or gp.")
 
 

@@ -7,6 +7,7 @@ from geonode.flow.gradient import GradientFlow
 from geonode.flow.multi import MultiAnalyteODE
 from geonode.flow.ode import CoupledSpectralODE
 from geonode.flow.path import FlowPath
+from geonode.flow.pretrained import PretrainedFlow
 from geonode.flow.solvers import SOLVERS, Solver
 from geonode.flow.spectral import SpectralFlow
 from geonode.flow.velocity import VelocityFlow
@@ -21,6 +22,7 @@ __all__ = [
     "FreeFlow",
     "GradientFlow",
     "MultiAnalyteODE",
+    "PretrainedFlow",
     "Solver",
     "SpectralFlow",
     "VelocityFlow",

@@ -56,7 +56,8 @@ class Flow(Recorded, FollowsForward, nn.Module):
 
     What a flow is like is said by flags: ``path_independent``, the change depends on the ends alone, so that all pairs
     are differences of one potential; ``still_at_rest``, nothing changes where nothing moves (the library's law);
-    ``uses_arc_length``, it reads ŝ and dŝ/dt (they cost something); ``several_analytes``, it is for D ≥ 2.
+    ``uses_arc_length``, it reads ŝ and dŝ/dt (they cost something); ``several_analytes``, it is for D ≥ 2;
+    ``needs_training``, it has parameters that are trained on each assay's standards.
 
     A constructor may take ``wavelengths`` (W), ``grid`` ([W], scaled to [−1, 1]), ``models`` (M), ``seed``, ``dim``
     (D), ``hidden`` and ``embedding``; each is given by name. All parameters and buffers lead with the model axis M,
@@ -68,6 +69,7 @@ class Flow(Recorded, FollowsForward, nn.Module):
     still_at_rest: ClassVar[bool] = True
     uses_arc_length: ClassVar[bool] = True
     several_analytes: ClassVar[bool] = False
+    needs_training: ClassVar[bool] = True
 
     @classmethod
     def from_config(cls, config: FlowConfig, context: Mapping[str, Any]) -> Self:

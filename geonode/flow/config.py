@@ -16,7 +16,8 @@ class FlowConfig(Settings):
     """Settings of the flow.
 
     Args:
-        name: a registered flow (`geonode.flow.FLOWS`).
+        name: a registered flow (`geonode.flow.FLOWS`). The default is the one trained on an assay's own standards;
+            `geonode.GeodesicConfig` takes ``pretrained`` where nothing else is said.
         hidden: its tanh units.
         embedding: numbers that describe a wavelength.
         options: further arguments of the flow's class, by name.

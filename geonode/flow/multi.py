@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from geonode.christoffel import make_rule
 from geonode.errors import InputError
-from geonode.flow.base import Flow, FlowPoint
+from geonode.flow.base import FLOWS, Flow, FlowPoint
 from geonode.flow.config import FlowConfig
 from geonode.flow.coordinates import equal_where, linear_warp, scaled_wavelengths
 from geonode.flow.parts import OdeConfig, OdeDefaults, build_flow, seed_of
@@ -72,7 +72,8 @@ class MultiAnalyteODE(nn.Module):
         if self.metric.dim != dim:
             raise InputError(f"{type(self.metric).__name__} is a metric of {self.metric.dim} analytes, not of {dim}.")
         if flow is None:
-            named = config.flow if config.flow.name != FlowConfig.name else config.flow.replace(name="gradient")
+            default = config.flow.name == FlowConfig.name or not FLOWS[config.flow.name].needs_training
+            named = config.flow.replace(name="gradient") if default else config.flow
             flow = build_flow(named, self.wavelength, 1, seed, dim)
         self.flow = flow
 

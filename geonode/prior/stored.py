@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,7 @@ def load_network(path: str | Path | None = None) -> Network:
     """
     from safetensors import SafetensorError, safe_open
 
-    path = SHIPPED / f"{NAME}.safetensors" if path is None else Path(path)
+    path = weights_path(path)
     if not path.is_file():
         raise InputError(f"{path} is not there; give a file of weights as `geonode pretrain` writes it.")
     try:
@@ -62,9 +64,37 @@ def load_network(path: str | Path | None = None) -> Network:
     return network.requires_grad_(False).eval()
 
 
+def weights_path(name: str | Path | None = None) -> Path:
+    """Where weights lie: ``name`` is that of weights that come with geonode (None: the default ones), or a file."""
+    shipped = SHIPPED / f"{NAME if name is None else name}.safetensors"
+    return shipped if name is None or shipped.is_file() else Path(name)
+
+
+def weights_of(options: Mapping[str, Any]) -> Path:
+    """The file of weights that the options of the pre-trained flow name.
+
+    Raises:
+        InputError: another option than ``weights``, or weights that are no text.
+    """
+    unknown = sorted(set(options) - {"weights"})
+    if unknown:
+        raise InputError(f"The flow 'pretrained' takes no option {unknown[0]!r}; it takes weights.")
+    name = options.get("weights")
+    if name is not None and not isinstance(name, str):
+        raise InputError(f"weights={name!r} must be the name of a file of weights, or {NAME!r}.")
+    return weights_path(name)
+
+
+@functools.lru_cache(maxsize=8)
+def weights_record(path: Path) -> dict[str, str]:
+    """Name and SHA-256 of a file of weights: what a bundle says of them."""
+    with open(path, "rb") as file:
+        return {"name": path.stem, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
 def model_card(path: str | Path | None = None) -> dict[str, Any]:
     """The model card beside a file of weights, None for those that come with geonode."""
-    path = SHIPPED / f"{NAME}.safetensors" if path is None else Path(path)
+    path = weights_path(path)
     return json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
 
 

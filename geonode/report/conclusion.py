@@ -83,8 +83,9 @@ class Conclusion:
 
     @property
     def usable(self) -> bool:
-        """Whether the interior standards, each left out, are found better than by a guess."""
-        return not self.calibration.curve_check.pls_is_better and not self.worst > USELESS
+        """Whether the standards respond, and the interior ones, each left out, are found better than by a guess."""
+        calibration = self.calibration
+        return calibration.response.responds and not calibration.curve_check.pls_is_better and not self.worst > USELESS
 
     def good(self) -> str:
         """How good: the error at every level, left out, in concentration and of the spectrum relative to response."""
@@ -105,7 +106,8 @@ class Conclusion:
     def wrong(self) -> str:
         """What is wrong."""
         found = [*self.findings]
-        if not self.usable and not self.contradictions and not self.calibration.curve_check.pls_is_better:
+        told = not self.calibration.response.responds or self.contradictions
+        if not self.usable and not told and not self.calibration.curve_check.pls_is_better:
             found.insert(0, self._useless())
         return f"what is wrong: {'; '.join(found) if found else 'nothing was found'}"
 
@@ -146,7 +148,8 @@ class Conclusion:
                 "Not usable as a curve: the spectra depend on more than the concentration; PLS is the better tool here."
             )
         if not self.usable:
-            return f"Not usable: {self.contradictions[0] if self.contradictions else self._useless()}."
+            reasons = [] if self.calibration.response.responds else [self.calibration.response.sentence()]
+            return f"Not usable: {[*reasons, *self.contradictions, self._useless()][0]}."
         inner = [one for one in self.errors if not one.edge]
         if not inner or not self.calibration.checked:
             return f"Unproven from {span}: too few standards to leave any out and see how good it is."

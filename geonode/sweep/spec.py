@@ -13,6 +13,7 @@ from typing import Any
 
 from geonode.config import GeodesicConfig
 from geonode.errors import InputError
+from geonode.flow import FLOWS
 from geonode.sweep.jobs import Job, content_of, load_data, name_of
 
 
@@ -103,17 +104,22 @@ class Spec:
 
     def _settings(self) -> list[tuple[GeodesicConfig, dict[str, Any]]]:
         """(whole settings, what the grid says of them) of every combination and seed."""
-        base = GeodesicConfig.from_json(json.dumps(self.config))
+        base = GeodesicConfig.from_json(json.dumps(self.config), "path_independent")
         seeds = self.seeds
         if base.seed != GeodesicConfig().seed and seeds is not None:
             raise InputError("The seed stands under config and under seeds, and one would be ignored; give it once.")
         found = []
         for values in itertools.product(*self.grid.values()):
             setting = dict(zip(self.grid, values, strict=True))
-            GeodesicConfig.from_json(json.dumps(setting))  # an unknown name is refused as one
+            GeodesicConfig.from_json(json.dumps(setting), "path_independent")  # an unknown name is refused as one
             config = base.replace(**setting)
             if config.seed != base.seed:
                 raise InputError("The seed stands under grid; list the seeds under seeds.")
+            if not FLOWS[config.flow.name].needs_training:
+                raise InputError(
+                    f"flow={config.flow.name!r} is not trained, so a sweep over its settings has nothing to vary; "
+                    "leave it out, or compare it by geonode evaluate."
+                )
             if config.folds:
                 raise InputError(
                     "folds=True is for the bands of one calibration, and a sweep scores mean spectra: leave it out of "

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from geonode.config import FlowConfig, GeodesicConfig, LossConfig, MetricConfig, PathConfig, TrainingConfig
+from geonode.errors import InputError
 from geonode.flow import FLOWS, SOLVERS, Flow
 from geonode.flow.parts import build_metric
 from geonode.metric import METRICS
@@ -44,6 +46,31 @@ def without_effect(config: GeodesicConfig) -> dict[str, str]:
 def sentences(config: GeodesicConfig) -> list[str]:
     """`without_effect` of ``config`` as sentences, each with its remedy; errors as there."""
     return [f"{name} has no effect here: {why}; leave it out." for name, why in without_effect(config).items()]
+
+
+def warn_of_idle_settings(config: GeodesicConfig) -> None:
+    """Each of `sentences` of ``config`` as a warning at the place that called the caller; errors as there."""
+    for text in sentences(config):
+        warnings.warn(text, stacklevel=3)
+
+
+_WATCHING = ("probe", "watcher")
+"""Options that do no more than look on: where nothing is trained there is nothing to see, and nobody is misled."""
+
+
+def require_no_training(config: GeodesicConfig, **options: Any) -> None:
+    """Refuse ``options`` of a training where there is none.
+
+    Raises:
+        InputError: naming the option and the remedy.
+    """
+    process = config.predictor == "gp"
+    why = "predictor='gp' trains nothing" if process else f"the flow {config.flow.name!r} is not trained"
+    other = "fit the neural flow (predictor='node')" if process else "choose flow='path_independent', which is trained"
+    for name, value in options.items():
+        idle = not value or (name == "strategy" and value == "auto")
+        if name not in _WATCHING and not idle:
+            raise InputError(f"{name}={value!r} would have no effect: {why}; leave it out, or {other}.")
 
 
 def _changed(config: GeodesicConfig) -> list[str]:

@@ -255,3 +255,12 @@ def fit_node_folds(
     padded = np.stack([np.concatenate([t, np.repeat(t[-1:], longest - len(t))]) for t in targets])
     spectra = predict(ode, problem, torch.from_numpy(padded)).cpu().double().numpy()
     return [spectra[m, : len(t)] for m, t in enumerate(targets)]
+
+
+@torch.no_grad()
+def arc_length(ode: CoupledSpectralODE, concentrations: np.ndarray) -> np.ndarray:
+    """ŝ [C, W] of a trained stack at ``concentrations`` [C], mean over its models."""
+    c = torch.from_numpy(concentrations).expand(ode.models, -1)
+    density = ode.on_table().density
+    phi = ode.table.phi(ode.to_u(c)).to(density)
+    return ode.table.scaled(phi, density).mean(0).double().numpy()

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import geonode.validation.geodesic_methods
-import geonode.validation.pretrained_method  # noqa: F401 - registers "pretrained" and "untrained"
+import geonode.validation.geodesic_methods  # noqa: F401 - registers geonode's own methods
 from geonode.calibration.assessment.coverage import responding_wavelengths
 from geonode.calibration.baselines.method import SpectralMethod, names_of, spectral_method
 from geonode.calibration.leave_out import NestedSplits, nested_leave_one_level_out
@@ -30,6 +29,7 @@ METHODS = ("nearest", "linear", "pchip", "cubic", "quadratic", "line", "isotherm
 INNER_STRIDE = 4
 """Inner neural flows see every fourth wavelength (of at least ``_INNER_WAVELENGTHS`` left): they only rank methods."""
 _INNER_WAVELENGTHS = 40
+_NEURAL = {"node", "pretrained", "untrained", "path_independent", "velocity", "free"}
 
 
 def evaluate(
@@ -39,6 +39,7 @@ def evaluate(
     *,
     inner: bool = True,
     inverse: bool = False,
+    inverse_methods: Sequence[str] | None = None,
     seed: int | None = None,
     device: Any = "cpu",
     preprocessing: Preprocessing | str | Sequence[str] | None = None,
@@ -58,6 +59,7 @@ def evaluate(
         methods: names out of ``METHODS`` and of registered baselines; None for all of ``METHODS``.
         inner: False skips inner validation (and so names no winner).
         inverse: also compare how concentrations are found from spectra (four levels or more), against PLS and others.
+        inverse_methods: which of those, see :func:`geonode.validation.inverse_comparison.evaluate_inverse`; None: all.
         seed: of the neural flows; None takes ``config.seed``.
         device: where they are trained.
         preprocessing: steps applied to the spectra before anything else, fitted inside each fold (`geonode.fit` says
@@ -93,7 +95,7 @@ def evaluate(
     report.signal, report.units = dataset.signal, dataset.units
     report.notes += response_notes(report, dataset, chain is not None)
     if inverse:
-        report.inverse = evaluate_inverse(dataset, progress=progress, preprocessing=chain)
+        report.inverse = evaluate_inverse(dataset, inverse_methods, progress=progress, preprocessing=chain)
         report.notes += failures(report.inverse)
     return report
 
@@ -182,7 +184,7 @@ def _method_names(methods: Sequence[str] | None) -> list[str]:
 
 def _inner_columns(width: int, splits: NestedSplits, names: list[str], notes: list[str]) -> np.ndarray:
     """Wavelengths on which inner RMSEs are computed, the same for every method."""
-    if "node" not in names or not splits.has_inner:
+    if not _NEURAL.intersection(names) or not splits.has_inner:
         return np.arange(width)
     stride = max(1, min(INNER_STRIDE, width // _INNER_WAVELENGTHS))
     if stride > 1:

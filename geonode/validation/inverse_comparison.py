@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from geonode_runtime.verdicts import Quantification
 
 LEVEL = 0.8
 """Nominal coverage of the sets and intervals that are compared."""
-INVERSE_METHODS = ("geonode", "pls", "pls_warped", "pcr", "gp_pca", "pchip_curve")
+OWN = {"geonode": "profile", "posterior": "posterior"}
+"""The library's own ways, and what `Calibration.quantify_many` calls them."""
+INVERSE_METHODS = (*OWN, "pls", "pls_warped", "pcr", "gp_pca", "pchip_curve")
 """What is compared, in the order of the report; methods that others registered come behind them."""
 
 
@@ -46,6 +49,11 @@ class Fold:
     wavelengths: np.ndarray
     std: np.ndarray | None
 
+    @cached_property
+    def calibration(self) -> Calibration:
+        """With the standards that stay; the library's own ways share it."""
+        return Calibration(self.concentrations, self.spectra, self.wavelengths, concentration_std=self.std)
+
     @property
     def truth(self) -> float:
         """The concentration that is left out."""
@@ -63,7 +71,8 @@ def evaluate_inverse(
 
     Args:
         dataset: a :class:`geonode.SpectralDataset` with one analyte and at least four levels.
-        methods: "geonode" and names of registered inverse methods; None for all.
+        methods: "geonode" (the profile), "posterior" (the one learned on simulated unknowns) and names of registered
+            inverse methods; None for all.
         concentration_std: standard uncertainty of the standards' concentrations (one number or one per level).
         progress: called as ``progress(what, done, total)``.
         preprocessing: a chain (fitted or not) that is fitted in every fold on the standards that are left.
@@ -71,16 +80,16 @@ def evaluate_inverse(
     Returns:
         Per method ``per_level`` (level, edge, errors in percent of range, covered), ``rmsep_percent_interior``,
         ``coverage`` (of nominal 80 % intervals; levels count equally; None where the method has no interval),
-        ``median_relative_error_percent`` over interior levels; for geonode also verdicts, sets, ``refused`` (share of
-        levels called `does not match`) and ``confidently_wrong`` (spectra). A level that a method cannot do has no
-        errors, and ``failed`` says why; the summary is of the others (None where there are none).
+        ``median_relative_error_percent`` over interior levels; for the library's own also verdicts, sets,
+        ``refused`` (share of levels called `does not match`) and ``confidently_wrong`` (spectra). A level that a method
+        cannot do has no errors, and ``failed`` says why; the summary is of the others (None where there are none).
 
     Raises:
         InputError: several analytes, fewer than four levels, an unknown method.
     """
-    names = list(dict.fromkeys([*INVERSE_METHODS, *names_of(InverseMethod)])) if methods is None else list(methods)
+    names = inverse_names() if methods is None else list(methods)
     for name in names:
-        if name != "geonode":
+        if name not in OWN:
             inverse_method(name)
     folds = _folds(dataset, concentration_std, preprocessing)
     result: dict[str, Any] = {}
@@ -92,6 +101,11 @@ def evaluate_inverse(
                 progress(f"inverse: {name}", number + 1, len(folds))
         result[name] = _summary(rows, folds[0].levels)
     return result
+
+
+def inverse_names() -> list[str]:
+    """Names of everything that finds concentrations, in the order of the report."""
+    return list(dict.fromkeys([*INVERSE_METHODS, *names_of(InverseMethod)]))
 
 
 def _folds(dataset: Any, concentration_std: Any, preprocessing: Preprocessing | None) -> list[Fold]:
@@ -132,14 +146,13 @@ def _seen_by_folds(
 def _attempt(name: str, fold: Fold) -> dict[str, Any]:
     """What a method makes of one level; where that cannot be done, why, and the other levels go on."""
     try:
-        return _geonode(fold) if name == "geonode" else _other(name, fold)
+        return _own(fold, OWN[name]) if name in OWN else _other(name, fold)
     except (GeonodeError, np.linalg.LinAlgError) as error:
         return {**_entry(fold, []), "covered": None, "failed": str(error)}
 
 
-def _geonode(fold: Fold) -> dict[str, Any]:
-    calibration = Calibration(fold.concentrations, fold.spectra, fold.wavelengths, concentration_std=fold.std)
-    answers = calibration.quantify_many(fold.unknown, LEVEL, genuine=True)
+def _own(fold: Fold, method: str) -> dict[str, Any]:
+    answers = fold.calibration.quantify_many(fold.unknown, LEVEL, genuine=True, method=method)
     entry = _entry(fold, [a.estimate for a in answers])
     entry["covered"] = [any(k.contains(fold.truth) for k in a.components) for a in answers]
     entry["verdicts"] = [a.verdict for a in answers]

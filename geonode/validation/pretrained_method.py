@@ -14,11 +14,49 @@ if TYPE_CHECKING:
     from geonode.validation.comparison import Comparison
 
 
+class FlowReadings:
+    """One reading of the training standards a fold.
+
+    Args:
+        network: the weights.
+        comparison: the folds.
+        name: of the row, for progress.
+    """
+
+    def __init__(self, network: Network, comparison: Comparison, name: str) -> None:
+        self._outer: list[FlowPrediction] = []
+        self.predicted: list[np.ndarray] = []
+        levels, targets = comparison.levels, comparison.splits.targets
+        for number in range(len(targets)):
+            # inner folds only rank methods, on the wavelengths on which all methods are ranked
+            inner = number >= comparison.splits.levels
+            columns = comparison.ranked if inner else np.arange(len(comparison.seen.wavelengths))
+            found = _read(network, comparison, number, columns).predict(levels[targets[number]])
+            spectra = np.full((len(targets[number]), len(comparison.seen.wavelengths)), np.nan)
+            spectra[:, columns] = found.mean
+            self.predicted.append(spectra)
+            if not inner:
+                self._outer.append(found)
+            comparison.report(name, number + 1, len(targets))
+
+    def band(self, fold: int) -> tuple[np.ndarray, np.ndarray]:
+        """The flow's own 80 % band for one further measured spectrum of the level that ``fold`` leaves out."""
+        low, high = self._outer[fold].interval(0.8)
+        return low[0], high[0]
+
+
+def _read(network: Network, comparison: Comparison, number: int, columns: np.ndarray) -> AssayFlow:
+    from geonode.prior.flow import AssayFlow, replicate_variance
+
+    training, seen = comparison.splits.training[number], comparison.seen
+    inside = np.isin(seen.index, training)
+    variance = replicate_variance(seen.deviations[number][inside][:, columns], len(training))
+    gp = comparison.processes[number].select_wavelengths(columns)
+    return AssayFlow(network, comparison.levels[training], seen.means[number][training][:, columns], variance, gp=gp)
+
+
 class _Pretrained(SpectralMethod):
     """What both rows share."""
-
-    def __init__(self) -> None:
-        self._outer: list[FlowPrediction] = []
 
     def network(self) -> Network:
         """The weights."""
@@ -26,36 +64,17 @@ class _Pretrained(SpectralMethod):
 
     def on_folds(self, comparison: Comparison) -> list[np.ndarray]:
         """One reading of the standards a fold."""
-        network, name = self.network(), EVALUATION_METHODS.name_of(self)
-        total = len(comparison.splits.training)
-        predicted = []
-        for number in range(total):
-            found = self._flow(network, comparison, number).predict(
-                comparison.levels[comparison.splits.targets[number]]
-            )
-            predicted.append(found.mean)
-            if number < comparison.splits.levels:
-                self._outer.append(found)
-            comparison.report(name, number + 1, total)
-        return predicted
-
-    def _flow(self, network: Network, comparison: Comparison, number: int) -> AssayFlow:
-        from geonode.prior.flow import AssayFlow, replicate_variance
-
-        training, seen = comparison.splits.training[number], comparison.seen
-        inside = np.isin(seen.index, training)
-        variance = replicate_variance(seen.deviations[number][inside], len(training))
-        return AssayFlow(network, comparison.levels[training], seen.means[number][training], variance)
+        self._readings = FlowReadings(self.network(), comparison, EVALUATION_METHODS.name_of(self))
+        return self._readings.predicted
 
     def band(self, comparison: Comparison, fold: int) -> tuple[np.ndarray, np.ndarray]:
-        """The flow's own band for one further measured spectrum."""
-        low, high = self._outer[fold].interval(0.8)
-        return low[0], high[0]
+        """See `FlowReadings.band`."""
+        return self._readings.band(fold)
 
 
 @EVALUATION_METHODS.register("pretrained")
 class PretrainedMethod(_Pretrained):
-    """The weights that come with geonode."""
+    """The weights that come with geonode, whatever flow the settings name."""
 
     def network(self) -> Network:
         """They are loaded once."""

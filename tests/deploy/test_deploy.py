@@ -147,7 +147,7 @@ def test_the_accelerate_example_trains_as_lightning_does():
     done = subprocess.run(code, env=environment, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     first, last = map(float, re.search(r"loss (\S+) at first, (\S+) after 8 epochs", done.stdout).groups())
-    config = GeodesicConfig(epochs=8)
+    config = GeodesicConfig(flow="path_independent", epochs=8)
     data = SpectralDataModule(simulate_assay(wavelengths=[300.0 + 4.0 * k for k in range(101)]), config)
     history = train_module(data, config, "cpu").history
     # Accelerate's example sums over the two members, the history is their mean

@@ -40,7 +40,7 @@ def standards(truth, seed: int = 0) -> SpectralDataset:
 
 
 def exported(folder: Path, truth, **options) -> Pair:
-    config = GeodesicConfig(**{"epochs": 5, **options.pop("config", {})})
+    config = GeodesicConfig(**{"flow": "path_independent", "epochs": 5, **options.pop("config", {})})
     model = geonode.fit(standards(truth), config, **options)
     path = folder / "model.onnx"
     report = export_onnx(model, path)

@@ -228,7 +228,9 @@ def test_the_quantifier_takes_masks_row_by_row(gp, batch):
 
 @pytest.fixture(scope="module")
 def folds():
-    return geonode.fit(standards(folding), geonode.GeodesicConfig(epochs=2, folds=True, members=2))
+    return geonode.fit(
+        standards(folding), geonode.GeodesicConfig(flow="path_independent", epochs=2, folds=True, members=2)
+    )
 
 
 def test_spectra_of_a_model_with_folds_are_those_of_its_own_ensemble(folds):

@@ -162,7 +162,7 @@ def test_training_honours_it_and_a_bundle_says_what_it_is(standards, tmp_path, m
 )
 def test_what_cannot_be_had_is_refused_in_a_sentence(standards, given, sentence):
     with pytest.raises(InputError, match=sentence):
-        geonode.fit(standards, GeodesicConfig(epochs=1, members=1), device="cpu", **given)
+        geonode.fit(standards, GeodesicConfig(flow="path_independent", epochs=1, members=1), device="cpu", **given)
 
 
 @pytest.mark.parametrize("exponent", [-1.0, 0.5])

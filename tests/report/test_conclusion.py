@@ -63,7 +63,11 @@ def foreign() -> Calibration:
 
 @pytest.mark.parametrize(
     ("made", "said"),
-    [(healthy, "Usable from 0 to 100 µM"), (silent, "Not usable"), (foreign, "PLS is the better tool")],
+    [
+        (healthy, "Usable from 0 to 100 µM"),
+        (silent, "Not usable: these standards do not respond"),
+        (foreign, "PLS is the better tool"),
+    ],
 )
 def test_the_headline_says_whether_to_use_it(made, said):
     found = Conclusion(made())

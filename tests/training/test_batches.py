@@ -78,5 +78,5 @@ def _cut(config, micro):
 def test_a_micro_batch_that_would_have_no_effect_is_refused(small):
     for micro in (1, 4, 64):
         with pytest.raises(InputError, match=f"micro_batch={micro} cuts batches of pairs, and here a step takes all"):
-            step_counts(6, GeodesicConfig(micro_batch=micro))
-    assert step_counts(6, GeodesicConfig(micro_batch=5, batch_size=10)).accumulate == 2
+            step_counts(6, GeodesicConfig(flow="path_independent", micro_batch=micro))
+    assert step_counts(6, GeodesicConfig(flow="path_independent", micro_batch=5, batch_size=10)).accumulate == 2

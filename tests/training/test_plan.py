@@ -34,8 +34,8 @@ def test_the_peak_is_what_was_held_at_once():
 @pytest.mark.parametrize(
     ("config", "models"),
     [
-        (GeodesicConfig(wavelengths_per_step=None), 2),  # 601 wavelengths from 150 and 300
-        (GeodesicConfig(), 6),  # six from one
+        (GeodesicConfig(flow="path_independent", wavelengths_per_step=None), 2),  # 601 wavelengths from 150 and 300
+        (GeodesicConfig(flow="path_independent"), 6),  # six from one
         (GeodesicConfig(flow="velocity", batch_size=8, micro_batch=4, wavelengths_per_step=32), 3),
     ],
     ids=["wavelengths", "models", "pairs"],
@@ -88,7 +88,7 @@ from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.training import build_problem, train
 from geonode.training.problem import fit_gp
-assay, config = simulate_assay(), GeodesicConfig(epochs=5)
+assay, config = simulate_assay(), GeodesicConfig(flow="path_independent", epochs=5)
 train(build_problem([fit_gp(assay)] * {models}, assay.wavelengths, config).to("cuda", torch.float32), config)
 print(torch.cuda.max_memory_allocated())
 """
@@ -96,7 +96,7 @@ print(torch.cuda.max_memory_allocated())
     assert done.returncode == 0, done.stderr
     measured, foretold = (
         int(done.stdout.splitlines()[-1]),
-        plan(GeodesicConfig(epochs=5), simulate_assay(), models, "cuda"),
+        plan(GeodesicConfig(flow="path_independent", epochs=5), simulate_assay(), models, "cuda"),
     )
     print(
         f"{models} models: {foretold.total} bytes foretold, {foretold.library} of them libraries, {measured} measured"
@@ -111,7 +111,7 @@ def test_time_is_foretold_within_a_quarter(models, monkeypatch):
     from geonode.training import build_problem, train
     from geonode.training import plan as module
 
-    assay, config = simulate_assay(), GeodesicConfig(epochs=12, wavelengths_per_step=64)
+    assay, config = simulate_assay(), GeodesicConfig(flow="path_independent", epochs=12, wavelengths_per_step=64)
     problem = build_problem([fit_gp(assay)] * models, assay.wavelengths, config).to("cpu", torch.float32)
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=time.process_time))
     ratios = []
@@ -140,7 +140,11 @@ def test_stacks_that_are_trained_at_once_are_measured_at_once(monkeypatch):
         return 1.0, 2.0 + torch.get_num_threads(), 0.5
 
     monkeypatch.setattr(module, "measured_rate", rate)
-    assert module.measured_side_by_side(None, GeodesicConfig(), 3) == (1.0, 3.0, 0.5)  # a thread of its own each
+    assert module.measured_side_by_side(None, GeodesicConfig(flow="path_independent"), 3) == (
+        1.0,
+        3.0,
+        0.5,
+    )  # a thread of its own each
     assert torch.get_num_threads() == before
 
 
@@ -182,7 +186,7 @@ def test_slow_steps_are_taken_once(monkeypatch):
     from geonode.training import build_problem
     from geonode.training import plan as module
 
-    assay, config = simulate_assay(), GeodesicConfig(epochs=12, wavelengths_per_step=16)
+    assay, config = simulate_assay(), GeodesicConfig(flow="path_independent", epochs=12, wavelengths_per_step=16)
     problem = build_problem([fit_gp(assay)], assay.wavelengths, config).to("cpu", torch.float32)
     taken, take = [], module.StackSteps.take
     monkeypatch.setattr(module.StackSteps, "take", lambda self, *key: taken.append(key) or take(self, *key))
@@ -198,7 +202,7 @@ def test_slow_steps_are_taken_once(monkeypatch):
 def test_time_on_a_gpu_is_foretold_within_a_quarter(models, epochs):
     from geonode.training import build_problem, train
 
-    assay, config = simulate_assay(), GeodesicConfig(epochs=epochs)
+    assay, config = simulate_assay(), GeodesicConfig(flow="path_independent", epochs=epochs)
     problem = build_problem([fit_gp(assay)] * models, assay.wavelengths, config).to("cuda", torch.float32)
     train(problem, config.replace(epochs=3))
     ratios = []
@@ -224,7 +228,7 @@ from geonode.training import BatchSource, build_problem, losses
 from geonode.training.problem import fit_gp
 from geonode.training.plan import plan
 assay = simulate_assay()
-config = GeodesicConfig(wavelengths_per_step=None)
+config = GeodesicConfig(flow="path_independent", wavelengths_per_step=None)
 estimate = plan(config, assay, 12)
 problem = build_problem([fit_gp(assay)] * 12, assay.wavelengths, config).to("cpu", torch.float32)
 ode = problem.build_model(config, 0)

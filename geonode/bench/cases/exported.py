@@ -38,7 +38,7 @@ def _models(wavelengths: int, seed: int) -> tuple[Any, Any]:
     from geonode.model import fit
 
     assay = simulate_assay(LEVELS, wavelengths=np.linspace(350.0, 750.0, wavelengths).tolist(), seed=seed)
-    model = fit(assay, GeodesicConfig(epochs=3))
+    model = fit(assay, GeodesicConfig(flow="path_independent", epochs=3))
     with tempfile.TemporaryDirectory() as folder:
         export_onnx(model, Path(folder) / "model.onnx")
         return model, geonode_runtime.load(Path(folder) / "model.onnx")

@@ -26,7 +26,7 @@ CHECK = Size(7, 23)
 
 def build_ode(size: Size, device: str, dtype: torch.dtype, config: GeodesicConfig | None = None, models: int = 1):
     """A `CoupledSpectralODE` whose metric differs from the warp: its last layer is drawn, not zero."""
-    config = config or GeodesicConfig()
+    config = config or GeodesicConfig(flow="path_independent")
     ode = CoupledSpectralODE(torch.linspace(350.0, 950.0, size.wavelengths), config, models=models, seed=0)
     network: Any = ode.metric  # of the default recipe: a network
     last = network.network.mlp.weights[-1]

@@ -101,7 +101,7 @@ class _Enough(Exception):
 def _train(setting: Setting, size: Size) -> Work:
     """One model; ``size.pairs`` must be every ordered pair of some number of levels."""
     levels = round(0.5 + (0.25 + size.pairs) ** 0.5)
-    config = GeodesicConfig(batch_size=size.pairs, teacher=False, wavelengths_per_step=None)
+    config = GeodesicConfig(flow="path_independent", batch_size=size.pairs, teacher=False, wavelengths_per_step=None)
     steps = 1 if setting.device == "cuda" else 3
     n = size.trajectories * steps
     return Work(
@@ -116,7 +116,7 @@ def _train(setting: Setting, size: Size) -> Work:
 def _ensemble(setting: Setting, size: Size) -> Work:
     """M = ``size.pairs`` models (folds × seeds) of the default recipe, ``size.wavelengths`` of 601 drawn each step."""
     models, levels, points = size.pairs, 6, 30
-    config = GeodesicConfig(wavelengths_per_step=size.wavelengths)
+    config = GeodesicConfig(flow="path_independent", wavelengths_per_step=size.wavelengths)
     steps = 1 if setting.device == "cuda" else 3
     updates = models * steps
     return Work(

@@ -29,6 +29,9 @@ LIMIT_TAIL = 0.025
 FEWEST_LEFT_OUT = 4
 """With fewer levels left out nothing can be learned of how they scatter: there is no limit."""
 
+LIMIT_FACTOR = 10.0
+"""Learned limits this many times the textbook's are said to be wide."""
+
 
 def textbook_limits(rank: int, dof: float, width: int) -> tuple[float, float]:
     """χ²_{W−r}/(W−r) for Q, and Hotelling's (r−1) F_{r−1,ν} for the distance from a curve (r ≥ 2)."""
@@ -49,6 +52,20 @@ def match_limits(inverse: InverseModel, held: HeldOut, spectra: np.ndarray) -> t
     own = inverse.distances(coordinates, np.maximum(on_own_curve, 1.0)).closest
     t2 = np.maximum(np.where(held.edge, held.t2, _left_out_distances(inverse, held, spectra)), own)
     return _limit(held.level, np.maximum(held.q, on_own_curve), least_q), _limit(held.level, t2, least_t2)
+
+
+def wide_limits(inverse: InverseModel, held: HeldOut, limits: tuple[float, float], width: int) -> list[str]:
+    """What must be said of ``limits`` (of Q and T²) so wide, or learned from so little, that a foreign spectrum of
+    ``width`` wavelengths may well pass."""
+    least = textbook_limits(inverse.rank, inverse.dof, width)
+    q, t2 = limits[0] / least[0], limits[1] / least[1]
+    if max(q, t2) < LIMIT_FACTOR and len(inverse.gp.levels) > 4:
+        return []
+    return [
+        f"the limits of 'does not match' rest on {len(held.left_out)} left-out standards: {q:.3g} (Q) and "
+        f"{t2:.3g} (T²) times the textbook's, so only a grossly foreign spectrum is refused, by its shape: compare "
+        "q and t2 of a result with those of the standards, or measure more standards"
+    ]
 
 
 def _left_out_distances(inverse: InverseModel, held: HeldOut, spectra: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ class SpectralDataModule(L.LightningDataModule):
         gp: GeodesicGP | None = None,
     ) -> None:
         super().__init__()
-        self.config = config or GeodesicConfig()
+        self.config = config or GeodesicConfig(flow="path_independent")
         if dataset.dim != 1:
             raise InputError(
                 f"This data set has {dataset.dim} analytes ({', '.join(dataset.analytes)}); SpectralDataModule trains "

@@ -53,7 +53,7 @@ class GeodesicSpectralModule(L.LightningModule):
         recompute: int = 0,
     ) -> None:
         super().__init__()
-        self.config = config or GeodesicConfig()
+        self.config = config or GeodesicConfig(flow="path_independent")
         self.seed = self.config.training.seed if seed is None else seed
         self.problem = problem.to("cpu", dtype_of(self.config))
         self.ode = self.problem.build_model(self.config, self.seed)

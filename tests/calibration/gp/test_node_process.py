@@ -12,7 +12,7 @@ from geonode.data import SpectralDataset
 from geonode.errors import InputError
 from tests.calibration.assays import LEVELS, NOISE, WAVE, folding, monotone, noisy
 
-CONFIG = geonode.GeodesicConfig(folds=True, epochs=4, seed=3)
+CONFIG = geonode.GeodesicConfig(flow="path_independent", folds=True, epochs=4, seed=3)
 
 
 def dataset(levels=LEVELS, seed: int = 0) -> SpectralDataset:

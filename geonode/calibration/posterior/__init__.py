@@ -1,0 +1,1 @@
+"""Concentration from spectrum as a posterior learned on simulated unknowns: p(c | spectrum, standards)."""

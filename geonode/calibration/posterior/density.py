@@ -1,0 +1,167 @@
+"""The posterior of one unknown on its cells, and the sets of highest density made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from geonode_runtime.sets import Component, ConcentrationSet
+
+SMOOTHING = 3e-4
+"""Densities are compared after averaging over at least this fraction of the calibrated range to either side: what is
+narrower than that (zero itself, two equal quantiles) is no piece of its own."""
+SMALLEST_PIECE = 0.02
+"""A piece with less of the set's probability than this is left out, and the others grow instead."""
+_BEYOND = 0.2  # of the calibrated range: how wide *below* and *above* count where densities are compared
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """p(c | spectrum, standards) of one unknown.
+
+    Attributes:
+        edges: ``[K + 1]`` ascending, user units, over the searched range.
+        mass: ``[K]`` of every cell. below, above: beyond the searched range. The three add up to 1.
+        none: probability that no concentration explains the spectrum; the others are what holds if one does.
+        span: width of the calibrated range. floor: whether the searched range ends at a concentration of zero.
+    """
+
+    edges: np.ndarray
+    mass: np.ndarray
+    below: float
+    above: float
+    none: float
+    span: float
+    floor: bool
+
+    @property
+    def cumulative(self) -> np.ndarray:
+        """``[K + 1]`` probability below each edge."""
+        return self.below + np.concatenate([[0.0], np.cumsum(self.mass)])
+
+    def below_of(self, concentration: np.ndarray | float) -> np.ndarray:
+        """Probability that the concentration is smaller than this."""
+        return np.interp(concentration, self.edges, self.cumulative)
+
+    def quantile(self, probability: float, low: float = 0.0, high: float = 1.0) -> float:
+        """Where the share ``probability`` of the mass between the cumulative values ``low`` and ``high`` lies below."""
+        return float(np.interp(low + probability * (high - low), self.cumulative, self.edges))
+
+    @property
+    def density(self) -> np.ndarray:
+        """``[K]`` smoothed (`SMOOTHING`), per unit of concentration."""
+        middle = 0.5 * (self.edges[1:] + self.edges[:-1])
+        half = np.maximum(np.diff(self.edges), SMOOTHING * self.span)
+        low = np.maximum(middle - half, self.edges[0])
+        high = np.minimum(middle + half, self.edges[-1])
+        return (self.below_of(high) - self.below_of(low)) / (high - low)
+
+    def log_density(self, concentration: float) -> float:
+        """ln of the density at a concentration, per calibrated range; beyond the searched range that of *below* or
+        *above* spread over `_BEYOND` of it."""
+        if concentration < self.edges[0] or concentration > self.edges[-1]:
+            mass = self.below if concentration < self.edges[0] else self.above
+            return float(np.log(max(mass, 1e-12) / _BEYOND))
+        middle = 0.5 * (self.edges[1:] + self.edges[:-1])
+        return float(np.log(max(float(np.interp(concentration, middle, self.density)) * self.span, 1e-12)))
+
+    def widened(self, power: float) -> Posterior:
+        """The density raised to a ``power`` ≤ 1 and normalised: wider, the same order of concentrations."""
+        if power == 1.0:
+            return self
+        width = np.append(np.diff(self.edges), [_BEYOND * self.span, _BEYOND * self.span])
+        mass = np.append(self.mass, [self.below, self.above])
+        raised = width * (np.maximum(mass, 1e-300) / width) ** power
+        raised /= raised.sum()
+        return replace(self, mass=raised[:-2], below=float(raised[-2]), above=float(raised[-1]))
+
+    def highest(self, level: float) -> ConcentrationSet:
+        """The set of highest density at ``level``, 0 < level < 1, as pieces by descending probability."""
+        allowed = np.ones(len(self.mass) + 2, dtype=bool)
+        while True:
+            inside, last, share = self._chosen(level, allowed)
+            pieces = _runs(inside)
+            weight = np.array([self._padded[a : b + 1].sum() for a, b in pieces])
+            small = weight < SMALLEST_PIECE * weight.sum()
+            if not small.any():
+                break
+            for (a, b), bad in zip(pieces, small, strict=True):
+                if bad:
+                    allowed[a : b + 1] = False
+        found = [self._component(a, b, last, share, inside) for a, b in pieces]
+        found.sort(key=lambda c: -c.probability)
+        return ConcentrationSet(level, tuple(found), 0.0, 1.0)
+
+    @property
+    def _padded(self) -> np.ndarray:
+        return np.concatenate([[self.below], self.mass, [self.above]])
+
+    def _chosen(self, level: float, allowed: np.ndarray) -> tuple[np.ndarray, int, float]:
+        """Which of below, cells, above are in the set; the one that is in it in part, and its share."""
+        beyond = _BEYOND * self.span
+        density = np.concatenate([[self.below / beyond], self.density, [self.above / beyond]])
+        order = np.argsort(-np.where(allowed, density, -1.0), kind="stable")
+        mass = self._padded[order]
+        total = np.cumsum(mass)
+        k = int(np.searchsorted(total, min(level, float(total[allowed[order]][-1]))))
+        inside = np.zeros(len(order), dtype=bool)
+        inside[order[: k + 1]] = True
+        inside &= allowed
+        before = total[k - 1] if k else 0.0
+        share = (level - before) / mass[k] if mass[k] > 0.0 else 1.0
+        return inside, int(order[k]), float(np.clip(share, 0.0, 1.0))
+
+    def _component(self, first: int, last: int, partial: int, share: float, inside: np.ndarray) -> Component:
+        """The piece from ``first`` to ``last`` (0: below, K + 1: above); of ``partial`` ``share`` belongs to it."""
+        size = len(self.mass)
+        a, b = max(first, 1) - 1, min(last, size) - 1  # cells
+        if first > size:
+            a = b = size - 1
+        if last < 1:
+            a = b = 0
+        low, high = self.edges[a], self.edges[b + 1]
+        if first <= partial <= last and first < last and 1 <= partial <= size:
+            width = self.edges[partial] - self.edges[partial - 1]
+            if partial == first:
+                low = self.edges[partial] - share * width
+            elif partial == last:
+                high = self.edges[partial - 1] + share * width
+        if first > size:
+            low = high
+        if last < 1:
+            high = low
+        open_low, open_high = first == 0 and not self.floor, last == size + 1
+        basin = self._basin(first, last, inside)
+        cumulative = np.concatenate([[0.0], self.cumulative, [1.0]])
+        start, stop = cumulative[basin[0]], cumulative[basin[1] + 1]
+        estimate = self.quantile(0.5, start, stop)
+        middle = 0.5 * (self.edges[1:] + self.edges[:-1])
+        cells = slice(max(basin[0], 1) - 1, min(basin[1], size))
+        weight, where = self.mass[cells], middle[cells]
+        total = max(float(weight.sum()), 1e-300)
+        mean = float(weight @ where / total) if len(where) and weight.sum() > 0.0 else estimate
+        std = float(np.sqrt(weight @ (where - mean) ** 2 / total)) if len(where) else 0.0
+        return Component(
+            low=float(low),
+            high=float(high),
+            open_low=open_low,
+            open_high=open_high,
+            estimate=float(np.clip(estimate, low, high)),
+            distance=0.0,
+            probability=float(stop - start),
+            mean=mean,
+            std=std,
+        )
+
+    def _basin(self, first: int, last: int, inside: np.ndarray) -> tuple[int, int]:
+        """The piece with what lies nearer to it than to the next one (half of every gap; all of the ends)."""
+        before, after = np.flatnonzero(inside[:first]), np.flatnonzero(inside[last + 1 :])
+        start = 0 if not len(before) else (before[-1] + first) // 2 + 1
+        stop = len(inside) - 1 if not len(after) else (last + last + 1 + after[0]) // 2
+        return min(int(start), first), max(int(stop), last)
+
+
+def _runs(inside: np.ndarray) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], inside.astype(int), [0]])))
+    return [(int(a), int(b) - 1) for a, b in edges.reshape(-1, 2)]

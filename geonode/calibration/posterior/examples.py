@@ -1,0 +1,174 @@
+"""Simulated unknowns to train the posterior on: assays of :mod:`geonode.corpus`, their unknowns and left-out levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from geonode.calibration.posterior.cells import CELLS, Cells, unknown_cells
+from geonode.calibration.posterior.network import ABOVE, BELOW, NONE
+from geonode.calibration.posterior.reading import Reading
+from geonode.corpus import UNKNOWNS, Assays, common_levels, draw
+
+UNKNOWNS_EACH = 10
+BATCH = 32
+_WIDTHS = (32, 48, 64, 96, 160, 320)
+LEFT_OUT = len(UNKNOWNS)
+"""Kind of an unknown that is a replicate of a level left out."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """E unknowns; the first six attributes are those of :class:`~geonode.calibration.posterior.cells.Cells`.
+
+    Attributes:
+        edges: ``[E, CELLS + 1]`` as shares of the calibrated range from its low end. truth: ``[E]`` likewise, NaN for
+            none. label: ``[E]`` cell or class. weight: ``[E]``. kind: ``[E]`` of `UNKNOWNS` or `LEFT_OUT`.
+        family, levels: ``[E]``. noise: ``[E]`` of the assay (:class:`~geonode.corpus.Assays`). assay: ``[E]`` number.
+        estimates: ``[E, 6]`` as shares.
+    """
+
+    values: Tensor
+    whole: Tensor
+    base: Tensor
+    odd: Tensor
+    stray: Tensor
+    edges: Tensor
+    estimates: Tensor
+    truth: Tensor
+    label: Tensor
+    weight: Tensor
+    kind: Tensor
+    family: Tensor
+    levels: Tensor
+    noise: Tensor
+    assay: Tensor
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def __getitem__(self, rows: Tensor | slice) -> Examples:
+        """Some of them."""
+        return Examples(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+    @property
+    def even(self) -> Tensor:
+        """``[E, CELLS]`` each cell's share of the searched range."""
+        width = self.edges.diff(dim=1)
+        return width / width.sum(1, keepdim=True)
+
+
+def joined(parts: Sequence[Examples]) -> Examples:
+    """One behind the other."""
+    return Examples(**{f.name: torch.cat([getattr(p, f.name) for p in parts]) for f in fields(Examples)})
+
+
+def examples(
+    batches: int,
+    *,
+    seed: int,
+    families: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> Examples:
+    """``batches`` of `BATCH` assays with `UNKNOWNS_EACH` unknowns and the replicates of at most one left-out level.
+
+    The same arguments give the same examples.
+
+    Args:
+        seed: of the draw. families, exclude: as for :func:`geonode.corpus.draw`.
+        progress: called as ``progress(done, batches)``.
+    """
+    found = []
+    for step in range(batches):
+        rng = np.random.default_rng([seed, step])
+        levels = common_levels(seed, step) + 1
+        assays = draw(
+            BATCH,
+            levels,
+            int(rng.choice(_WIDTHS)),
+            queries=0,
+            unknowns=UNKNOWNS_EACH,
+            seed=seed,
+            step=step,
+            families=families,
+            exclude=exclude,
+            dtype=torch.float64,
+        )
+        for row in range(BATCH):
+            left_out = int(rng.integers(levels)) if rng.random() < 0.75 or levels < 5 else None
+            found.append(_of_assay(assays, row, left_out, step * BATCH + row))
+        if progress is not None:
+            progress(step + 1, batches)
+    return joined(found)
+
+
+def standards_of(assays: Assays, row: int, left_out: int | None) -> Reading:
+    """The standards of one assay, perhaps without one level."""
+    keep = [i for i in range(assays.concentration.shape[1]) if i != left_out]
+    means, counts = assays.spectra[row].numpy()[keep], assays.count[row].numpy()[keep].astype(float)
+    deviations = None
+    if counts.sum() > len(keep):
+        single = assays.replicates[row].numpy()
+        deviations = np.concatenate([single[i, : int(r)] - m for i, r, m in zip(keep, counts, means, strict=True)])
+    return Reading(assays.concentration[row].numpy()[keep], means, counts, deviations)
+
+
+def unknowns_of(
+    assays: Assays, row: int, left_out: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Spectra ``[U, W]``, how many each is the mean of, true concentrations (NaN: none) and kinds."""
+    spectra, count = assays.unknown_spectra[row].numpy(), assays.unknown_count[row].numpy()
+    truth, kind = assays.unknown_concentration[row].numpy(), assays.unknown_kind[row].numpy()
+    if left_out is not None:
+        own = assays.replicates[row, left_out, : min(int(assays.count[row, left_out]), 3)].numpy()
+        spectra, count = np.concatenate([spectra, own]), np.concatenate([count, np.ones(len(own))])
+        truth = np.concatenate([truth, np.full(len(own), float(assays.concentration[row, left_out]))])
+        kind = np.concatenate([kind, np.full(len(own), LEFT_OUT)])
+    return spectra, count.astype(float), truth, kind
+
+
+def _of_assay(assays: Assays, row: int, left_out: int | None, number: int) -> Examples:
+    reading = standards_of(assays, row, left_out)
+    spectra, count, truth, kind = unknowns_of(assays, row, left_out)
+    cells = unknown_cells(reading, spectra, count)
+    label = labels(cells, truth)
+    own = kind == LEFT_OUT
+    weight = np.where(own, 2.0 / max(int(own.sum()), 1), 1.0)
+    # noise that no one could tell from a blank is neither one thing nor the other
+    weight[(kind == UNKNOWNS.index("nothing")) & (cells.odd < -2.5)] = 0.0
+    scale = reading.levels[0], reading.span
+
+    def share(c: np.ndarray) -> Tensor:
+        return torch.from_numpy((c - scale[0]) / scale[1])
+
+    of_all = torch.ones(len(label))
+    return Examples(
+        values=torch.from_numpy(cells.values).half(),
+        whole=torch.from_numpy(cells.whole),
+        base=torch.from_numpy(cells.base).float(),
+        odd=torch.from_numpy(cells.odd).float(),
+        stray=torch.from_numpy(cells.stray).float(),
+        edges=share(cells.edges),
+        estimates=share(cells.estimates),
+        truth=share(truth),
+        label=torch.from_numpy(label),
+        weight=torch.from_numpy(weight).float(),
+        kind=torch.from_numpy(kind),
+        family=assays.family[row] * of_all.long(),
+        levels=len(reading.levels) * of_all.long(),
+        noise=assays.noise[row].float() * of_all,
+        assay=number * of_all.long(),
+    )
+
+
+def labels(cells: Cells, truth: np.ndarray) -> np.ndarray:
+    """Cell that holds each true concentration ``[U]``, or the class."""
+    found = np.array([np.searchsorted(e, t, side="right") - 1 for e, t in zip(cells.edges, truth, strict=True)])
+    found = np.clip(found, 0, CELLS - 1)
+    found = np.where(truth < cells.edges[:, 0], BELOW, np.where(truth > cells.edges[:, -1], ABOVE, found))
+    return np.where(np.isnan(truth), NONE, found)

@@ -1,0 +1,80 @@
+"""The network: from the candidates' mixture to the posterior.
+
+Every cell of concentration starts with the mass that the candidates' mixture gives it. The network adds to the
+logarithm of that mass, and to those of *below*, *above* and *none of these*. Its last layers begin at zero, so that
+training begins with the mixture.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from geonode.calibration.posterior.cells import CELL_FEATURES, CELLS, GLOBAL_FEATURES
+
+WIDTH = 40
+_DILATIONS = (1, 3, 6)
+_TAIL = 0.002  # of the mass is even over the searched range, whatever the network says
+BELOW, ABOVE, NONE = CELLS, CELLS + 1, CELLS + 2
+
+
+class Outcome(NamedTuple):
+    """``logs [U, CELLS + 3]`` log probability of every cell, below, above and none of these; ``strange [U]`` the log
+    odds that the spectrum holds something that the standards do not."""
+
+    logs: Tensor
+    strange: Tensor
+
+
+class _Block(nn.Module):
+    """A residual convolution along the cells, with what the whole unknown looks like."""
+
+    def __init__(self, width: int, dilation: int) -> None:
+        super().__init__()
+        self.along = nn.Conv1d(width, width, 3, padding=dilation, dilation=dilation)
+        self.whole = nn.Linear(width, width)
+        self.out = nn.Conv1d(width, width, 1)
+
+    def forward(self, x: Tensor, mass: Tensor) -> Tensor:
+        pooled = self.whole(torch.einsum("uck,uk->uc", x, mass))
+        return x + self.out(nn.functional.gelu(self.along(x) + pooled[..., None]))
+
+
+class PosteriorNetwork(nn.Module):
+    """About 40 000 parameters shared by all cells."""
+
+    def __init__(self, width: int = WIDTH) -> None:
+        super().__init__()
+        self.whole = nn.Sequential(nn.Linear(GLOBAL_FEATURES, 64), nn.GELU(), nn.Linear(64, 64), nn.GELU())
+        self.enter = nn.Conv1d(CELL_FEATURES, width, 1)
+        self.tell = nn.Linear(64, width)
+        self.blocks = nn.ModuleList(_Block(width, dilation) for dilation in _DILATIONS)
+        self.cell = nn.Conv1d(width, 1, 1)
+        self.classes = nn.Sequential(nn.Linear(64 + width, 48), nn.GELU(), nn.Linear(48, 4))
+        for last in (self.cell, self.classes[-1]):
+            nn.init.zeros_(last.weight)
+            nn.init.zeros_(last.bias)
+
+    def forward(self, values: Tensor, whole: Tensor, base: Tensor, odd: Tensor, even: Tensor) -> Outcome:
+        """From the parts of :class:`~geonode.calibration.posterior.cells.Cells`.
+
+        Args:
+            values: ``[U, CELLS, CELL_FEATURES]``. whole: ``[U, GLOBAL_FEATURES]``. base: ``[U, CELLS + 2]``.
+            odd: ``[U]``. even: ``[U, CELLS]`` each cell's share of the searched range.
+        """
+        mass = base[:, :CELLS].exp()
+        seen = self.whole(whole)
+        x = nn.functional.gelu(self.enter(values.transpose(1, 2)) + self.tell(seen)[..., None])
+        for block in self.blocks:
+            x = block(x, mass)
+        own = self.classes(torch.cat([seen, torch.einsum("uck,uk->uc", x, mass)], 1))
+        cells = base[:, :CELLS] + self.cell(x)[:, 0]
+        beyond = base[:, CELLS:] + own[:, :2]
+        logs = torch.log_softmax(torch.cat([cells, beyond, (odd + own[:, 2])[:, None]], 1), 1)
+        inside = torch.logaddexp(logs[:, :CELLS] + _KEPT, torch.log(_TAIL * even))
+        return Outcome(torch.cat([inside, logs[:, CELLS:] + _KEPT], 1), odd + own[:, 3])
+
+
+_KEPT = float(torch.log(torch.tensor(1.0 - _TAIL)))

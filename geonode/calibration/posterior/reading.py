@@ -1,0 +1,223 @@
+"""What the posterior needs to know of the standards of one assay, worked out once.
+
+The curve with its uncertainty, the simple methods beside it, and how far each was from the truth when it had to find a
+level that was left out.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+
+from geonode.calibration.inverse.model import searched_range
+from geonode.calibration.leave_out import levels_to_leave_out
+from geonode.calibration.posterior.curve import curve_rows
+from geonode.calibration.posterior.regressions import regressions
+from geonode.calibration.posterior.space import Space, directions_kept, noise_scale, shrinkage
+
+PLACES = 240
+STRIDE = 2
+METHODS = ("curve", "pchip", "pls", "pcr", "pls_warped", "stack")
+"""Point estimates beside the minima of the curve; the last is the others' mean, weighed by their left-out errors."""
+_SHARPEST = 1e-5  # of the range: no left-out error counts as smaller
+
+
+class Reading:
+    """The standards as the posterior sees them.
+
+    Args:
+        levels: ``[n]`` ascending, distinct. means: ``[n, W]`` mean spectrum of each.
+        counts: ``[n]`` replicates of each.
+        deviations: ``[N, W]`` single spectra less their level means, None without replicates.
+        std: ``[n]`` standard uncertainty of the levels' concentrations, or None.
+    """
+
+    def __init__(
+        self,
+        levels: np.ndarray,
+        means: np.ndarray,
+        counts: np.ndarray,
+        deviations: np.ndarray | None = None,
+        std: np.ndarray | None = None,
+    ) -> None:
+        n, width = means.shape
+        self.levels, self.means, self.counts, self.std = levels, means, counts, std
+        self.low, self.high = searched_range(levels)
+        self.span = float(levels[-1] - levels[0])
+        self.white = Space.of(means, noise_scale(means, deviations))
+        self.plain = Space.of(means, np.ones(width))
+        spare = 0 if deviations is None else len(deviations) - n
+        noise = float(width)
+        scatter = None
+        if deviations is not None and spare > 0:
+            scattered = deviations / self.white.scale
+            noise = max(noise, float((scattered**2).sum()) / spare)
+            scatter = scattered @ self.white.basis
+        factors = shrinkage(self.white, noise * float(np.mean(1.0 / counts)))
+        self.keep = directions_kept(factors)
+        self.rank = len(self.keep)
+        self.dof = n + 1.0
+        self.standards = self.white.standards[:, self.keep] * np.maximum(factors[self.keep], 0.02)
+        self.scatter = np.zeros((self.rank, self.rank))
+        if scatter is not None:
+            kept = scatter[:, self.keep]
+            self.scatter = kept.T @ kept / spare
+        self.places = _places(levels, self.low, self.high)
+        self.left_out = levels_to_leave_out(n)
+        self._curve()
+        self._left_out_estimates()
+
+    def rank_of(self, c: np.ndarray) -> np.ndarray:
+        """Where among the levels: 0 at the lowest, n − 1 at the highest; beyond, the end gap goes on."""
+        return _rank(self.levels, c)
+
+    # ------------------------------------------------------------------ the curve
+
+    def _curve(self) -> None:
+        rows = curve_rows(self.levels, self.means, self.places, self.left_out, STRIDE)
+        z, n = self.standards, len(self.levels)
+        centre = z.mean(0)
+        self.mean = centre + rows.mean @ (z - centre)
+        z = z - centre
+        within = np.einsum("ia,cij,jb->cab", z, rows.within, z, optimize=True)
+        trace = np.trace(within, axis1=1, axis2=2) / (max(n - 1, 1) * self.rank)
+        eye = np.eye(self.rank)
+        spread = (within + 2.0 * trace[:, None, None] * eye) / self.dof
+        spread += np.einsum("ia,cij,jb->cab", z, rows.between, z, optimize=True)
+        share = (rows.mean**2 / self.counts).sum(1) + 1.0 / (n * float(np.mean(self.counts)))
+        spread += share[:, None, None] * (eye + self.scatter)
+        tangent = np.gradient(self.mean, self.places, axis=0)
+        if self.std is not None:
+            declared = np.interp(self.places, self.levels, self.std)
+            spread += np.einsum("c,ca,cb->cab", declared**2, tangent, tangent)
+        self.tangent = tangent
+        self.spread = spread
+        self.spread_parts = np.linalg.eigh(spread + self.scatter)
+        self._fold_curves = rows.folds @ self.standards  # [F, K', r]
+        pchip = PchipInterpolator(self.levels, self.standards, extrapolate=True)
+        self.pchip = pchip(self.places)
+
+    # ------------------------------------------------------------------ left-out levels
+
+    def _left_out_estimates(self) -> None:
+        coarse = self.places[::STRIDE]
+        n, m = len(self.levels), len(self.left_out)
+        truth = self.levels[self.left_out]
+        errors = np.zeros((m, len(METHODS)))
+        own = self.standards[self.left_out]
+        found, distance = _nearest_each(self._fold_curves, own, coarse)
+        errors[:, 0] = found - truth
+        self.left_out_distance = distance
+        for f, i in enumerate(self.left_out):
+            keep = np.delete(np.arange(n), i)
+            curve = PchipInterpolator(self.levels[keep], self.standards[keep], extrapolate=True)(coarse)
+            at, _ = nearest_on(curve, self.standards[[i]], coarse)
+            errors[f, 1] = at[0] - truth[f]
+        self.regressions = regressions(self.levels, self.plain.standards, self.low, self.high)
+        for k, one in enumerate(self.regressions):
+            errors[:, 2 + k] = one.errors[self.left_out]
+        interior = self.interior
+        size = np.sqrt((errors[interior, :5] ** 2).mean(0)) + 1e-3 * self.span / n
+        weights = size**-2.0
+        self.stack = weights / weights.sum()
+        errors[:, 5] = errors[:, :5] @ self.stack
+        if self.std is not None:
+            errors = np.sign(errors) * np.hypot(errors, self.std[self.left_out][:, None])
+        self.errors = errors
+        self.left_out_ridge = self._ridge_left_out()
+
+    @property
+    def interior(self) -> np.ndarray:
+        """Which of the left-out levels lie inside the range; all, where none does."""
+        inside = (self.left_out > 0) & (self.left_out < len(self.levels) - 1)
+        return inside if inside.any() else np.ones_like(inside)
+
+    def error_near(self, c: np.ndarray) -> np.ndarray:
+        """Left-out error of every method around ``c [U, 6]`` (its own estimate), root mean square, ``[U, 6]``."""
+        rank = self.rank_of(c)[..., None]
+        weight = np.exp(-np.abs(rank - self.left_out) / 1.5)
+        ends = (self.left_out == 0) | (self.left_out == len(self.levels) - 1)
+        inside = (rank > 0.0) & (rank < len(self.levels) - 1.0)
+        weight = weight * np.where(ends & inside, 0.15, 1.0) + 1e-9
+        square = np.einsum("umi,im->um", weight, self.errors**2) / weight.sum(-1)
+        return np.sqrt(square) + _SHARPEST * self.span
+
+    # ------------------------------------------------------------------ spectra that are no mix of the standards
+
+    @cached_property
+    def _ridge(self) -> np.ndarray:
+        return np.linalg.inv(_ridge_system(self.white.standards, float(len(self.white.scale))))
+
+    def ridge(self, a: np.ndarray, outside: np.ndarray, replicates: np.ndarray) -> np.ndarray:
+        """Square distance per wavelength of whitened unknowns ``a [U, p]`` from mixes of the standards ``[U]``, whose
+        weights add up to 1 and cost what the standards' noise brings."""
+        z, width = self.white.standards, float(len(self.white.scale))
+        n = len(z)
+        right = np.concatenate([a @ z.T, np.ones((len(a), 1))], 1)
+        weights = (right @ self._ridge.T)[:, :n]
+        square = ((a - weights @ z) ** 2).sum(1) + width * (weights**2).sum(1)
+        return square / width + outside * max(width - z.shape[1], 1.0) / width * replicates
+
+    def _ridge_left_out(self) -> np.ndarray:
+        z, width = self.white.standards, float(len(self.white.scale))
+        found = []
+        for i in self.left_out:
+            rest = np.delete(z, i, axis=0)
+            weights = np.linalg.solve(_ridge_system(rest, width), np.append(rest @ z[i], 1.0))[:-1]
+            found.append((((z[i] - weights @ rest) ** 2).sum() + width * (weights**2).sum()) / width)
+        return np.array(found)
+
+
+def nearest_on(curve: np.ndarray, x: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where ``x [U, r]`` lies nearest to the polyline ``curve [K, r]`` over ``places [K]``, and the square distance."""
+    step = np.diff(curve, axis=0)
+    length = np.maximum((step**2).sum(1), np.finfo(float).tiny)
+    gap = x[:, None] - curve[None, :-1]
+    along = np.einsum("ukr,kr->uk", gap, step)
+    t = np.clip(along / length, 0.0, 1.0)
+    distance = (gap**2).sum(-1) - 2.0 * t * along + t**2 * length
+    k = distance.argmin(1)
+    row = np.arange(len(x))
+    found = places[k] + t[row, k] * (places[k + 1] - places[k])
+    return found, np.maximum(distance[row, k], 0.0)
+
+
+def _nearest_each(curves: np.ndarray, x: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `nearest_on`, each row of ``x [F, r]`` on a curve of its own ``[F, K, r]``."""
+    found = [nearest_on(curve, one[None], places) for curve, one in zip(curves, x, strict=True)]
+    return np.array([c[0] for c, _ in found]), np.array([d[0] for _, d in found])
+
+
+def _ridge_system(z: np.ndarray, width: float) -> np.ndarray:
+    n = len(z)
+    system = np.ones((n + 1, n + 1))
+    system[:n, :n] = z @ z.T + width * np.eye(n)
+    system[n, n] = 0.0
+    return system
+
+
+def _rank(levels: np.ndarray, c: np.ndarray) -> np.ndarray:
+    n = len(levels)
+    inside = np.interp(c, levels, np.arange(n, dtype=float))
+    below = np.minimum(c - levels[0], 0.0) / (levels[1] - levels[0])
+    above = np.maximum(c - levels[-1], 0.0) / (levels[-1] - levels[-2])
+    return inside + below + above
+
+
+def _places(levels: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Places of the curve, even over a mean of concentration and rank among the levels."""
+    fine = np.unique(
+        np.concatenate(
+            [
+                np.linspace(low, high, 400),
+                *(np.linspace(a, b, 40) for a, b in pairwise(levels)),
+            ]
+        )
+    )
+    share = (fine - low) / (high - low)
+    rank = _rank(levels, fine)
+    share = share + (rank - rank[0]) / (rank[-1] - rank[0])
+    return np.interp(np.linspace(0.0, share[-1], PLACES), share, fine)

@@ -1,0 +1,69 @@
+"""Spectra as coordinates among the standards: whitened (for distances) and plain (for regressions)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from geonode.calibration.measurement_noise import whitening_variance
+
+MAX_RANK = 12
+_SMALLEST_FACTOR = 0.02
+
+
+@dataclass(frozen=True)
+class Space:
+    """A rotation of spectra that keeps what the standards span.
+
+    Attributes:
+        centre, scale: ``[W]`` mean of the level means, and what spectra are divided by.
+        basis: ``[W, p]`` orthonormal. standards: ``[n, p]`` the level means in it.
+    """
+
+    centre: np.ndarray
+    scale: np.ndarray
+    basis: np.ndarray
+    standards: np.ndarray
+
+    @classmethod
+    def of(cls, means: np.ndarray, scale: np.ndarray) -> Space:
+        """All directions of the level means ``[n, W]``."""
+        centre = means.mean(0)
+        left, size, right = np.linalg.svd((means - centre) / scale, full_matrices=False)
+        keep = max(1, min(len(means) - 1, int((size > 1e-10 * size[0]).sum())))
+        return cls(centre, scale, right[:keep].T, left[:, :keep] * size[:keep])
+
+    def coordinates(self, spectra: np.ndarray, usable: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """``[U, W]`` → ``[U, p]`` and the square of what lies outside, per wavelength ``[U]``.
+
+        ``usable [W]``: where False a value is ignored, and coordinates are fitted to the rest by least squares.
+        """
+        white = (spectra - self.centre) / self.scale
+        rank = self.basis.shape[1]
+        if usable is None:
+            a = white @ self.basis
+            rest = np.maximum((white**2).sum(1) - (a**2).sum(1), 0.0)
+            return a, rest / max(white.shape[1] - rank, 1)
+        basis = self.basis[usable]
+        a = np.linalg.lstsq(basis, white[:, usable].T, rcond=None)[0].T
+        rest = ((white[:, usable] - a @ basis.T) ** 2).sum(1)
+        return a, rest / max(int(usable.sum()) - rank, 1)
+
+
+def shrinkage(space: Space, means_noise: float) -> np.ndarray:
+    """``[p]`` how much of each direction of the standards is not their own noise, of total square ``means_noise``
+    (spiked-matrix limit; Benaych-Georges & Nadakuditi 2012, J. Multivar. Anal. 111, 120)."""
+    square = np.maximum((space.standards**2).sum(0), np.finfo(float).tiny)
+    return np.clip(1.0 - means_noise / square, 0.0, 1.0)
+
+
+def directions_kept(factors: np.ndarray) -> np.ndarray:
+    """Positions of the directions that are more than noise, at least one and at most `MAX_RANK`."""
+    keep = np.flatnonzero(factors[:MAX_RANK] > _SMALLEST_FACTOR)
+    return keep if keep.size else np.array([0])
+
+
+def noise_scale(means: np.ndarray, deviations: np.ndarray | None) -> np.ndarray:
+    """``[W]`` standard deviation of one spectrum's noise."""
+    return np.sqrt(whitening_variance(means, deviations))

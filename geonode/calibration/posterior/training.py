@@ -1,0 +1,190 @@
+"""Training of the posterior: cross-entropy of simulated unknowns' true concentrations.
+
+    python -m geonode.calibration.posterior.training weights/ --batches 1100 --steps 4000
+
+makes the weights that ship again: the examples are a function of the seed, and so is everything that follows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from geonode.calibration.posterior.examples import BATCH, LEFT_OUT, Examples, examples
+from geonode.calibration.posterior.network import PosteriorNetwork
+from geonode.calibration.posterior.stored import save_posterior
+from geonode.corpus import FAMILIES, UNKNOWNS
+
+HELD_OUT_FAMILIES = ("competitive", "kinetic", "redox")
+
+
+@dataclass(frozen=True)
+class PosteriorSettings:
+    """How the posterior is trained.
+
+    Attributes:
+        batches: of simulated assays (:func:`~geonode.calibration.posterior.examples.examples`).
+        steps: of the optimiser.
+        seed: of the assays, the network and the order. exclude: families kept for validation.
+        batch: unknowns of a step. lr: largest learning rate (warm-up, then a cosine to zero). decay: of the weights.
+        warm_up: steps over which the learning rate rises. look: steps between lines of the history.
+        strange: weight of the loss of what the standards do not hold.
+    """
+
+    batches: int = 1100
+    steps: int = 4000
+    seed: int = 0
+    exclude: tuple[str, ...] = HELD_OUT_FAMILIES
+    batch: int = 256
+    lr: float = 2e-3
+    decay: float = 0.01
+    strange: float = 0.1
+    warm_up: int = 200
+    look: int = 500
+
+
+def losses(network: PosteriorNetwork, batch: Examples) -> tuple[Tensor, Tensor]:
+    """Cross-entropy of the truth ``[E]``, and of whether the spectrum holds something strange ``[E]``."""
+    outcome = network(batch.values.float(), batch.whole, batch.base, batch.odd, batch.even.float())
+    surprise = -outcome.logs.gather(1, batch.label[:, None])[:, 0]
+    strange = (batch.kind >= UNKNOWNS.index("interferent")) & (batch.kind != LEFT_OUT)
+    return surprise, torch.nn.functional.binary_cross_entropy_with_logits(
+        outcome.strange, strange.float(), reduction="none"
+    )
+
+
+def train(
+    data: Examples,
+    settings: PosteriorSettings,
+    validation: dict[str, Examples] | None = None,
+    report: Callable[[PosteriorNetwork, dict[str, Any]], None] | None = None,
+) -> tuple[PosteriorNetwork, list[dict[str, Any]]]:
+    """The network with averaged weights, and the history of its losses.
+
+    Args:
+        data: to learn from. validation: sets by name, looked at every ``settings.look`` steps, never learned from.
+        report: called with the averaged network and every line of the history.
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(settings.seed)
+        network = PosteriorNetwork()
+    average = copy.deepcopy(network).requires_grad_(False)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=settings.lr, weight_decay=settings.decay)
+    history: list[dict[str, Any]] = []
+    window: list[float] = []
+    started = time.perf_counter()
+    for step, rows in enumerate(_batches(len(data), settings), 1):
+        rate = min(1.0, step / settings.warm_up) * 0.5 * (1.0 + math.cos(math.pi * (step - 1) / settings.steps))
+        for group in optimizer.param_groups:
+            group["lr"] = settings.lr * rate
+        batch = data[rows]
+        surprise, strange = losses(network, batch)
+        weight = batch.weight / batch.weight.sum()
+        loss = (weight * (surprise + settings.strange * strange)).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        keep = min(0.998, (step - 1) / (step + 19.0))
+        with torch.no_grad():
+            for mean, now in zip(average.parameters(), network.parameters(), strict=True):
+                mean.lerp_(now, 1.0 - keep)
+        window.append(float(loss.detach()))
+        if step % settings.look == 0 or step == settings.steps:
+            line = {"step": step, "seconds": round(time.perf_counter() - started), "loss": _mean(window)}
+            line |= {f"loss, {name}": round(mean_loss(average, one), 4) for name, one in (validation or {}).items()}
+            history.append(line)
+            window = []
+            if report is not None:
+                report(average, line)
+    return average, history
+
+
+def _batches(count: int, settings: PosteriorSettings) -> Iterator[Tensor]:
+    """Rows of every step: one random order of all after the other."""
+    generator = torch.Generator().manual_seed(settings.seed)
+    size = min(settings.batch, count)
+    done = 0
+    while True:
+        order = torch.randperm(count, generator=generator)
+        for rows in order[: count // size * size].split(size):
+            if done == settings.steps:
+                return
+            done += 1
+            yield rows
+
+
+@torch.no_grad()
+def mean_loss(network: PosteriorNetwork | None, data: Examples) -> float:
+    """Mean surprise at the truth; None: of the network as it begins."""
+    network = PosteriorNetwork() if network is None else network
+    parts = [losses(network, data[rows])[0] for rows in torch.arange(len(data)).split(1024)]
+    return float((torch.cat(parts) * data.weight).sum() / data.weight.sum())
+
+
+def _mean(values: list[float]) -> float:
+    return round(sum(values) / max(len(values), 1), 4)
+
+
+def main() -> None:
+    """Draw the examples, train, write weights and card."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="for weights and model card")
+    parser.add_argument("--batches", type=int, default=PosteriorSettings.batches, help="of 32 simulated assays")
+    parser.add_argument("--steps", type=int, default=PosteriorSettings.steps)
+    parser.add_argument("--seed", type=int, default=PosteriorSettings.seed)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    settings = PosteriorSettings(batches=args.batches, steps=args.steps, seed=args.seed)
+    data = examples(settings.batches, seed=settings.seed, exclude=settings.exclude, progress=_say)
+    validation = {
+        "families left out": examples(20, seed=settings.seed + 1000, families=settings.exclude),
+        "same families": examples(15, seed=settings.seed + 2000, exclude=settings.exclude),
+    }
+
+    def report(network: PosteriorNetwork, line: dict[str, Any]) -> None:
+        print(line, flush=True)
+        save_posterior(network, {"unfinished": line}, args.folder)
+
+    network, history = train(data, settings, validation, report)
+    print(save_posterior(network, card_of(settings, len(data), history, validation), args.folder))
+
+
+def card_of(
+    settings: PosteriorSettings, count: int, history: list[dict[str, Any]], validation: dict[str, Examples]
+) -> dict[str, Any]:
+    """What users of the weights should know."""
+    return {
+        "what": "posterior of a concentration given a spectrum and the standards, from estimates and their errors",
+        "trained on": "geonode.corpus alone; no real spectra",
+        "families": [name for name in FAMILIES if name not in settings.exclude],
+        "families left out": list(settings.exclude),
+        "unknowns": count,
+        "assays": settings.batches * BATCH,
+        "settings": asdict(settings),
+        "made with": "python -m geonode.calibration.posterior.training, one thread of a CPU",
+        "loss at the start": {name: round(mean_loss(None, one), 4) for name, one in validation.items()},
+        "loss curve": history,
+        "known failures": [
+            "an interferent whose spectrum is a mix of the standards' cannot be told from the analyte",
+            "two concentrations that give one spectrum stay two pieces",
+        ],
+    }
+
+
+def _say(done: int, total: int) -> None:
+    if done % 50 == 0 or done == total:
+        print(f"{done} of {total} batches of assays", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""The pre-trained flow of a data set: what ``geonode.fit`` makes of standards, and its folds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from geonode.calibration.assessment.coverage import responding_wavelengths
+from geonode.calibration.gp.geodesic_gp import GeodesicGP
+from geonode.calibration.gp.node_process import Flow, NodeEnsemble
+from geonode.calibration.leave_out import levels_kept, levels_to_leave_out
+from geonode.config import GeodesicConfig
+from geonode.data import SpectralDataset
+from geonode.prior.flow import AssayFlow, replicate_variance
+from geonode.prior.stored import load_network, weights_of, weights_record
+from geonode.training.leave_out import Folds
+
+
+def read_all(dataset: SpectralDataset, gp: GeodesicGP, folds: Folds | None, config: GeodesicConfig) -> dict[str, Any]:
+    """What a model holds of the pre-trained flow: ``flow``, ``fold_flows`` and ``weights`` (name and SHA-256).
+
+    Args:
+        dataset, gp, config: as for `read_standards`.
+        folds: levels that are left out in turn, or None.
+    """
+    return {
+        "flow": read_standards(dataset, gp, config),
+        "fold_flows": [] if folds is None else read_folds(dataset, folds, config),
+        "weights": weights_record(weights_of(config.flow.options)),
+    }
+
+
+def read_standards(dataset: SpectralDataset, gp: GeodesicGP, config: GeodesicConfig) -> AssayFlow:
+    """The flow of all standards; nothing is trained.
+
+    Args:
+        dataset: of one analyte, without masked wavelengths.
+        gp: the geodesic process of its level means.
+        config: whose flow is the pre-trained one; its options name the weights.
+
+    Raises:
+        InputError: weights that are not there or are none.
+    """
+    network, margin = load_network(weights_of(config.flow.options)), config.training.margin
+    return AssayFlow(network, gp.levels, gp.level_means, _variance(dataset), margin=margin, gp=gp)
+
+
+def read_folds(dataset: SpectralDataset, folds: Folds, config: GeodesicConfig) -> list[AssayFlow]:
+    """The flow without each of the levels that ``folds`` leave out."""
+    network = load_network(weights_of(config.flow.options))
+    return [
+        AssayFlow(
+            network, gp.levels, gp.level_means, _variance(dataset, int(i)), margin=_reach(dataset, gp, config), gp=gp
+        )
+        for i, gp in zip(folds.left_out, folds.gps, strict=True)
+    ]
+
+
+def flow_ensemble(gp: GeodesicGP, flow: AssayFlow, folds: Folds, flows: list[AssayFlow]) -> NodeEnsemble:
+    """What a calibration rests on with ``config.folds``: the flow, and what its folds get wrong."""
+    return NodeEnsemble.of(gp, _member(flow), folds.left_out, folds.gps, [_member(one) for one in flows])
+
+
+def band_coverage(
+    dataset: SpectralDataset, gp: GeodesicGP, config: GeodesicConfig, weights: dict[str, str] | None
+) -> dict[str, float | None]:
+    """How often the flow's 80 % bands held levels that it was read without, at responding and silent wavelengths; None
+    where the ``weights`` that it was read with are not at hand."""
+    path = weights_of(config.flow.options)
+    if not path.is_file() or weights_record(path) != weights:
+        return {"bands_responding": None, "bands_silent": None}
+    network, means = load_network(weights_of(config.flow.options)), gp.level_means
+    left_out = levels_to_leave_out(len(means))
+    inside = []
+    for i in left_out:
+        kept = levels_kept(len(means), int(i))
+        flow = AssayFlow(network, gp.levels[kept], means[kept], _variance(dataset, int(i)))
+        low, high = flow.predict(gp.levels[[i]]).interval(0.8)
+        inside.append((low[0] <= means[i]) & (means[i] <= high[0]))
+    covered, responding = np.stack(inside), responding_wavelengths(means)
+    return {
+        "bands_responding": float(covered[:, responding].mean()) if responding.any() else None,
+        "bands_silent": float(covered[:, ~responding].mean()) if (~responding).any() else None,
+    }
+
+
+def _variance(dataset: SpectralDataset, without: int | None = None) -> Any:
+    """Variance between replicates ``[W]``, one level (by its place in ascending order) left out or none."""
+    deviations = np.asarray(dataset.replicate_deviations())
+    levels, index = np.unique(np.asarray(dataset.concentrations), return_inverse=True)
+    kept = np.ones(len(index), dtype=bool) if without is None else index != without
+    return replicate_variance(deviations[kept], len(levels) - (without is not None))
+
+
+def _reach(dataset: SpectralDataset, gp: GeodesicGP, config: GeodesicConfig) -> float:
+    """The margin with which a fold's knots cover what those of all standards do."""
+    levels, span = np.asarray(dataset.levels), float(gp.levels[-1] - gp.levels[0])
+    whole = config.training.margin * float(levels.max() - levels.min())
+    beyond = max(gp.levels[0] - levels.min(), levels.max() - gp.levels[-1], 0.0)
+    return (whole + beyond) / span
+
+
+def _member(flow: AssayFlow) -> Flow:
+    """An ensemble of one."""
+    return lambda concentrations: flow.predict_mean(concentrations)[None]

@@ -1,0 +1,49 @@
+"""An exported pre-trained flow gives the library's spectra and answers, with and without folds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import geonode
+import geonode_runtime
+from geonode.export.export import LIMITS, export_onnx
+
+EXPORTED = LIMITS["full"]
+
+GRID = [350.0 + 10.0 * k for k in range(41)]
+
+
+def standards(concentrations=(0.0, 10.0, 20.0, 30.0, 45.0, 60.0), **options):
+    return geonode.simulate_assay(concentrations, wavelengths=GRID, noise=0.003, seed=3, **options)
+
+
+@pytest.mark.parametrize(
+    ("data", "config"),
+    [
+        (standards(), {}),
+        (standards((5.0, 12.0, 40.0)), {}),
+        (standards((10.0, 20.0, 30.0, 60.0), replicates=2), {"margin": 0.5}),
+        (standards((0.0, 10.0, 20.0, 60.0)), {"folds": True}),
+    ],
+)
+def test_the_runtime_gives_the_librarys_spectra_and_answers(data, config, tmp_path):
+    model = geonode.fit(data, geonode.GeodesicConfig(**config))
+    report = export_onnx(model, tmp_path / "a.onnx")
+    assert report.mean_error < EXPORTED and report.std_error < EXPORTED
+    loaded = geonode_runtime.load(tmp_path / "a.onnx")
+    asked = np.linspace(*model.served_range, 23)[1:-1].astype(np.float32).astype(float)
+    asked = np.union1d(asked, model.gp.levels)
+    mean, std = model.predict_spectra(asked)
+    found, width = loaded.predict(asked)
+    size = np.ptp(model.gp.level_means)
+    assert np.abs(found - mean.values).max() < EXPORTED * size
+    assert np.abs(width - std.values).max() < EXPORTED * size
+    unknown = model.predict_spectra([0.4 * asked[0] + 0.6 * asked[-1]])[0].values[0]
+    assert loaded.quantify(unknown).estimate == pytest.approx(model.quantify(unknown).estimate, rel=1e-4)
+
+
+def test_reductions_hold_for_it_too(tmp_path):
+    model = geonode.fit(standards())
+    report = export_onnx(model, tmp_path / "a.onnx", distill=True)
+    assert report.form in ("table", "network") and report.mean_error < 1e-3
