@@ -91,7 +91,6 @@ def register(app: typer.Typer) -> None:
             geonode quantify assay.bundle unknown.csv --method posterior
         """
         from geonode.calibration.assessment.quality import check_nominal
-        from geonode.calibration.posterior.methods import check_method
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.data.readers.concentrations import listing
         from geonode.model import load
@@ -99,8 +98,7 @@ def register(app: typer.Typer) -> None:
         from geonode.report.results_table import answer_rows, write_table
         from geonode.schema import SCHEMAS
 
-        check_method(method)
-        _check_outputs(json_path, plot, table, [bundle, *unknowns, *(blank or [])], force)
+        _check(method, json_path, plot, table, [bundle, *unknowns, *(blank or [])], force)
         model = load(bundle)
         if qc is not None:
             check_nominal(model.calibration, qc, "a control (--qc)")
@@ -164,13 +162,15 @@ def _diluted(dilution: str, dilution_std: str, level: float, quiet: bool) -> tup
     return factor, factor_std
 
 
-def _check_outputs(
-    json_path: Path | None, plot: Path | None, table: Path | None, read: list[Path], force: bool
+def _check(
+    method: str, json_path: Path | None, plot: Path | None, table: Path | None, read: list[Path], force: bool
 ) -> None:
-    """Refuse outputs that cannot be written, before any work is done."""
+    """Refuse a method that is not there and outputs that cannot be written, before any work is done."""
+    from geonode.calibration.posterior.methods import check_method
     from geonode.report.answer import require_drawable
     from geonode.report.results_table import require_table_name
 
+    check_method(method)
     if plot is not None:
         require_drawable(plot)
     if table is not None:
