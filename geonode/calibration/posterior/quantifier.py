@@ -87,7 +87,7 @@ class PosteriorQuantifier:
     def posteriors(
         self, spectra: np.ndarray, replicates: np.ndarray, usable: np.ndarray | None = None
     ) -> tuple[list[Posterior], np.ndarray, Cells]:
-        """Of unknowns ``spectra [U, W]``, each the mean of ``replicates [U]``, at wavelengths ``usable [W]`` (None: all):
+        """Of unknowns ``spectra [U, W]``, each the mean of ``replicates [U]``, at ``usable [W]`` wavelengths:
         posterior (widened), probability that it holds something strange ``[U]``, and what the network saw."""
         cells = unknown_cells(self.reading, spectra, replicates, usable)
         found, strange = posteriors(self.network, self.reading, cells)
