@@ -60,7 +60,7 @@ def register(app: typer.Typer) -> None:
                 notes.append(f"{text}: an extrapolation")
         covered = model.coverage(predictor)
         sentence = band_sentence(covered, len(model.gp.levels))
-        if (predictor or model.config.predictor) == "node" and model.folds is None:
+        if (predictor or model.config.predictor) == "node" and model.folds is None and model.flow is None:
             sentence += " That is of the Gaussian process's bands, around whose width the flow's are drawn; fit with "
             sentence += "--folds for the flow's own."
         write_text(out, prediction_csv(mean, std))
