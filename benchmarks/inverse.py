@@ -71,7 +71,7 @@ def rhodamine_sample_c(data: Path) -> dict[str, Any]:
         table = np.array(rows)
         grid = table[:, 0]
         spectra.append(table[:, 1])
-    answer = calibration.quantify(np.stack(spectra), grid, name="sample C")
+    answer = calibration.quantify(np.stack(spectra), grid, replicates=True, name="sample C")
     return {"replicates": len(spectra), "sentence": answer.sentence(calibration.unit), **answer.to_dict()}
 
 

@@ -24,6 +24,11 @@ bundle; 5: the flow may be the pre-trained one as it read the standards, which a
 PLAIN = 2
 """Bundles without a model's settings (calibrations) are written as this, for earlier readers."""
 _KEY = "geonode_bundle"
+_EXPORTED = {
+    ".onnx": "use it with `geonode-runtime predict` and `geonode-runtime quantify`, or give the bundle",
+    ".pt2": "load it with torch.export.load, or give the bundle",
+}
+"""What to do with a model that `geonode export` wrote, by the suffix that it always has."""
 
 
 def write_bundle(
@@ -77,6 +82,8 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     Raises:
         BundleError: missing, truncated, altered, foreign, or of a later version.
     """
+    if path.suffix.lower() in _EXPORTED and path.is_file():
+        raise BundleError(f"{path} is an exported model and no bundle; {_EXPORTED[path.suffix.lower()]}.")
     if not path.is_file():
         raise BundleError(f"{path} does not exist or is not a file; give the bundle that `geonode fit --out` wrote.")
     try:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-import sys
 from typing import Any
 
 import typer
@@ -96,11 +94,12 @@ _register()
 
 def main() -> None:
     """Entry point of the console script."""
+    from geonode.commands.console import say_everything
+
+    say_everything()
     # operations that Apple's GPUs lack run on the CPU, one by one, instead of failing
     os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
     os.environ.setdefault("KINETO_LOG_LEVEL", "5")  # torch's profiler, which measures memory, is chatty
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold what the terminal cannot write
     app()
 
 

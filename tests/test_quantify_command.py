@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import geonode
 from geonode.cli import app
-from geonode.commands.fit import standard_uncertainty
+from geonode.commands.amounts import standard_uncertainty
 from geonode.errors import BundleError, InputError
 
 LEVELS = np.array([0.0, 10.0, 20.0, 30.0, 40.0, 60.0])
@@ -81,7 +81,7 @@ def test_each_and_select(bundle: str, tmp_path: Path) -> None:
     out = tmp_path / "r.json"
     assert run("quantify", bundle, plate, "--each", "--json", out, "-q").exit_code == 0
     assert [round(u["estimate"] / 5) * 5 for u in json.loads(out.read_text())["unknowns"]] == [15, 15, 50]
-    assert run("quantify", bundle, plate, "--select", "A", "--json", out, "-q").exit_code == 0
+    assert run("quantify", bundle, plate, "--select", "A", "--average", "--json", out, "--force", "-q").exit_code == 0
     (found,) = json.loads(out.read_text())["unknowns"]
     assert found["replicates"] == 2 and len(found["spectra"]) == 2
 

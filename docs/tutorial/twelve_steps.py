@@ -240,7 +240,7 @@ for name, values in predicted.items():
 report = geonode.evaluate(assay, methods=["linear", "pchip", "cubic", "gp"])
 for name, result in report.results.items():
     print(f"{name:7} RMSE by level left out: " + "  ".join(f"{value:.4f}" for value in result.rmse))
-print("chosen by inner validation:", report.winner)
+print(report.choice_sentence())
 
 # %% [markdown]
 # And the question most people come with: the concentration of an unknown, with its interval and a verdict.

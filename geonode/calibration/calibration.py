@@ -106,7 +106,7 @@ class Calibration:
         self.inverse = InverseModel(
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
-        self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations)
+        self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations, without)
         self.q_limit, self.t2_limit = match_limits(self.inverse, self.held_out, x)
         self.notes = (*notes, *self._remarks())
 
@@ -224,7 +224,7 @@ class Calibration:
                 f"spectra are preprocessed ({self.preprocessing}): signals, sensitivities and residuals are those of "
                 "preprocessed spectra"
             )
-        if not self.curve_check.is_curve:
+        if not self.curve_check.is_curve or self.curve_check.pls_is_better:
             remarks.append(self.curve_check.sentence(self.unit))
         if not self.checked:
             remarks.append(
@@ -306,7 +306,8 @@ class Calibration:
                 unknown, effective = self._without_matrix(unknown, blank, grid)
             prepared = self.measured.preprocessed(unknown, one.name)
             usable = None if prepared.usable.all() else prepared.usable
-            require_one_sample(self.inverse, self.range, prepared.spectra, usable, one.name, self.unit)
+            if self.facts.pls is None:  # the curve's word on what is one sample counts only where there is a curve
+                require_one_sample(self.inverse, self.range, prepared.spectra, usable, one.name, self.unit)
             how = (self.facts, prepared, effective, level, dilution, dilution_std)
             found = self.posterior.answer(*how) if method == "posterior" else answer(self.inverse, *how)
             answers.append(Explained.of(found, self, unknown, one.name))
@@ -357,12 +358,11 @@ class Calibration:
     @property
     def facts(self) -> Facts:
         """What answers need to know of the standards besides the curve."""
-        rules = VerdictRules(
-            *self.range, self.has_blank, self.q_limit, self.t2_limit, not self.curve_check.pls_is_better
-        )
+        pls = self.curve_check.pls if self.curve_check.pls_is_better else None
+        rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit, pls is None)
         wide = not self.checked or bool(self._wide_limits())
         shapes = Shapes(self.gp.level_means, self.inverse.projection.scale, wide)
-        return Facts(len(self.levels), rules, self.standard_spectra, shapes)
+        return Facts(len(self.levels), rules, self.standard_spectra, shapes, pls)
 
     @cached_property
     def standard_spectra(self) -> StandardSpectra:

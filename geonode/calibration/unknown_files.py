@@ -76,25 +76,7 @@ def load_unknowns(
             wavelengths.
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
-    if not replicates or select is not None:
-        found = read_unknowns(paths, standards, select=select, each=not replicates)
-        return found
-    singles = read_unknowns(paths, standards, each=True)
-    if len(singles) == 1:
-        return singles
-    first = singles[0]
-    for other in singles[1:]:
-        check_same_grid(first.wavelengths, other.wavelengths, first.name, other.name, "replicates of one unknown")
-    return [
-        UnknownSpectra(
-            _common_name([one.name for one in singles]),
-            tuple(name for one in singles for name in one.spectra_names),
-            first.wavelengths,
-            np.concatenate([one.spectra for one in singles]),
-            np.concatenate([one.mask for one in singles]),
-            tuple(dict.fromkeys(note for one in singles for note in one.notes)),
-        )
-    ]
+    return read_unknowns(paths, standards, select=select, each=not replicates, average=replicates)
 
 
 def asked_of_files(
@@ -132,23 +114,30 @@ def read_unknowns(
     *,
     select: str | None = None,
     each: bool = False,
+    average: bool = False,
+    decimal: str | None = None,
+    sheet: str | None = None,
 ) -> list[UnknownSpectra]:
     """Read the spectra of one unknown, or of several.
 
     Args:
         paths: files, one spectrum each, which are replicates of one unknown.
         standards: what they will be compared with; None for anything.
-        select: keep the spectra whose name contains this; a file may then hold several.
+        select: keep the spectra of this name or, where none has it, those whose name contains it.
         each: every spectrum is an unknown of its own; a file may then hold several.
+        average: all that are kept are replicates of one unknown; a file may then hold several.
+        decimal, sheet: as for `geonode.load_standards`.
 
     Raises:
-        InputError: a file with several spectra and neither ``select`` nor ``each``, another signal or unit than the
-            standards', the same spectrum twice, replicates on different wavelengths; and what readers refuse.
+        InputError: a file of which several spectra are kept and neither ``each`` nor ``average``, both of these,
+            another signal or unit than the standards', the same spectrum twice, replicates on different wavelengths;
+            and what readers refuse.
     """
-    recordings = record(list(paths))
-    if standards is not None:
-        for recording in recordings:
-            _require_comparable(recording, standards)
+    if each and average:
+        raise InputError("--each asks for an answer to every spectrum and --average for one to all; give one of them.")
+    recordings = record(list(paths), decimal=decimal, sheet=sheet)
+    for recording in recordings if standards is not None else ():
+        _require_comparable(recording, standards)
     found: Found = []
     for recording in recordings:
         own = [(recording, trace) for trace in recording.traces]
@@ -156,8 +145,8 @@ def read_unknowns(
         marked = [(r, t) for r, t in own if t.unknown]
         found += marked or own
     found = select_traces(found, select, listing(str(path) for path in paths))
-    if select is None and not each:
-        _require_one_each(found)
+    if not each and not average:
+        _require_one_each(found, select)
     _require_no_copies(found)
     groups = [[one] for one in found] if each else [found]
     return [_together(group, select) for group in groups]
@@ -174,13 +163,16 @@ def _require_comparable(recording: Recording, standards: SpectralDataset) -> Non
             )
 
 
-def _require_one_each(found: Found) -> None:
+def _require_one_each(found: Found, select: str | None) -> None:
+    """Of each file one spectrum: several would be averaged, and whether they are of one sample only the user knows."""
     for recording in {id(r): r for r, _ in found}.values():
         names = [trace.name for r, trace in found if r is recording]
         if len(names) > 1:
+            called = "" if select is None else f" named like '{select}'"
             raise InputError(
-                f"{recording.path}: {len(names)} spectra ({listing(names)}); choose the unknown by a part of its name "
-                "(--select, whose spectra then count as replicates), or ask for an answer to each of them (--each)."
+                f"{recording.path}: {len(names)} spectra{called} ({listing(names)}); choose one by its whole name "
+                "(--select), ask for an answer to each of them (--each), or say that all are replicates of one sample "
+                "(--average)."
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from geonode.errors import InputError
 from geonode_runtime import files
+from geonode_runtime.outputs import check_writable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,6 +32,11 @@ Concentrations = Annotated[
 Column = Annotated[
     list[str] | None, typer.Option("--column", help="Column of that table; once more for each further analyte.")
 ]
+Decimal = Annotated[
+    str | None,
+    typer.Option(metavar="MARK", help="Decimal mark, . or , where 1,050 may be read in two ways; the other groups."),
+]
+Sheet = Annotated[str | None, typer.Option(help="Of a workbook with several sheets, the name or number of one.")]
 Unit = Annotated[str | None, typer.Option("--unit", help="Unit of concentration, where the file does not say it.")]
 Preprocess = Annotated[
     list[str] | None,
@@ -130,7 +134,7 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         InputError: the folder does not exist, or ``path`` is a folder.
     """
-    check_output(path)
+    check_writable(path)
     files.write_text(path, text)
 
 
@@ -147,17 +151,6 @@ def columns_csv(heads: Sequence[str], columns: Sequence[Any]) -> str:
     """Columns of numbers under their headings as CSV text, ten significant digits."""
     rows = (",".join(f"{value:.10g}" for value in row) for row in zip(*columns, strict=True))
     return "\n".join([",".join(heads), *rows]) + "\n"
-
-
-def check_output(path: Path) -> None:
-    """Refuse an output that cannot be written, before any work is done."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; give a file name.")
-    files.require_replaceable(path)
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"The folder {path.parent} does not exist; create it first.")
-    if not os.access(path.absolute().parent, os.W_OK):
-        raise InputError(f"The folder {path.parent} cannot be written; choose another.")
 
 
 def nvml_probe() -> Callable[[], dict[str, float]] | None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from geonode.commands.common import Quiet, check_output, say
+from geonode.commands.common import Quiet, say
+from geonode.commands.outputs import FIGURE, Force, check_output
 
 
 def register(app: typer.Typer) -> None:
@@ -24,6 +25,7 @@ def register(app: typer.Typer) -> None:
         ] = None,
         seed: Annotated[int, typer.Option("--seed", help="Another seed, other assays.")] = 0,
         wavelengths: Annotated[int, typer.Option("--wavelengths", min=8, max=5000, help="Readings a spectrum.")] = 200,
+        force: Force = False,
         quiet: Quiet = False,
     ) -> None:
         """Draw a page of simulated assays: what the network that predicts spectra has seen.
@@ -39,8 +41,10 @@ def register(app: typer.Typer) -> None:
         """
         from geonode.corpus import common_levels, draw
         from geonode.report.corpus import plot_corpus
+        from geonode.report.style import figure_path
 
-        check_output(out)
+        out = figure_path(out)
+        check_output(out, FIGURE, force=force)
         chosen = None if families is None else [name.strip() for name in families.split(",")]
         assays = [
             draw(1, common_levels(seed, i), wavelengths, queries=400, seed=seed, step=i, families=chosen)

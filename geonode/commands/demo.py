@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from geonode.commands.common import Device, Quiet, Seed, columns_csv, prediction_csv, progress_bar, say, write_text
+from geonode.commands.outputs import BUNDLE, check_folder
 
 if TYPE_CHECKING:
     from geonode.data.simulate import SimulatedAssay
@@ -49,6 +50,7 @@ def register(app: typer.Typer) -> None:
         from geonode.validation import evaluate
 
         chosen = resolve_device(device)
+        check_folder(out, "demo.bundle", BUNDLE, force=True)  # the same again: nothing of a user's is lost
         out.mkdir(parents=True, exist_ok=True)
         assay = simulate_assay(seed=seed, device=chosen)
         heads = ["wavelength", *(f"{c}" for c in assay.concentrations.tolist())]

@@ -10,18 +10,20 @@ import typer
 from geonode.commands.common import (
     Column,
     Concentrations,
+    Decimal,
     Device,
     Files,
     Preprocess,
     Quiet,
     SeedOrSettings,
     Select,
+    Sheet,
     Unit,
-    check_output,
     progress_bar,
     say,
     write_text,
 )
+from geonode.commands.outputs import ANSWER, FIGURE, Force, check_output, listed_files
 from geonode.commands.plan import read_config
 
 
@@ -37,6 +39,8 @@ def register(app: typer.Typer) -> None:
         unit: Unit = None,
         concentrations: Concentrations = None,
         column: Column = None,
+        decimal: Decimal = None,
+        sheet: Sheet = None,
         preprocess: Preprocess = None,
         method: Annotated[
             list[str] | None,
@@ -51,6 +55,7 @@ def register(app: typer.Typer) -> None:
         inverse: Annotated[
             bool, typer.Option("--inverse", help="Also concentration from spectrum, against PLS and others.")
         ] = False,
+        force: Force = False,
         seed: SeedOrSettings = None,
         device: Device = "auto",
         quiet: Quiet = False,
@@ -78,16 +83,23 @@ def register(app: typer.Typer) -> None:
 
         if plot is not None:
             plot = figure_path(plot)
-        for path in (json_path, plot):
+        read = listed_files([*files, concentrations, settings])
+        for path, kind in ((json_path, ANSWER), (plot, FIGURE)):
             if path is not None:
-                check_output(path)
+                check_output(path, kind, read, force=force)
         chain = Preprocessing.of(preprocess)
         # Names of ways to find a concentration go to the inverse comparison, all others to that of spectra.
         finding = [name for name in method or () if inverse and name in inverse_names()]
         method = [name for name in method or () if name not in finding] or None
         config = read_config(settings, False)
         dataset = load_standards(
-            list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
+            list(files),
+            select=select,
+            concentration_unit=unit,
+            concentrations=concentrations,
+            column=column or None,
+            decimal=decimal,
+            sheet=sheet,
         )
         with progress_bar(quiet) as progress:
             report = evaluate_standards(

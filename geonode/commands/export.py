@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from geonode.commands.common import Quiet, check_output, say
+from geonode.commands.common import Quiet, say
+from geonode.commands.outputs import ONNX, PACKAGE, Force, check_output
 
 
 def register(app: typer.Typer) -> None:
@@ -26,6 +27,7 @@ def register(app: typer.Typer) -> None:
         max_error: Annotated[
             float | None, typer.Option(help="Allowed error of spectra, as a fraction of their range.")
         ] = None,
+        force: Force = False,
         quiet: Quiet = False,
     ) -> None:
         """Export spectra at given concentrations and quantification of unknowns.
@@ -46,11 +48,9 @@ def register(app: typer.Typer) -> None:
             raise InputError("Nothing to write: give --onnx OUT.onnx, or --pt2 OUT.pt2.")
         if max_error is not None and not max_error > 0.0:
             raise InputError(f"--max-error must be a positive fraction of the range, not {max_error:g}.")
-        for path in (onnx, pt2):
+        for path, kind in ((onnx, ONNX), (pt2, PACKAGE)):
             if path is not None:
-                check_output(path)
-                if path.resolve() == bundle.resolve():
-                    raise InputError(f"{path} is the bundle itself; give another file to write.")
+                check_output(path, kind, [bundle], force=force)
         if onnx is not None and pt2 is not None and onnx.resolve() == pt2.resolve():
             raise InputError(f"--onnx and --pt2 name the same file {onnx}; give two.")
         model = load(bundle)

@@ -5,24 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
+from geonode.commands.amounts import said_of_uncertainty, standard_uncertainty
 from geonode.commands.common import (
     Column,
     Concentrations,
+    Decimal,
     Device,
     Files,
     Preprocess,
     Quiet,
     SeedOrSettings,
     Select,
+    Sheet,
     Unit,
-    check_output,
     nvml_probe,
     remarkable,
+    say,
 )
 from geonode.commands.live import live_view
+from geonode.commands.outputs import BUNDLE, Force, check_output, listed_files
 from geonode.commands.plan import read_config
 from geonode.errors import InputError, Interrupted
 
@@ -41,6 +44,8 @@ def register(app: typer.Typer) -> None:
         unit: Unit = None,
         concentrations: Concentrations = None,
         column: Column = None,
+        decimal: Decimal = None,
+        sheet: Sheet = None,
         preprocess: Preprocess = None,
         settings: Annotated[
             Path | None,
@@ -113,6 +118,7 @@ def register(app: typer.Typer) -> None:
             bool,
             typer.Option("--profile", help="torch.profiler's table and trace of a few epochs in --log-dir."),
         ] = False,
+        force: Force = False,
         wandb: Annotated[
             bool, typer.Option("--wandb", help="Weights & Biases too, offline in --log-dir (extra wandb).")
         ] = False,
@@ -146,7 +152,7 @@ def register(app: typer.Typer) -> None:
         from geonode.training.launch import is_main_process
 
         quiet = quiet or not is_main_process()
-        check_output(out)
+        check_output(out, BUNDLE, listed_files([*files, concentrations, settings]), force=force or resume)
         if resume and checkpoint is None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
         if profile and log is None:
@@ -160,9 +166,18 @@ def register(app: typer.Typer) -> None:
         else:
             config = GeodesicConfig.blueprint(**changes) if blueprint else GeodesicConfig(**changes)  # type: ignore[arg-type]
         dataset = load_standards(
-            list(files), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
+            list(files),
+            select=select,
+            concentration_unit=unit,
+            concentrations=concentrations,
+            column=column or None,
+            decimal=decimal,
+            sheet=sheet,
         )
-        std = None if uncertainty is None else standard_uncertainty(uncertainty, dataset.levels)
+        std = None
+        if uncertainty is not None:
+            std = standard_uncertainty(uncertainty, dataset.levels)
+            say(said_of_uncertainty(uncertainty, std, dataset.units["concentration"]), quiet)
         with live_view(quiet) as (progress, watcher):
             try:
                 model = fit_model(
@@ -219,13 +234,3 @@ def chosen_flow(flow: str | None, weights: Path | None) -> Any:
             f"--weights are those of the pre-trained flow, and --flow {flow} is trained; give one of both."
         )
     return {"name": "pretrained", "options": {"weights": str(weights)}}
-
-
-def standard_uncertainty(text: str, levels: np.ndarray) -> np.ndarray:
-    """[n] standard uncertainty of each level from "0.5" (same for all) or "2%" (of each level's size)."""
-    number = text.strip().removesuffix("%").strip()
-    try:
-        value = float(number)
-    except ValueError:
-        raise InputError(f"--standard-uncertainty {text} is no number; write 0.5 or 2%.") from None
-    return np.abs(levels) * value / 100.0 if text.strip().endswith("%") else np.full(len(levels), value)

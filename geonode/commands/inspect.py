@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from geonode.commands.common import Column, Concentrations, Select
+from geonode.commands.common import Column, Concentrations, Decimal, Select, Sheet
 
 
 def register(app: typer.Typer) -> None:
@@ -19,6 +19,8 @@ def register(app: typer.Typer) -> None:
         file: Annotated[Path, typer.Argument(help="A file of spectra, as an instrument wrote it or as CSV.")],
         concentrations: Concentrations = None,
         column: Column = None,
+        decimal: Decimal = None,
+        sheet: Sheet = None,
         select: Select = None,
         as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
     ) -> None:
@@ -37,10 +39,12 @@ def register(app: typer.Typer) -> None:
         from geonode.data.readers.loading import load_standards
         from geonode.schema import versioned
 
-        found = inspect_file(file, concentrations=concentrations, column=column or None, select=select)
+        how = {"concentrations": concentrations, "column": column or None, "select": select}
+        how |= {"decimal": decimal, "sheet": sheet}
+        found = inspect_file(file, **how)
         warnings = []
         if not found.problem:
-            data = load_standards(file, concentrations=concentrations, column=column or None, select=select)
+            data = load_standards(file, **how)
             warnings = dataset_warnings(data)
         if as_json:
             said = {**found.as_dict(), "warnings": warnings}

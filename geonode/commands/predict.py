@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from geonode.commands.common import Quiet, check_output, prediction_csv, say, write_text
+from geonode.commands.common import Quiet, prediction_csv, say, write_text
+from geonode.commands.outputs import ANSWER, PREDICTION, Force, check_output
 from geonode.schema import versioned
 
 
@@ -28,6 +29,7 @@ def register(app: typer.Typer) -> None:
         json_path: Annotated[
             Path | None, typer.Option("--json", help="What the std rests on and how often such bands covered, as JSON.")
         ] = None,
+        force: Force = False,
         quiet: Quiet = False,
     ) -> None:
         """Predict mean and standard deviation of the spectrum at given concentrations.
@@ -39,9 +41,9 @@ def register(app: typer.Typer) -> None:
         from geonode.calibration.assessment.coverage import band_sentence
         from geonode.model import load
 
-        for path in (out, json_path):
+        for path, kind in ((out, PREDICTION), (json_path, ANSWER)):
             if path is not None:
-                check_output(path)
+                check_output(path, kind, [bundle], force=force)
         at, given = list(dict.fromkeys(at)), len(at)
         if len(at) < given:
             say(f"note: {given - len(at)} of the {given} concentrations were given before and are written once", quiet)
@@ -60,7 +62,7 @@ def register(app: typer.Typer) -> None:
                 notes.append(f"{text}: an extrapolation")
         covered = model.coverage(predictor)
         sentence = band_sentence(covered, len(model.gp.levels))
-        if (predictor or model.config.predictor) == "node" and model.folds is None:
+        if (predictor or model.config.predictor) == "node" and model.folds is None and model.flow is None:
             sentence += " That is of the Gaussian process's bands, around whose width the flow's are drawn; fit with "
             sentence += "--folds for the flow's own."
         write_text(out, prediction_csv(mean, std))

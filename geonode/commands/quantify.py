@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from geonode.commands.common import Quiet, check_output, remarkable, say, write_text
+from geonode.commands.amounts import dilution_factor, factor_uncertainty
+from geonode.commands.common import Decimal, Quiet, Sheet, remarkable, say, write_text
+from geonode.commands.outputs import ANSWER, DRAWING, RESULTS, Force, check_output
 
 if TYPE_CHECKING:
     from geonode.calibration.unknown_files import UnknownSpectra
@@ -26,17 +28,29 @@ def register(app: typer.Typer) -> None:
             list[Path], typer.Argument(help="File(s) of one unknown: several files are its replicates.")
         ],
         json_path: Annotated[Path | None, typer.Option("--json", help="Everything that was found, as JSON.")] = None,
-        dilution: Annotated[float, typer.Option(help="Factor by which the unknown was diluted before measuring.")] = 1,
-        dilution_std: Annotated[float, typer.Option(help="Standard uncertainty of that factor.")] = 0,
+        dilution: Annotated[
+            str, typer.Option(metavar="FACTOR", help="How the unknown was diluted before measuring: 5, 1:5 or 1+4.")
+        ] = "1",
+        dilution_std: Annotated[
+            str, typer.Option(metavar="AMOUNT", help="Standard uncertainty of that factor: 0.1, or 2% of it.")
+        ] = "0",
         blank: Annotated[
             list[Path] | None,
             typer.Option("--blank", help="Spectrum of the unknown's matrix without analyte; repeatable."),
         ] = None,
         level: Annotated[float, typer.Option(help="Nominal coverage of the interval, between 0 and 1.")] = 0.8,
         each: Annotated[bool, typer.Option("--each", help="Every spectrum is an unknown of its own.")] = False,
+        average: Annotated[
+            bool, typer.Option("--average", help="All spectra are replicates of one unknown, also several of a file.")
+        ] = False,
         select: Annotated[
-            str | None, typer.Option("--select", help="Of a file with several spectra, those named like this.")
+            str | None,
+            typer.Option(
+                "--select", help="Of a file with several spectra, the one of this name, or those named like this."
+            ),
         ] = None,
+        decimal: Decimal = None,
+        sheet: Sheet = None,
         saturation: Annotated[float | None, typer.Option(help="Values at or above this are masked.")] = None,
         qc: Annotated[
             float | None,
@@ -56,6 +70,7 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         table: Annotated[Path | None, typer.Option("--table", help="A row for each unknown, as .csv or .xlsx.")] = None,
+        force: Force = False,
         quiet: Quiet = False,
     ) -> None:
         """Find the concentration of an unknown from its spectrum.
@@ -67,33 +82,37 @@ def register(app: typer.Typer) -> None:
 
             geonode quantify assay.bundle unknown.csv --json result.json
 
-            geonode quantify assay.bundle c1.csv c2.csv c3.csv --dilution 10 --dilution-std 0.1
+            geonode quantify assay.bundle c1.csv c2.csv c3.csv --dilution 1:10 --dilution-std 1%
+
+            geonode quantify assay.bundle plate.csv --select A1
 
             geonode quantify assay.bundle plate.csv --each --plot answers.html --table results.xlsx
 
             geonode quantify assay.bundle unknown.csv --method posterior
         """
         from geonode.calibration.assessment.quality import check_nominal
-        from geonode.calibration.posterior.methods import check_method
         from geonode.calibration.unknown_files import read_unknowns
+        from geonode.data.readers.concentrations import listing
         from geonode.model import load
         from geonode.report.answer import plot_answers
         from geonode.report.results_table import answer_rows, write_table
         from geonode.schema import SCHEMAS
 
-        check_method(method)
-        _check_outputs(json_path, plot, table)
+        _check(method, json_path, plot, table, [bundle, *unknowns, *(blank or [])], force)
         model = load(bundle)
         if qc is not None:
             check_nominal(model.calibration, qc, "a control (--qc)")
-        found = read_unknowns(unknowns, model.standards, select=select, each=each)
+        factor, factor_std = _diluted(dilution, dilution_std, level, quiet)
+        found = read_unknowns(
+            unknowns, model.standards, select=select, each=each, average=average, decimal=decimal, sheet=sheet
+        )
         options: dict[str, Any] = {
             "level": level,
-            "dilution": dilution,
-            "dilution_std": dilution_std,
+            "dilution": factor,
+            "dilution_std": factor_std,
             "saturation": saturation,
             "method": method,
-            **_blank(blank, model),
+            **_blank(blank, model, decimal),
         }
         unit = model.dataset.units["concentration"]
         entries, answers, failed = [], [], False
@@ -101,6 +120,8 @@ def register(app: typer.Typer) -> None:
             answer = model.quantify(unknown, **options)
             entry = _entry(unknown, answer)
             say(f"{unknown.name}: {answer.sentence(unit)}", quiet)
+            if len(unknown.spectra_names) > 1:
+                say(f"  average of {len(unknown.spectra_names)} spectra: {listing(unknown.spectra_names)}", quiet)
             for reason in answer.why:
                 say(f"  cause: {reason}", quiet)
             answers.append(answer)
@@ -129,26 +150,42 @@ def register(app: typer.Typer) -> None:
             raise typer.Exit(1)
 
 
-def _check_outputs(json_path: Path | None, plot: Path | None, table: Path | None) -> None:
-    """Refuse outputs that cannot be written, before any work is done."""
+def _diluted(dilution: str, dilution_std: str, level: float, quiet: bool) -> tuple[float, float]:
+    """The factor of dilution and its uncertainty, once they are known to be possible; says what was understood."""
+    from geonode_runtime.answers import check_options
+
+    factor, understood = dilution_factor(dilution)
+    factor_std = factor_uncertainty(dilution_std, factor)
+    check_options(level, factor, factor_std)
+    if understood:
+        say(understood, quiet)
+    return factor, factor_std
+
+
+def _check(
+    method: str, json_path: Path | None, plot: Path | None, table: Path | None, read: list[Path], force: bool
+) -> None:
+    """Refuse a method that is not there and outputs that cannot be written, before any work is done."""
+    from geonode.calibration.posterior.methods import check_method
     from geonode.report.answer import require_drawable
     from geonode.report.results_table import require_table_name
 
-    for path in (json_path, plot, table):
-        if path is not None:
-            check_output(path)
+    check_method(method)
     if plot is not None:
         require_drawable(plot)
     if table is not None:
         require_table_name(table)
+    for path, kind in ((json_path, ANSWER), (plot, DRAWING), (table, RESULTS)):
+        if path is not None:
+            check_output(path, kind, read, force=force)
 
 
-def _blank(paths: list[Path] | None, model: GeodesicModel) -> dict[str, Any]:
+def _blank(paths: list[Path] | None, model: GeodesicModel, decimal: str | None) -> dict[str, Any]:
     from geonode.calibration.unknown_files import read_unknowns
 
     if not paths:
         return {}
-    (found,) = read_unknowns(paths, model.standards)
+    (found,) = read_unknowns(paths, model.standards, decimal=decimal)
     return {"blank": found.spectra, "blank_wavelengths": found.wavelengths}
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from geonode.commands.common import Quiet, say
+from geonode.commands.outputs import ANSWER, Force, check_folder
 
 
 def register(app: typer.Typer) -> None:
@@ -17,6 +18,7 @@ def register(app: typer.Typer) -> None:
     def report(
         bundle: Annotated[Path, typer.Argument(help="Bundle written by `geonode fit`.")],
         out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write into.")],
+        force: Force = False,
         quiet: Quiet = False,
     ) -> None:
         """Write the report of a calibration: report.html, report.md, report.json, each figure with its numbers as CSV.
@@ -32,6 +34,7 @@ def register(app: typer.Typer) -> None:
         from geonode.model import load
         from geonode.report.write_report import write_report
 
+        check_folder(out, "report.json", ANSWER, [bundle], force=force)
         written, notes = write_report(load(bundle), out, bundle)
         for note in notes:
             say(f"note: {note}", quiet)

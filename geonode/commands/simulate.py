@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from geonode.commands.common import Quiet, Seed, check_output, progress_bar, say
+from geonode.commands.common import Quiet, Seed, progress_bar, say
+from geonode.commands.outputs import SCANS, Force, check_output
 
 
 def register(app: typer.Typer) -> None:
@@ -30,6 +31,7 @@ def register(app: typer.Typer) -> None:
         workers: Annotated[int | None, typer.Option(help="Processes; default: one for each core.")] = None,
         device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
         seed: Seed = 0,
+        force: Force = False,
         quiet: Quiet = False,
     ) -> None:
         """Laser absorption scans of methane in air: detector voltages, with the state of the gas.
@@ -46,7 +48,7 @@ def register(app: typer.Typer) -> None:
 
         from geonode.data.methane import Gas, Spectrometer, read_hitran, simulate_scans
 
-        check_output(out)
+        check_output(out, SCANS, [lines], force=force)
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         instrument = Spectrometer(samples=samples, path=path)

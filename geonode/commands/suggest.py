@@ -9,7 +9,8 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from geonode.commands.common import Quiet, check_output, say, write_text
+from geonode.commands.common import Quiet, say, write_text
+from geonode.commands.outputs import ANSWER, Force, check_output
 
 
 def register(app: typer.Typer) -> None:
@@ -23,6 +24,7 @@ def register(app: typer.Typer) -> None:
             typer.Option(help="absolute: small errors; relative: small shares of the concentration."),
         ] = "absolute",
         json_path: Annotated[Path | None, typer.Option("--json", help="All candidates, as JSON.")] = None,
+        force: Force = False,
         quiet: Quiet = False,
     ) -> None:
         """Name the concentration of the next standard that would reduce the uncertainty of results most.
@@ -41,7 +43,7 @@ def register(app: typer.Typer) -> None:
         from geonode.schema import SCHEMAS
 
         if json_path is not None:
-            check_output(json_path)
+            check_output(json_path, ANSWER, [bundle], force=force)
         calibration = load(bundle).calibration
         found = suggest_standard(calibration, goal=goal)
         say(found.sentence(calibration.unit), quiet)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from geonode.commands.common import Device, Quiet, progress_bar, say, write_text
+from geonode.commands.outputs import TABLE, Force, check_output
 from geonode.errors import GeonodeError, InputError, Interrupted, TrainingError
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ def register(app: typer.Typer) -> None:
         most = stack or (48 if resolve_device(device).type == "cuda" else 6)
         number, speeds = shard_of(shard, weights)
         jobs = read_spec(spec).jobs()
+        if out.is_dir() and (out / "results.csv").exists():
+            check_output(out / "results.csv", TABLE, [spec], force=True)  # a sweep goes on where it was
         results = Results(out, worker or ("sweep" if shard is None else f"shard-{number}-of-{len(speeds)}"))
         done = {row["job"] for path in out.glob("results-*.json") for row in read_rows(path)}
         if keep_bundles:  # a result without its model is not all that is asked for
@@ -113,6 +116,7 @@ def register(app: typer.Typer) -> None:
             Path | None,
             typer.Option("--bundles", help="Folder for one model of each fold and setting, the seeds its members."),
         ] = None,
+        force: Force = False,
         quiet: Quiet = False,
     ) -> None:
         """Merge the results of workers that share nothing but files: every job once.
@@ -126,6 +130,7 @@ def register(app: typer.Typer) -> None:
         from geonode.sweep.bundles import merge_bundles
         from geonode.sweep.results import merge
 
+        check_output(out, TABLE, force=force)
         rows = merge(folders)
         if bundles is not None:
             written = merge_bundles(folders, rows, bundles)

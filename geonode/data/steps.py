@@ -151,6 +151,11 @@ def fit_step(step: Step, y: Floats, x: Floats, where: str) -> tuple[Floats, Floa
             f"{where}: preprocessing step '{step.describe()}' has a window of {window} points, longer than the "
             f"spectrum, which has {len(x)} wavelengths there; choose a shorter one."
         )
+    if isinstance(window, int) and window > 0 and window % 2 == 0:
+        raise InputError(
+            f"{where}: preprocessing step '{step.describe()}' has a window of {window} points, an even number, which "
+            f"has no middle, so that spectra would move by half a step; give {window - 1} or {window + 1}."
+        )
     if step.name in WINDOWED:
         _require_no_gap(step, x, where)
     step.transformer = _class_of(step.name)(**step.parameters)

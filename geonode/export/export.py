@@ -147,9 +147,11 @@ def export_package(model: GeodesicModel, path: str | Path, predictor: str | None
     Raises:
         InputError: a predictor, a flow or a preprocessing that cannot be exported.
     """
+    from geonode import __version__
+
     module, width = in_process(model, predictor)
     data = io.BytesIO()
-    torch.export.save(traced(module, width), data)
+    torch.export.save(traced(module, width), data, extra_files={"geonode": __version__})
     write_atomically(Path(path), lambda temporary: Path(temporary).write_bytes(data.getvalue()))
 
 

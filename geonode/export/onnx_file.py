@@ -123,6 +123,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
 
     calibration = model.calibration
     inverse, rules, own = calibration.inverse, calibration.facts.rules, calibration.standard_spectra
+    pls = calibration.facts.pls
     steps, arrays = exported_steps(model.preprocessing)
     units = model.dataset.units
     low, high = model.served_range
@@ -146,6 +147,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
             "t2_limit": _finite(rules.t2_limit),
             "is_curve": rules.is_curve,
         },
+        "pls": None if pls is None else {"offset": pls.offset, "rmsecv": pls.error, "components": pls.components},
         "shape_decides": calibration.facts.shapes is not None and calibration.facts.shapes.decides,
         "dof": inverse.dof,
         "rank": inverse.rank,
@@ -171,6 +173,8 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "shape_spectra": calibration.gp.level_means,
         "own_concentrations": own.concentrations,
     }
+    if pls is not None:
+        arrays |= {"pls_vector": pls.vector, "pls_centre": pls.centre}
     return Exported(spectra, Quantifier(inverse)), facts, arrays
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -48,6 +48,11 @@ def _plot_errors(axis: Axes, report: EvaluationReport) -> None:
         )
     for edge in position[:-1] + 0.5:
         axis.axvline(edge, color="0.9", linewidth=0.8, zorder=1)
+    chosen_inside = report.selected()
+    if chosen_inside is not None:  # the winner's own line knows all levels: this is what choosing comes to
+        honest = np.array([entry["rmse"] for entry in chosen_inside]) / scale
+        marks: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 11, "markerfacecolor": "none"}
+        axis.plot(position, honest, color="black", zorder=5, label="chosen in each fold", **marks)
     axis.set_yscale("log")
     axis.set_xticks(position, [f"{level:g}" for level in report.levels], rotation=45 if len(position) > 8 else 0)
     unit = f" / {report.units['concentration']}" if report.units["concentration"] else ""

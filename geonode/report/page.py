@@ -120,7 +120,7 @@ def _head(model: GeodesicModel, report: CalibrationReport, unit: str) -> str:
 
 def _spectra(model: GeodesicModel, report: CalibrationReport) -> str:
     measured = coverage_sentence(report.data["coverage"], len(report.data["levels"]))
-    if model.ode is not None and model.folds is None:
+    if model.flow is None and model.ode is not None and model.folds is None:
         measured += (
             " The coverage is that of the bands of the Gaussian process; the neural flow's are those around its own "
             "mean, wider by the spread of its members."
@@ -206,7 +206,15 @@ def _results_links(model: GeodesicModel) -> str:
     return f'<p class="downloads">The table as a file: {links}</p>'
 
 
+def _predictor(model: GeodesicModel) -> str:
+    if model.weights is not None:
+        return f"node, pre-trained weights {model.weights['name']} (SHA-256 {model.weights['sha256']})"
+    return model.config.predictor + (f", {model.config.members} members" if model.ode is not None else "")
+
+
 def _untrained(model: GeodesicModel) -> str:
+    if model.weights is not None:
+        return f"No training curves: the pre-trained weights {model.weights['name']} read the standards as they are."
     if model.config.predictor == "gp":
         return "No training curves: this model is the Gaussian process alone, which is not trained by epochs."
     return "No training curves: the bundle has none."
@@ -219,7 +227,7 @@ def _provenance(model: GeodesicModel, bundle: Path | None) -> list[list[str]]:
     then, now = made.get("environment", {}), {"geonode": __version__, **environment()}
     rows: list[tuple[str, Any]] = [
         ("seed", model.config.seed),
-        ("predictor", model.config.predictor + (f", {model.config.members} members" if model.ode is not None else "")),
+        ("predictor", _predictor(model)),
         ("preprocessing", model.preprocessing or "none"),
         ("standards", model.standards.source or "given as arrays"),
     ]

@@ -59,6 +59,7 @@ def workbook(rows: Sequence[Mapping[str, Any]]) -> bytes:
     # text stays text: a sample called "=1+1" is no formula
     options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
     book = xlsxwriter.Workbook(buffer, options)
+    book.set_properties({"author": "geonode"})
     sheet, bold = book.add_worksheet("results"), book.add_format({"bold": True})
     heads = list(rows[0]) if rows else []
     for column, head in enumerate(heads):

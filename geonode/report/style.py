@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,8 @@ OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 """Colours that are told apart with any colour vision (Okabe & Ito 2008)."""
 GAP = 3.0
 """Wavelengths further apart than this many median steps are not joined by a line."""
-_FORMATS = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".eps", ".tif", ".tiff", ".webp")
+FORMATS = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".eps", ".tif", ".tiff", ".webp")
+_EXIF_SOFTWARE = 0x0131
 
 
 def new_figure(width: float, height: float, rows: int = 1, columns: int = 1) -> tuple[Figure, np.ndarray]:
@@ -36,8 +37,22 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     """Write by suffix (png where there is none) to a temporary name in the same folder, then rename."""
     path = figure_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    kind = path.suffix[1:]  # the temporary name has another suffix
-    return write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format=kind))
+    kind = path.suffix[1:].lower()  # the temporary name has another suffix
+    words = _who_wrote_it(kind)
+    return write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format=kind, **words))
+
+
+def _who_wrote_it(kind: str) -> dict[str, Any]:
+    """What `savefig` takes to say in the file that geonode wrote it, in the way of its format."""
+    if kind in ("jpg", "jpeg", "webp"):
+        from PIL.Image import Exif
+
+        exif = Exif()
+        exif[_EXIF_SOFTWARE] = "geonode"
+        return {"pil_kwargs": {"exif": exif.tobytes()}}
+    if kind in ("tif", "tiff"):
+        return {"pil_kwargs": {"software": "geonode"}}
+    return {"metadata": {"Software" if kind == "png" else "Creator": "geonode"}}
 
 
 def figure_path(path: str | Path) -> Path:
@@ -48,8 +63,8 @@ def figure_path(path: str | Path) -> Path:
     """
     path = Path(path)
     path = path if path.suffix else path.with_suffix(".png")
-    if path.suffix.lower() not in _FORMATS:
-        raise InputError(f"{path}: figures are written as {', '.join(_FORMATS)}; give such a name.")
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{path}: figures are written as {', '.join(FORMATS)}; give such a name.")
     return path
 
 

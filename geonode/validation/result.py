@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from geonode.schema import SCHEMAS
+from geonode.validation.choice import ROUNDING, Choice, choose
 
 if TYPE_CHECKING:
     import rich.table
@@ -29,6 +30,7 @@ class MethodResult:
         inner_rmse: ``[n, n]`` RMSE of inner level j inside outer fold i, NaN where there is none, or None.
         inner_planned: ``[n, n]`` which of them inner validation consists of.
         coverage: coverage of the method's 80 % bands, where it has bands.
+        rounding: inner RMSEs below this are rounding, and count as this much.
     """
 
     name: str
@@ -37,6 +39,7 @@ class MethodResult:
     inner_rmse: np.ndarray | None = None
     inner_planned: np.ndarray | None = None
     coverage: dict[str, float | None] | None = None
+    rounding: float = 0.0
 
     @property
     def rmse(self) -> np.ndarray:
@@ -54,7 +57,7 @@ class MethodResult:
         values = self.inner_rmse[rows][self.inner_planned[rows]]
         if values.size == 0 or not np.isfinite(values).all():
             return None
-        return float(np.exp(np.log(np.maximum(values, np.finfo(float).tiny)).mean()))
+        return float(np.exp(np.log(np.maximum(values, max(self.rounding, np.finfo(float).tiny))).mean()))
 
 
 def summarise(values: np.ndarray) -> dict[str, float | None]:
@@ -72,8 +75,9 @@ class EvaluationReport:
         level_means: ``[n, W]``.
         wavelengths: ``[W]``.
         results: per method, in the order they were asked for.
-        winner: best pooled inner score, None where there is no inner validation.
-        fold_winners: the winner by inner validation inside every outer fold.
+        choice: by pooled inner scores. They contain every level, so this is what to use from here on, and its own row
+            of the table is no honest score of having chosen it: that is `selected`.
+        fold_choices: by inner validation inside every outer fold, which never saw that fold's level.
         notes: sentences the reader must see beside the numbers.
         seed: seed of the neural flows.
         inverse: the comparison of inverse methods, where it was asked for.
@@ -84,8 +88,8 @@ class EvaluationReport:
     level_means: np.ndarray
     wavelengths: np.ndarray
     results: dict[str, MethodResult]
-    winner: str | None
-    fold_winners: list[str | None]
+    choice: Choice
+    fold_choices: list[Choice]
     notes: list[str] = field(default_factory=list)
     seed: int = 0
     inverse: dict[str, Any] | None = None
@@ -109,9 +113,39 @@ class EvaluationReport:
         ``levels`` ``[n]``, ``level_means`` ``[n, W]``, ``wavelengths`` ``[W]``, ``results`` by method, ``notes``,
         ``seed``.
         """
-        winner = _best(results, None)
-        folds = [_best(results, i) for i in range(len(levels))]
-        return cls(levels, level_means, wavelengths, results, winner, folds, notes, seed)
+        signal = float(np.abs(level_means).max())
+        for result in results.values():
+            result.rounding = ROUNDING * signal
+        choice = choose(_scores(results, None), signal)
+        folds = [choose(_scores(results, i), signal) for i in range(len(levels))]
+        report = cls(levels, level_means, wavelengths, results, choice, folds, notes, seed)
+        return replace(report, notes=[*notes, *report.choice_notes()])
+
+    @property
+    def winner(self) -> str | None:
+        """The method with the best pooled inner score, None where there is no inner validation. `selected` is the
+        honest score of choosing, and stands beside it."""
+        return self.choice.name
+
+    @property
+    def fold_winners(self) -> list[str | None]:
+        """The winner by inner validation inside every outer fold."""
+        return [choice.name for choice in self.fold_choices]
+
+    def choice_notes(self) -> list[str]:
+        """Sentences on choices that rest on nothing."""
+        if self.winner is None:
+            return []
+        said = [f"Winner {self.winner}: {self.choice.sentence()}."] if self.choice.rests_on_nothing else []
+        empty = [level for level, one in zip(self.levels, self.fold_choices, strict=True) if one.rests_on_nothing]
+        if empty:
+            most = max(len(one.alike) for one in self.fold_choices)
+            where = ", ".join(f"{level:g}" for level in empty)
+            said.append(
+                f"Chosen in each fold: without the level {where} the choice rests on nothing: up to {most} methods are "
+                "alike there, and the plainest of them was taken."
+            )
+        return said
 
     @property
     def response_scale(self) -> float:
@@ -126,6 +160,23 @@ class EvaluationReport:
             return None
         return [{"method": name, **self.results[name].per_level[i]} for i, name in enumerate(self.fold_winners) if name]
 
+    def selected_summary(self) -> dict[str, float | None] | None:
+        """`selected` as the summary that every method has; None without inner validation."""
+        chosen = self.selected()
+        return None if chosen is None else summarise(np.array([entry["rmse"] for entry in chosen]))
+
+    def choice_sentence(self) -> str:
+        """The winner and, beside it, what choosing came to: one line. Empty without inner validation."""
+        summary = self.selected_summary()
+        if self.winner is None or summary is None:
+            return ""
+        own = summarise(self.results[self.winner].rmse)
+        figures = "; ".join(f"{key.replace('_', ' ')} {summary[key]:.4g} ({own[key]:.4g})" for key in SUMMARIES)
+        return (
+            f"winner by pooled inner scores: {self.winner}; RMSE of what each fold chose without its level (of the "
+            f"winner): {figures}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists and numbers; missing values are None."""
         chosen = self.selected()
@@ -134,10 +185,10 @@ class EvaluationReport:
             "levels": [float(level) for level in self.levels],
             "methods": {name: self._method(result) for name, result in self.results.items()},
             "winner": self.winner,
+            "winner_alike": list(self.choice.alike),
             "fold_winners": self.fold_winners,
-            "selected": None
-            if chosen is None
-            else {"per_level": chosen, "rmse_summary": summarise(np.array([entry["rmse"] for entry in chosen]))},
+            "fold_alike": [list(one.alike) for one in self.fold_choices],
+            "selected": None if chosen is None else {"per_level": chosen, "rmse_summary": self.selected_summary()},
             "wavelengths": {
                 "count": len(self.wavelengths),
                 "first": float(self.wavelengths[0]),
@@ -189,10 +240,8 @@ class EvaluationReport:
         return plot_evaluation(self, path)
 
 
-def _best(results: dict[str, MethodResult], fold: int | None) -> str | None:
-    scores = {name: result.inner_score(fold) for name, result in results.items()}
-    usable = {name: score for name, score in scores.items() if score is not None}
-    return min(usable, key=lambda name: usable[name]) if usable else None
+def _scores(results: dict[str, MethodResult], fold: int | None) -> dict[str, float | None]:
+    return {name: result.inner_score(fold) for name, result in results.items()}
 
 
 def _number(value: float) -> float | None:

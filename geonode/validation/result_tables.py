@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from geonode.report.tables import Table, percent
 from geonode.validation.result import SUMMARIES, summarise
 
@@ -23,13 +21,12 @@ def score_table(report: EvaluationReport) -> rich.table.Table:
         summary = summarise(result.rmse)
         mark = ""
         if name == report.winner:
-            mark = "  ← winner"
+            mark = "  ← winner" if not report.choice.rests_on_nothing else "  ← winner of a tie"
             emphasised.append(len(rows))
         cells = [_relative(summary[key], scale) for key in SUMMARIES]
         rows.append([name + mark, *cells, _relative(result.inner_score(), scale)])
-    chosen = report.selected()
-    if chosen is not None:
-        summary = summarise(np.array([entry["rmse"] for entry in chosen]))
+    summary = report.selected_summary()
+    if summary is not None:
         rows.append(["chosen in each fold", *(_relative(summary[key], scale) for key in SUMMARIES), ""])
     head = ("method", "interior median", "interior worst", "lowest", "highest", "inner score")
     title = "Leave one concentration out (RMSE ÷ standard deviation of the level means)"

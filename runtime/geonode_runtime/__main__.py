@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from geonode_runtime.errors import GeonodeError, InputError
+from geonode_runtime.errors import GeonodeError
 from geonode_runtime.files import write_text
 from geonode_runtime.model import load
+from geonode_runtime.outputs import ANSWER, PREDICTION, check_output
 from geonode_runtime.text_files import read_replicates
 
 SCHEMA = 1
@@ -60,6 +61,8 @@ def _parser() -> argparse.ArgumentParser:
         "--json", nargs="?", const="-", metavar="FILE", help="everything that was found, as JSON; without FILE, printed"
     )
     quantify.set_defaults(run=_quantify)
+    for command in (predict, quantify):
+        command.add_argument("--force", action="store_true", help="replace an output of geonode that is there already")
     inspect = commands.add_parser("inspect", help="what a model says of itself")
     inspect.add_argument("model", type=Path, metavar="MODEL.onnx")
     inspect.set_defaults(run=_inspect)
@@ -67,6 +70,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _predict(options: argparse.Namespace) -> None:
+    if options.out is not None:
+        check_output(options.out, PREDICTION, [options.model], force=options.force)
     model = load(options.model)
     mean, std = model.predict(options.at)
     kinds = ("mean", "std") if model.facts["preprocessing"] is None else ("preprocessed_mean", "preprocessed_std")
@@ -77,7 +82,7 @@ def _predict(options: argparse.Namespace) -> None:
     if options.out is None:
         sys.stdout.write(text)
     else:
-        _write(options.out, text)
+        write_text(options.out, text)
     low, high = model.calibrated_range
     for c, beyond in zip(options.at, model.extrapolated(options.at), strict=True):
         if beyond:
@@ -86,6 +91,9 @@ def _predict(options: argparse.Namespace) -> None:
 
 
 def _quantify(options: argparse.Namespace) -> None:
+    if options.json not in (None, "-"):
+        read = [options.model, *options.unknown, *(options.blank or [])]
+        check_output(Path(options.json), ANSWER, read, force=options.force)
     model = load(options.model)
     groups = [[path] for path in options.unknown] if options.each else [options.unknown]
     settings: dict[str, Any] = {
@@ -120,21 +128,13 @@ def _quantify(options: argparse.Namespace) -> None:
     if options.json == "-":
         sys.stdout.write(text)
     else:
-        _write(Path(options.json), text)
+        write_text(options.json, text)
 
 
 def _inspect(options: argparse.Namespace) -> None:
     model = load(options.model)
     shown = {name: value for name, value in model.facts.items() if name not in ("steps",)}
     print(json.dumps({**shown, "checksum": model.checksum}, indent=2, ensure_ascii=False))
-
-
-def _write(path: Path, text: str) -> None:
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; give a file name.")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"The folder {path.parent} does not exist; create it first.")
-    write_text(path, text)
 
 
 if __name__ == "__main__":

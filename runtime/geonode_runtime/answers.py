@@ -10,6 +10,7 @@ import numpy as np
 
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.errors import InputError
+from geonode_runtime.pls import PLSRegression
 from geonode_runtime.sets import ConcentrationSet, Curve, Distances, sets_at_levels
 from geonode_runtime.shapes import Shapes, judged_by_shape
 from geonode_runtime.standard_spectra import StandardSpectra
@@ -19,6 +20,7 @@ from geonode_runtime.verdicts import (
     VERDICT_LEVEL,
     Quantification,
     VerdictRules,
+    pls_notes,
     scale_component,
     verdict,
 )
@@ -64,12 +66,13 @@ class Measurer(Curve, Protocol):
 @dataclass(frozen=True)
 class Facts:
     """What answers need to know of the standards besides the curve: how many there are, the rules of verdicts, their
-    own spectra, and the shapes of their levels."""
+    own spectra, the shapes of their levels, and PLS where that is the better model of them (None elsewhere)."""
 
     levels: int
     rules: VerdictRules
     standards: StandardSpectra
     shapes: Shapes | None = None
+    pls: PLSRegression | None = None
 
     @property
     def attainable(self) -> float:
@@ -206,9 +209,17 @@ def _judge(
     found, at_95 = sets
     said, reasons = verdict(facts.rules, found, at_95, q, t2)
     usable = None if unknown.usable.all() else unknown.usable
-    (said, reasons), (found, at_95) = judged_by_shape(
-        facts.shapes, facts.rules, unknown.spectra.mean(axis=0), usable, (said, reasons), (found, at_95)
-    )
+    pls = facts.pls if said == "no curve" else None
+    if pls is not None:
+        value = pls.value(unknown.spectra.mean(axis=0), usable, facts.standards)
+        found, at_95 = (replace(s, components=(pls.component(value, s.level),)) for s in sets)
+        reasons = pls_notes(facts.rules, found.best, at_95.best)
+    elif said == "no curve":  # a file exported before PLS was kept in it
+        said, reasons = "does not match", ("one curve does not describe the standards themselves: use PLS",)
+    else:
+        (said, reasons), (found, at_95) = judged_by_shape(
+            facts.shapes, facts.rules, unknown.spectra.mean(axis=0), usable, (said, reasons), (found, at_95)
+        )
     relative, dof = dilution_std / dilution, curve.dof
     best = scale_component(found.best, dilution, relative, level, dof)
     notes = [*unknown.notes, *reasons]
@@ -237,4 +248,5 @@ def _judge(
         dilution=dilution,
         attainable=facts.attainable,
         notes=tuple(notes),
+        pls=pls,
     )

@@ -15,6 +15,7 @@ import numpy as np
 from geonode_runtime.answers import Facts, answer, answer_many, check_options, without_matrix
 from geonode_runtime.distributions import f1_quantile
 from geonode_runtime.errors import InputError
+from geonode_runtime.pls import PLSRegression
 from geonode_runtime.preprocessing import Steps
 from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.sets import Distances
@@ -94,7 +95,8 @@ class Model:
         self._curve = OnnxCurve(session, facts, arrays)
         rules: dict[str, Any] = {name: np.inf if value is None else value for name, value in facts["rules"].items()}
         levels, shapes = int(facts["levels"]), _shapes(facts, arrays)
-        self._facts = Facts(levels, VerdictRules(**rules), _standard_spectra(arrays), shapes)
+        pls = _pls(facts.get("pls"), arrays, levels)
+        self._facts = Facts(levels, VerdictRules(**rules), _standard_spectra(arrays), shapes, pls)
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
 
     def predict(self, concentrations: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -194,7 +196,8 @@ class Model:
             unknown, effective = without_matrix(unknown, matrix, self._arrays["at_zero"], self._facts.rules.has_blank)
         unknown = self._steps.applied(unknown, name)
         usable = None if unknown.usable.all() else unknown.usable
-        require_one_sample(self._curve, self.calibrated_range, unknown.spectra, usable, name, self.unit)
+        if self._facts.pls is None:  # the curve's word on what is one sample counts only where there is a curve
+            require_one_sample(self._curve, self.calibrated_range, unknown.spectra, usable, name, self.unit)
         return answer(self._curve, self._facts, unknown, effective, level, dilution, dilution_std)
 
     def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:
@@ -253,6 +256,14 @@ def _standard_spectra(arrays: dict[str, np.ndarray]) -> StandardSpectra:
     shapes = {"fingerprints": (0, rank + 1), "noise": (0, rank), "concentrations": (0,)}
     own = {name: arrays.get(f"own_{name}", np.zeros(shape)) for name, shape in shapes.items()}
     return StandardSpectra(scale=arrays["noise"], basis=arrays["basis"], **own)
+
+
+def _pls(said: dict[str, Any] | None, arrays: dict[str, np.ndarray], levels: int) -> PLSRegression | None:
+    """The regression where it is the better model of the standards; files from before it was kept have none."""
+    if said is None:
+        return None
+    numbers = float(said["offset"]), float(said["rmsecv"]), int(said["components"])
+    return PLSRegression(arrays["pls_vector"], arrays["pls_centre"], *numbers, levels)
 
 
 def _shapes(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> Shapes | None:

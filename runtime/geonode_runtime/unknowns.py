@@ -205,7 +205,7 @@ def _saturated(
     for row, spectrum in enumerate(values):
         if saturation is not None:
             found[row] = spectrum >= saturation
-        else:
+        elif len(spectrum) >= _PLATEAU:
             at_top = spectrum == spectrum.max()
             runs = np.convolve(at_top, np.ones(_PLATEAU), mode="same") >= _PLATEAU
             ceiling = _ABOVE_STANDARDS * np.maximum(standards.max(axis=0), 0.0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from geonode_runtime.distributions import student_quantile
+from geonode_runtime.pls import PLSRegression
 from geonode_runtime.sets import PRIOR, Component, ConcentrationSet
 
 MEANING = {
@@ -16,6 +17,7 @@ MEANING = {
     "below detection limit": "the 95 % set includes zero, and a blank was among the standards",
     "outside calibrated range": "every concentration of the 95 % set lies beyond the standards",
     "does not match": "no concentration predicts this spectrum; no estimate is given",
+    "no curve": "the standards lie on no curve of concentration and PLS is much better: its value and its error stand",
 }
 VERDICTS = tuple(MEANING)
 LEARNED = "learned on simulated unknowns (posterior-1)"
@@ -62,6 +64,8 @@ class Quantification:
         replicates: spectra that were averaged. masked: wavelengths left out. dilution: the factor applied.
         attainable: the highest confidence that the standards alone can vouch for without a model, n/(n + 1).
         notes: sentences the reader must see beside the number.
+        pls: the regression whose value the estimate is where the verdict is ``no curve``, else None; components, ends
+            and std are then PLS's too.
         posterior: with ``method="posterior"`` its probabilities; None for the profile. There ``q`` and ``t2`` are
             multiples of the worst left-out standard's, without limits.
     """
@@ -83,6 +87,7 @@ class Quantification:
     dilution: float
     attainable: float
     notes: tuple[str, ...]
+    pls: PLSRegression | None = None
     posterior: PosteriorMasses | None = None
 
     @property
@@ -149,6 +154,7 @@ class Quantification:
             "method": "profile" if self.posterior is None else "posterior",
             "probabilities": None if self.posterior is None else vars(self.posterior).copy(),
             "attainable_confidence": self.attainable,
+            "pls": None if self.pls is None else {"rmsecv": self.std, "components": self.pls.components},
             "notes": list(self.notes),
         }
 
@@ -164,6 +170,13 @@ class Quantification:
             near = " or ".join(f"{c.estimate:.4g}{unit}" for c in self.components)
             near = near if self.verdict == "ambiguous" else f"{self.estimate:.4g}{unit}"
             return f"{self.verdict}: {near}, no interval can be claimed from {self.standards} standards"
+        if self.pls is not None:
+            (one,) = self.components
+            return (
+                f"{self.verdict}: use PLS, whose value is {self.estimate:.4g}{unit}, {100 * self.level:g} % interval "
+                f"{_span(one.low, one.high, False, False, unit)} (cross-validated error {self.std:.3g}{unit}, "
+                f"{self.pls.components} components)"
+            )
         percent, at_most = f"{100 * self.level:g} %", f"{100 * self.attainable:.1f} %"
         own = (
             f"no {percent} interval that {self.standards} standards alone vouch for (at most {at_most}); "
@@ -192,6 +205,7 @@ class VerdictRules:
     q_limit: float
     t2_limit: float
     is_curve: bool = True
+    """False where PLS is the better model of the standards."""
 
 
 def verdict(
@@ -199,19 +213,20 @@ def verdict(
 ) -> tuple[str, tuple[str, ...]]:
     """The verdict and the notes that explain it; ``found`` is the set that is reported, ``at_95`` that of 95 %.
 
-    In this order: a spectrum that matches nowhere; a 95 % set that lies beyond the calibrated range; a set of several
+    In this order: standards that lie on no curve, with which only the residual outside their span can tell a foreign
+    spectrum; a spectrum that matches nowhere; a 95 % set that lies beyond the calibrated range; a set of several
     pieces, as wide as the range or with no end within reach, be it the reported one or that of 95 %; a 95 % set that
     includes a measured blank. So `quantified` means one piece with two ends at the reported level and at 95 %. A set
     that reaches into the range is compatible with it, wherever in the set the estimate lies: a standard at the end of
     the range, measured again, is as often beyond the end as within.
     """
-    if not rules.is_curve:
-        return "does not match", ("a one-dimensional curve does not describe the standards themselves: use PLS",)
-    if q > rules.q_limit or t2 > rules.t2_limit:
+    if not rules.is_curve and q <= rules.q_limit:
+        return "no curve", ()
+    if q > rules.q_limit or (rules.is_curve and t2 > rules.t2_limit):
         reasons = []
         if q > rules.q_limit:
             reasons.append(f"the residual outside the standards' span is {q:.3g} (limit {rules.q_limit:.3g})")
-        if t2 > rules.t2_limit:
+        if rules.is_curve and t2 > rules.t2_limit:
             reasons.append(f"the distance from the curve is {t2:.3g} (limit {rules.t2_limit:.3g})")
         return "does not match", ("does not match: " + " and ".join(reasons),)
     if not any(c.low <= rules.highest and c.high >= rules.lowest for c in at_95.components):
@@ -254,6 +269,19 @@ def _several(found: ConcentrationSet, at_95: ConcentrationSet) -> str:
         f"the {percent} set is one range, but the 95 % set, on which the verdict rests, has {len(at_95.components)} "
         "separate ones"
     )
+
+
+def pls_notes(rules: VerdictRules, at_80: Component, at_95: Component) -> tuple[str, ...]:
+    """What must stand beside the value of PLS: why it is given, and where it lies outside the range or at a blank."""
+    notes = [
+        "this assay is no curve: use PLS. Its concentrations are predicted much better by PLS than by one curve of "
+        "concentration, so the value and its interval are those of PLS"
+    ]
+    if not rules.lowest <= at_80.estimate <= rules.highest:
+        notes.append(f"the value of PLS lies outside {_range(rules)}: an extrapolation")
+    if rules.has_blank and at_95.low <= 0.0 <= at_95.high:
+        notes.append("the 95 % interval of PLS includes zero: it cannot be told from a blank")
+    return tuple(notes)
 
 
 def scale_component(component: Component, factor: float, relative_std: float, level: float, dof: float) -> Component:

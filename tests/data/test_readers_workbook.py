@@ -86,3 +86,31 @@ def test_archives_that_cannot_be_read_end_in_one_sentence(tmp_path, content, sen
     with pytest.raises(ReaderError, match=sentence) as caught:
         read_file(path)
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("wanted", ["second", "SECOND", "2", " second "])
+def test_a_sheet_is_chosen_by_name_or_number(tmp_path, kind, wanted):
+    second = [[row[0], *[v if isinstance(v, str) else v + 0.5 for v in row[1:]]] for row in sheet(samples.LEVELS)]
+    pages = {"first": sheet(samples.LEVELS), "second": second, "remarks": [["made on Monday"]]}
+    (tmp_path / "a").write_bytes(KINDS[kind](pages))
+    data = geonode.load_standards(tmp_path / "a", sheet=wanted)
+    np.testing.assert_allclose(data.spectra[1], samples.spectrum(5.0) + 0.5)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentence"),
+    [
+        ("third", r"no sheet is named 'third'; there are 'first', 'remarks'"),
+        ("0", r"no sheet is named '0'"),
+        ("3", r"no sheet is named '3'"),
+        ("remarks", r"no table of spectra in its sheets \('remarks'\)"),
+    ],
+)
+def test_a_sheet_that_is_not_there_is_refused(tmp_path, wanted, sentence):
+    (tmp_path / "a").write_bytes(samples.xlsx({"first": sheet(samples.LEVELS), "remarks": [["made on Monday"]]}))
+    with pytest.raises(ReaderError, match=sentence):
+        geonode.load_standards(tmp_path / "a", sheet=wanted)
+    (tmp_path / "a.csv").write_bytes(samples.tidy())
+    with pytest.raises(ReaderError, match="this is no workbook; leave --sheet out"):
+        geonode.load_standards(tmp_path / "a.csv", sheet="first")

@@ -68,7 +68,7 @@ def test_the_command_refuses_in_one_sentence(gp, tmp_path):
     for arguments, said in (
         ([str(bundle)], "Nothing to write"),
         ([str(bundle), "--onnx", str(tmp_path)], "is a folder"),
-        ([str(bundle), "--onnx", str(bundle)], "is the bundle itself"),
+        ([str(bundle), "--onnx", str(bundle)], "is read by this command"),
         ([str(bundle), "--onnx", str(tmp_path / "m.onnx"), "--pt2", str(tmp_path / "m.onnx")], "name the same file"),
         ([str(bundle), "--onnx", str(tmp_path / "none" / "m.onnx")], "does not exist"),
         ([str(tmp_path / "text"), "--onnx", str(tmp_path / "m.onnx")], "not a geonode bundle"),

@@ -66,6 +66,12 @@ def fitted(truth: Callable, levels=LEVELS, noise: float = 0.002, **words: Any) -
     return geonode.fit(data, GeodesicConfig(predictor="gp"), **words)
 
 
+def drifting(c) -> np.ndarray:
+    """A straight line beside an interferent that goes its own way: no curve."""
+    amount = 0.6 * np.sin(7.0 * np.atleast_1d(c)) ** 2
+    return straight(c) + amount[:, None] * band(560.0, 45.0)
+
+
 TWICE = np.repeat(LEVELS, 2)
 CALIBRATIONS = {
     "saturating": lambda: fitted(monotone),
@@ -75,9 +81,16 @@ CALIBRATIONS = {
     "uncertain standards": lambda: fitted(folding, concentration_std=0.5),
     "three standards": lambda: fitted(monotone, LEVELS[[0, 2, 5]]),
     "preprocessed": lambda: fitted(monotone, preprocessing=["range:320-680", "savgol:9,2,1", "snv"]),
+    "several analytes": lambda: fitted(drifting, np.linspace(0.0, 60.0, 13), 0.0005),
     "smoothed": lambda: fitted(folding, preprocessing="savgol:7,2"),
 }
-TRUTHS = {"folding": folding, "uncertain standards": folding, "smoothed": folding, "straight, measured twice": straight}
+TRUTHS = {
+    "several analytes": drifting,
+    "folding": folding,
+    "uncertain standards": folding,
+    "smoothed": folding,
+    "straight, measured twice": straight,
+}
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +180,7 @@ def compare(model: geonode.model.GeodesicModel, mine: dict[str, Any], theirs: An
 @needs_node
 @pytest.mark.parametrize("name", CALIBRATIONS)
 def test_two_hundred_unknowns_get_the_librarys_answer(models, name):
-    """Twenty-five for each of eight calibrations: verdict, sentence, notes, every end of every set, refusals."""
+    """Twenty-five for each calibration: verdict, sentence, notes, every end of every set, refusals."""
     model = models(name)
     unknowns = unknowns_of(TRUTHS.get(name, monotone), seed=len(name))
     answers = asked(answer_data(model), [as_json(one) for one in unknowns])
@@ -180,7 +193,7 @@ def test_two_hundred_unknowns_get_the_librarys_answer(models, name):
 def test_the_verdicts_are_of_every_kind(models):
     """Without this the law might hold for one verdict alone."""
     found = set()
-    for name in ("saturating", "folding", "straight, measured twice"):
+    for name in ("saturating", "folding", "straight, measured twice", "several analytes"):
         found |= {
             getattr(of_library(models(name), one), "verdict", "refused")
             for one in unknowns_of(TRUTHS.get(name, monotone), 3)

@@ -22,16 +22,30 @@ def coverage(calibration: Calibration) -> dict[str, float | None]:
     Of sets with fewer than four standards nothing is said (None): none is claimed.
     """
     held = calibration.held_out
+    sets, interior = _sets_covered(calibration)
     responding = responding_wavelengths(calibration.gp.level_means)
     inside = held.band_inside
     return {
         "nominal": 0.8,
-        "sets": _finite(held.covered(0.8)) if calibration.checked else None,
-        "sets_interior": _finite(held.covered(0.8, interior=True)) if calibration.checked else None,
+        "sets": _finite(sets) if calibration.checked else None,
+        "sets_interior": _finite(interior) if calibration.checked else None,
         "bands_responding": float(inside[:, responding].mean()) if responding.any() and len(inside) else None,
         "bands_silent": float(inside[:, ~responding].mean()) if (~responding).any() and len(inside) else None,
         "attainable_confidence": calibration.attainable,
     }
+
+
+def _sets_covered(calibration: Calibration, level: float = 0.8) -> tuple[float, float]:
+    """Share of all and of interior levels whose set covers them when they are left out: the sets of the curve, or the
+    intervals of PLS where that is what answers. Levels count equally."""
+    check = calibration.curve_check
+    if not check.pls_is_better:
+        return calibration.held_out.covered(level), calibration.held_out.covered(level, interior=True)
+    one = check.pls.component(0.0, level)
+    inside = (one.low <= check.pls_errors) & (check.pls_errors <= one.high)
+    n, index = len(calibration.levels), calibration.level_index
+    shares = np.array([inside[index == i].mean() for i in range(n)])
+    return float(shares.mean()), float(shares[1:-1].mean())
 
 
 def coverage_sentence(found: dict[str, float | None], levels: int) -> str:

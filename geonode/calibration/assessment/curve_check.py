@@ -1,23 +1,34 @@
 """Is a one-dimensional curve over concentration the right model of these standards at all, or is PLS the better tool?
 
 Spectra of a controlled series lie on a curve; spectra of samples that merely differ in the property (octane numbers of
-gasolines) do not. What tells them apart: replicates that scatter as much as levels do, neighbours in concentration that
-differ as much as any two spectra.
+gasolines) do not. What tells them apart by themselves: replicates that scatter as much as levels do, neighbours in
+concentration that differ as much as any two spectra. Where several analytes vary smoothly neither shows, but the errors
+do: the curve and PLS are compared on the same interior levels, each left out in turn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import fdtri
 
 from geonode.calibration.assessment.held_out import HeldOut
-from geonode.calibration.baselines.latent_variables import PLS
+from geonode.calibration.baselines.latent_variables import PLS, held_out_squares
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
+from geonode_runtime.pls import PLSRegression
+from geonode_runtime.verdicts import FEWEST_CHECKED
 
 PLS_MARGIN = 0.8
 """PLS is called better where its cross-validated error is below this fraction of the curve's own."""
+MUCH_BETTER = 4.0
+"""And whatever the spectra look like where its mean square at the interior levels is below a quarter of the curve's
+(half its error), and …"""
+SIGNIFICANCE = 0.01
+"""… their ratio exceeds this upper point of F with as many degrees of freedom as levels on either side, and PLS is the
+closer one at more than half of them, so that one level missed by far does not decide."""
 SCATTER = 0.5
 """Replicates of one level that differ by more than this fraction of the variance between levels are no replicates: the
 spectra depend on more than the concentration."""
@@ -34,6 +45,7 @@ class CurveCheck:
         gp: fitted to the standards. held_out: each of their levels left out.
         concentrations, spectra: ``[N]``, ``[N, W]`` the standards.
         deviations: ``[N, W]`` spectra less their level means, None without replicates.
+        spectra_without: as :func:`~geonode.calibration.assessment.held_out.hold_out` takes it.
     """
 
     gp: GeodesicGP
@@ -41,6 +53,7 @@ class CurveCheck:
     concentrations: np.ndarray
     spectra: np.ndarray
     deviations: np.ndarray | None
+    spectra_without: Callable[[int], np.ndarray] | None = None
 
     @cached_property
     def explained(self) -> float:
@@ -92,10 +105,44 @@ class CurveCheck:
         return float(np.sqrt(residual / noise)) if noise > 0.0 else float("inf")
 
     @cached_property
+    def _fitted(self) -> PLS:
+        return PLS().fit(self.spectra, self.concentrations)
+
+    @property
+    def pls_errors(self) -> np.ndarray:
+        """``[N]`` error of PLS at each standard, its level left out, user units."""
+        return self._fitted.cv_errors
+
+    @cached_property
+    def pls(self) -> PLSRegression:
+        """PLS fitted to the standards, with its cross-validated error."""
+        return self._fitted.regression()
+
+    @property
     def pls_rmsecv(self) -> tuple[float, int]:
         """PLS's own cross-validated error (user units; a level left out at a time) and its number of components."""
-        pls = PLS().fit(self.spectra, self.concentrations)
-        return float(np.sqrt((pls.cv_errors**2).mean())), pls.components
+        return self.pls.error, self.pls.components
+
+    @cached_property
+    def squares(self) -> tuple[np.ndarray, np.ndarray]:
+        """``[m]``, ``[m]`` mean squared error of the curve and of PLS at the interior levels, each left out."""
+        held, levels = self.held_out, self.held_out.left_out[self._inner]
+        error = (held.estimate - held.concentration) ** 2
+        curve = np.array([error[held.level == i].mean() for i in levels])
+        if self.spectra_without is None:
+            return curve, held_out_squares(self.spectra, self.concentrations)[levels]
+        pls = [held_out_squares(self.spectra_without(int(i)), self.concentrations)[i] for i in levels]
+        return curve, np.array(pls)
+
+    @cached_property
+    def pls_is_much_better(self) -> bool:
+        """Whether PLS finds the interior left-out levels so much better that chance does not explain it."""
+        if len(self.gp.levels) < FEWEST_CHECKED:
+            return False
+        curve, pls = self.squares
+        m = len(curve)
+        needed = max(MUCH_BETTER, float(fdtri(m, m, 1.0 - SIGNIFICANCE)))
+        return bool(curve.sum() > needed * pls.sum() and (pls < curve).mean() > 0.5)
 
     @property
     def rmsecv(self) -> float:
@@ -108,7 +155,10 @@ class CurveCheck:
 
     @cached_property
     def pls_is_better(self) -> bool:
-        """Whether no curve describes the spectra and PLS predicts the held-out concentrations clearly better."""
+        """Whether PLS is to be used: no curve describes the spectra and PLS predicts the held-out concentrations
+        clearly better, or it does so very much better."""
+        if self.pls_is_much_better:
+            return True
         return not self.is_curve and self.pls_rmsecv[0] < PLS_MARGIN * self.rmsecv
 
     def sentence(self, unit: str = "") -> str:
@@ -121,10 +171,13 @@ class CurveCheck:
         )
         error, components = self.pls_rmsecv
         if self.pls_is_better:
+            curve, pls = (float(np.sqrt(square.mean())) for square in self.squares)
+            what = f"it {said}" if not self.is_curve else "PLS predicts the standards that are left out much better"
             return (
-                f"a one-dimensional curve does not describe these spectra: it {said}. PLS is the better tool here: its "
-                f"cross-validated error is {error:.3g}{unit} with {components} components, that of the curve "
-                f"{self.rmsecv:.3g}{unit}"
+                f"a one-dimensional curve does not describe these spectra: {what}. This assay is no curve: use PLS. "
+                f"Its error at the {len(self.squares[0])} interior levels left out is {pls:.3g}{unit}, that of the "
+                f"curve {curve:.3g}{unit}; its cross-validated error over all levels is {error:.3g}{unit} with "
+                f"{components} components"
             )
         return (
             f"the curve through the standards {said}: measure more standards between them, results are wide until then "

@@ -11,7 +11,9 @@ Three things are learned from it, none of which the fitted curve could say of it
 * limits for "does not match": see :mod:`~geonode.calibration.assessment.match_limits`.
 * predicted against true concentrations, and how often the sets and bands cover. A fold bridges the doubled gap, so it
   is judged with τ as found, not halved (with half of it the coverage of `h148g_cl_ph74` comes out as 55 % where leaving
-  levels out of whole calibrations gives 73 %; with τ as found it is 73 %).
+  levels out of whole calibrations gives 73 %; with τ as found it is 73 %). Above 16 levels the gap is no longer what a
+  fold misses by: there the sets are judged as they are used, with the halved τ, and the two ends, which are two of the
+  eight levels left out, count as the two of n that they are.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from scipy.special import fdtr
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.inverse.log_score import log_densities
 from geonode.calibration.inverse.model import InverseModel, searched_range
-from geonode.calibration.leave_out import levels_kept, levels_to_leave_out
-from geonode_runtime.sets import ConcentrationSet, concentration_sets
+from geonode.calibration.leave_out import ALL_LEVELS, levels_kept, levels_to_leave_out
+from geonode_runtime.sets import ConcentrationSet, Distances, concentration_sets
 from geonode_runtime.verdicts import FEWEST_CHECKED
 
 GAP_CORRECTION = 0.5
@@ -75,13 +77,16 @@ class HeldOut:
     processes: tuple[GeodesicGP, ...]
 
     def covered(self, level: float, interior: bool = False) -> float:
-        """Share of levels (replicates averaged) whose set at ``level`` covers the truth."""
-        hits = self.coverage <= level
-        shares = [hits[self.level == i].mean() for i in np.unique(self.level) if not (interior and self._edge(i))]
-        return float(np.mean(shares)) if shares else float("nan")
-
-    def _edge(self, level: int) -> bool:
-        return bool(self.edge[self.level == level][0])
+        """Share of levels (replicates averaged) whose set at ``level`` covers the truth. Where not all levels were left
+        out, an interior one stands for its share of all interior ones."""
+        hits, levels = self.coverage <= level, np.unique(self.level)
+        if not len(levels):
+            return float("nan")
+        edge = np.array([self.edge[self.level == i][0] for i in levels])
+        total = levels.max() + 1  # both ends are always among those left out
+        weights = np.where(edge, 0.0 if interior else 1.0, (total - edge.sum()) / max((~edge).sum(), 1))
+        shares = np.array([hits[self.level == i].mean() for i in levels])
+        return float(np.average(shares, weights=weights)) if weights.any() else float("nan")
 
 
 def _ends(one: ConcentrationSet) -> tuple[float, float]:
@@ -124,8 +129,9 @@ def hold_out(
     models = _inverse_models(gp, left_out, fold_gps, deviations, level_index, concentration_std)
     unknown = [one[level_index == i] for one, i in zip(seen, left_out, strict=True)]
     scale = _best_scale(gp, models, left_out, unknown)
+    judged = scale if n <= ALL_LEVELS else GAP_CORRECTION * scale
     rows = [
-        _quantify(model, scale, group, float(gp.levels[i]))
+        _quantify(model, judged, GAP_CORRECTION * scale, group, float(gp.levels[i]))
         for model, group, i in zip(models, unknown, left_out, strict=True)
     ]
     columns = [np.concatenate(parts) for parts in zip(*rows, strict=True)]
@@ -245,8 +251,20 @@ def _best_scale(gp: GeodesicGP, models: list[InverseModel], left_out: np.ndarray
     return float(_SCALES[best])
 
 
-def _quantify(model: InverseModel, scale: float, spectra: np.ndarray, truth: float) -> tuple[np.ndarray, ...]:
-    """Estimate, interval, excess, coverage level, Q and T² of held-out spectra ``[S, W]``; ``scale``: τ of a fold."""
+def _at(model: InverseModel, distances: Distances, concentration: float) -> np.ndarray:
+    """``[U]`` d² and doubt at one concentration, along the segment it lies in as the sets take it: between two points
+    of the grid the distance is a parabola, and the straight line above it would leave the truth outside of sets that
+    are narrower than the grid is wide."""
+    k = int(np.clip(np.searchsorted(model.grid, concentration) - 1, 0, len(model.grid) - 2))
+    left, right = model.grid[k : k + 2]
+    return distances.at(float((concentration - left) / (right - left)))[:, k]
+
+
+def _quantify(
+    model: InverseModel, scale: float, used: float, spectra: np.ndarray, truth: float
+) -> tuple[np.ndarray, ...]:
+    """Estimate, interval, excess, coverage level, Q and T² of held-out spectra ``[S, W]``; ``scale``: τ with which a
+    fold is judged, ``used``: that of the full calibration, for T²."""
     coordinates, residual = model.projection.coordinates(spectra)
     phi = np.maximum(residual, 1.0)
     model.set_curve_scale(scale)
@@ -255,8 +273,8 @@ def _quantify(model: InverseModel, scale: float, spectra: np.ndarray, truth: flo
     estimate = np.array([one.best.estimate for one in found])
     interval = np.array([_ends(one) for one in found])
     minimum = distances.minimum
-    at_truth = np.array([np.interp(truth, model.grid, row) for row in distances.total])
+    at_truth = _at(model, distances, truth)
     excess = np.maximum(at_truth - minimum, 0.0) / model.inflation(minimum)
-    model.set_curve_scale(GAP_CORRECTION * scale)
+    model.set_curve_scale(used)
     t2 = model.distances(coordinates, phi).closest
     return estimate, interval, excess, fdtr(1.0, model.dof, excess), residual, t2

@@ -14,6 +14,7 @@ from scipy.special import stdtrit
 
 from geonode.calibration.baselines.method import EVALUATION_METHODS, InverseMethod
 from geonode.calibration.leave_out import leave_each_out
+from geonode_runtime.pls import PLSRegression
 
 MAX_COMPONENTS = 10
 KAPPAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -94,6 +95,23 @@ def pcr_coefficients(x: np.ndarray, y: np.ndarray, components: int) -> np.ndarra
     return np.concatenate([result, np.repeat(result[-1:], components - len(result), axis=0)])
 
 
+def fewest_components(score: np.ndarray) -> int:
+    """The fewest components whose error (``score [components]``, root mean squares) is within 2 % of the smallest: more
+    of them buy nothing."""
+    return int(np.flatnonzero(score <= 1.02 * score.min())[0]) + 1
+
+
+def held_out_squares(spectra: np.ndarray, concentrations: np.ndarray) -> np.ndarray:
+    """``[n]`` mean squared error of PLS at each level left out, its components chosen by the errors at the other
+    levels: nothing that is compared by it takes part in the choice."""
+    errors = PLS().cross_validated(spectra, concentrations, concentrations)
+    levels, index = np.unique(concentrations, return_inverse=True)
+    squares = np.stack([(errors[:, index == i] ** 2).mean(1) for i in range(len(levels))], axis=1)
+    others = (squares.sum(1, keepdims=True) - squares) / max(len(levels) - 1, 1)
+    chosen = [fewest_components(np.sqrt(np.maximum(column, 0.0))) - 1 for column in others.T]
+    return squares[chosen, np.arange(len(levels))]
+
+
 class _Linear(InverseMethod):
     """A regression vector with the number of components chosen by leaving one level out."""
 
@@ -106,8 +124,7 @@ class _Linear(InverseMethod):
         """Fit ``target [N]``; returns the cross-validated squared error of the chosen number of components."""
         errors = self.cross_validated(spectra, target, concentrations)
         score = np.sqrt((errors**2).mean(1))
-        # The fewest components whose error is within 2 % of the smallest: more of them buy nothing.
-        self.components = int(np.flatnonzero(score <= 1.02 * score.min())[0]) + 1
+        self.components = fewest_components(score)
         self._centre, self._offset = spectra.mean(0), target.mean()
         self._levels = len(np.unique(concentrations))
         x, basis = _rotated(spectra - self._centre)
@@ -125,6 +142,11 @@ class _Linear(InverseMethod):
             vectors = type(self).coefficients(x[train] - centre, target[train] - offset, most)
             errors[:, left_out] = vectors @ (x[left_out] - centre).T + offset - target[left_out]
         return errors
+
+    def regression(self) -> PLSRegression:
+        """The regression vector and what belongs to it, as answers take it."""
+        error = float(np.sqrt((self.cv_errors**2).mean()))
+        return PLSRegression(self._vector, self._centre, float(self._offset), error, self.components, self._levels)
 
     def interval(self, spectra: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         """Prediction ± t RMSECV, t with n − 1 degrees of freedom."""

@@ -40,7 +40,7 @@ class Posterior:
         """``[K + 1]`` probability below each edge."""
         return self.below + np.concatenate([[0.0], np.cumsum(self.mass)])
 
-    def below_of(self, concentration: np.ndarray | float) -> np.ndarray:
+    def below_of(self, concentration: np.ndarray | float) -> np.ndarray | np.float64:
         """Probability that the concentration is smaller than this."""
         return np.interp(concentration, self.edges, self.cumulative)
 

@@ -52,10 +52,10 @@ class PosteriorNetwork(nn.Module):
         self.tell = nn.Linear(64, width)
         self.blocks = nn.ModuleList(_Block(width, dilation) for dilation in _DILATIONS)
         self.cell = nn.Conv1d(width, 1, 1)
-        self.classes = nn.Sequential(nn.Linear(64 + width, 48), nn.GELU(), nn.Linear(48, 4))
-        for last in (self.cell, self.classes[-1]):
-            nn.init.zeros_(last.weight)
-            nn.init.zeros_(last.bias)
+        last = nn.Linear(48, 4)
+        self.classes = nn.Sequential(nn.Linear(64 + width, 48), nn.GELU(), last)
+        for parameter in (*self.cell.parameters(), *last.parameters()):
+            nn.init.zeros_(parameter)
 
     def forward(self, values: Tensor, whole: Tensor, base: Tensor, odd: Tensor, even: Tensor) -> Outcome:
         """From the parts of :class:`~geonode.calibration.posterior.cells.Cells`.

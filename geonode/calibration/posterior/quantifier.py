@@ -62,7 +62,7 @@ class PosteriorQuantifier:
 
     @classmethod
     def of(cls, calibration: Calibration) -> PosteriorQuantifier:
-        """For the standards of a calibration, preprocessed as they are there."""
+        """For the standards of a ``calibration``, preprocessed as they are there."""
         without = calibration.measured.spectra_without(calibration.level_index)
         standards = calibration.concentrations, calibration.spectra, calibration.concentration_std
         return cls(*standards, spectra_without=without)
@@ -87,8 +87,8 @@ class PosteriorQuantifier:
     def posteriors(
         self, spectra: np.ndarray, replicates: np.ndarray, usable: np.ndarray | None = None
     ) -> tuple[list[Posterior], np.ndarray, Cells]:
-        """Of unknowns ``[U, W]``, each the mean of ``replicates [U]``: posterior (widened), probability that it holds
-        something strange ``[U]``, and what the network saw."""
+        """Of unknowns ``spectra [U, W]``, each the mean of ``replicates [U]``, at ``usable [W]`` wavelengths:
+        posterior (widened), probability that it holds something strange ``[U]``, and what the network saw."""
         cells = unknown_cells(self.reading, spectra, replicates, usable)
         found, strange = posteriors(self.network, self.reading, cells)
         return [one.widened(self.power) for one in found], strange, cells
@@ -102,7 +102,13 @@ class PosteriorQuantifier:
         dilution: float = 1.0,
         dilution_std: float = 0.0,
     ) -> Quantification:
-        """The answer for one unknown, preprocessed as the standards were; ``effective``: replicates its mean is worth.
+        """The answer for one unknown.
+
+        Args:
+            facts: of the calibration. unknown: preprocessed as the standards were.
+            effective: replicates its mean is worth.
+            level: nominal coverage of the set.
+            dilution: factor by which it was diluted. dilution_std: its standard uncertainty.
 
         Raises:
             InputError: too few wavelengths can be used.
@@ -116,7 +122,12 @@ class PosteriorQuantifier:
         return _answer(facts, unknown, found[0], float(strange[0]), stray, level, dilution, dilution_std, self.reading)
 
     def answer_many(self, facts: Facts, unknowns: Sequence[Unknown], level: float) -> list[Quantification]:
-        """One answer for each unknown of one spectrum, computed together where none has masked values."""
+        """One answer for each of ``unknowns`` of one spectrum at ``level``, computed together where none has masked
+        values; ``facts`` are those of the calibration.
+
+        Raises:
+            InputError: a level out of range, or too few wavelengths that can be used.
+        """
         check_options(level, 1.0, 0.0)
         if any(not u.usable.all() for u in unknowns):
             return [self.answer(facts, u, 1.0, level) for u in unknowns]

@@ -23,11 +23,13 @@ moment its module is imported. `geonode.testing.ReaderContract` tests either.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
 from geonode.data.readers.recording import Recording
+from geonode.errors import InputError
 from geonode.registry import Registry
 
 
@@ -46,6 +48,27 @@ class Particularity(IntEnum):
     """Nothing but rows of numbers: what is left to the last."""
 
 
+@dataclass(frozen=True)
+class ReadingOptions:
+    """What whoever reads a file says of it.
+
+    Attributes:
+        decimal: ``.`` or ``,`` where numbers such as 1,050 may be read in two ways; the other mark then parts
+            thousands. Empty: as the file shows, and what it leaves in doubt is refused.
+        sheet: the one of a workbook's sheets that is meant; empty: all that hold spectra.
+
+    Raises:
+        InputError: another decimal mark.
+    """
+
+    decimal: str = ""
+    sheet: str = ""
+
+    def __post_init__(self) -> None:
+        if self.decimal not in ("", ".", ","):
+            raise InputError(f"the decimal mark is a point or a comma, not '{self.decimal}'; give --decimal . or ,")
+
+
 class Reader(ABC):
     """One format of files. Readers have no state; one object may read many files.
 
@@ -55,6 +78,8 @@ class Reader(ABC):
         particularity: how sure `sniff` can be; of two readers that recognise a file the surer one reads it.
         sidecars: endings of files of the same name that hold the concentrations, if the format has such.
         refuses: True for a format that is recognised only to be refused by its name.
+        has_sheets: True for workbooks and for lists, which may name some.
+        options: what whoever reads says of the file, for what it does not say itself.
     """
 
     format: ClassVar[str]
@@ -62,6 +87,8 @@ class Reader(ABC):
     particularity: ClassVar[Particularity]
     sidecars: ClassVar[tuple[str, ...]] = ()
     refuses: ClassVar[bool] = False
+    has_sheets: ClassVar[bool] = False
+    options: ReadingOptions = ReadingOptions()
 
     @property
     def name(self) -> str:
@@ -82,6 +109,7 @@ class Reader(ABC):
 
     def recording(self, path: Path, **known: Any) -> Recording:
         """An empty recording of this format, to be filled; ``known`` are attributes of `Recording`."""
+        known.setdefault("decimal", self.options.decimal)
         return Recording(path, self.format, [], sidecars=self.sidecars, **known)
 
 

@@ -34,7 +34,7 @@ class ConcentrationTable:
     Attributes:
         path: the file. header: names of the columns, without units. units: by column name, where one is stated.
         rows: each row's cells by column name. dialect: how its numbers are written.
-        lines: the line of each row, for messages.
+        lines: the line of each row, for messages. decided: whoever reads said which mark is decimal.
     """
 
     path: Path
@@ -43,6 +43,7 @@ class ConcentrationTable:
     dialect: Dialect
     units: dict[str, str] = field(default_factory=dict)
     lines: list[int] = field(default_factory=list)
+    decided: bool = False
 
     def fail(self, what: str) -> ReaderError:
         return ReaderError(f"{self.path}: {what}")
@@ -77,7 +78,7 @@ class ConcentrationTable:
 
     def _require_no_doubt(self, cell: str, column: str, place: str) -> None:
         marks = [mark for mark in ".," if re.fullmatch(rf"[1-9]\d{{0,2}}\{mark}\d{{3}}", cell)]
-        if not marks:
+        if not marks or self.decided:
             return
         mark, cells = marks[0], [row.get(column, "") for row in self.rows]
         if mark == self.dialect.decimal:
@@ -87,7 +88,8 @@ class ConcentrationTable:
                  for one in cells):  # fmt: skip
             return
         raise self.fail(
-            f"{place} is '{cell}', which is {two_readings(cell, mark)}; write it without a separator between thousands."
+            f"{place} is '{cell}', which is {two_readings(cell, mark)}; write it without a separator between "
+            "thousands, or say which mark is decimal (--decimal . or --decimal ,)."
         )
 
     def _unit_beside(self, row: int, column: str) -> str:
@@ -118,8 +120,8 @@ class ConcentrationTable:
         return bool(cells) and 2 * numbers >= len(cells)
 
 
-def read_table(path: Path) -> ConcentrationTable:
-    """Read a table of concentrations.
+def read_table(path: Path, decimal: str = "") -> ConcentrationTable:
+    """Read a table of concentrations; ``decimal``: its decimal mark, where whoever reads says it.
 
     Raises:
         ReaderError: missing, empty, or no table.
@@ -131,11 +133,13 @@ def read_table(path: Path) -> ConcentrationTable:
         raise ReaderError(f"{path}: too long for a table of concentrations; name the note file, not the spectra.")
     remarks = [(k, line.lstrip("# \t")) for k, line in numbered if line.lstrip().startswith("#")]
     body = [(k, line) for k, line in numbered if not line.lstrip().startswith("#")]
-    dialect = _dialect_of([line for _, line in [*remarks, *body]])
+    dialect = _dialect_of([line for _, line in [*remarks, *body]], decimal)
     if dialect is None or not body:
         raise ReaderError(f"{path}: not a table of concentrations; write a CSV with a header and one sample a row.")
     if len(body) == 1 and remarks:
-        return _read_two_lines(path, [line for _, line in remarks], body[0], dialect)
+        found = _read_two_lines(path, [line for _, line in remarks], body[0], dialect)
+        found.decided = bool(decimal)
+        return found
     if remarks and len(dialect.split(remarks[-1][1])) == len(dialect.split(body[0][1])) > 1:
         body.insert(0, remarks[-1])  # a header behind a mark of comment
     header, units = zip(*(split_unit(cell) for cell in dialect.split(body[0][1])), strict=True)
@@ -149,10 +153,10 @@ def read_table(path: Path) -> ConcentrationTable:
         cells = dialect.split(line)
         rows.append({name: cells[i] if i < len(cells) else "" for i, name in enumerate(header) if name})
     stated = {name: unit for name, unit in zip(header, units, strict=True) if name and unit}
-    return ConcentrationTable(path, named, rows, dialect, stated, [k for k, _ in body[1:]])
+    return ConcentrationTable(path, named, rows, dialect, stated, [k for k, _ in body[1:]], bool(decimal))
 
 
-def _dialect_of(lines: Sequence[str]) -> Dialect | None:
+def _dialect_of(lines: Sequence[str], decimal: str = "") -> Dialect | None:
     """The delimiter that most lines have, and the decimal mark that fits more of the cells."""
     counts = {mark: sum(mark in line for line in lines) for mark in "\t;, "}
     delimiter = max("\t;,", key=lambda mark: counts[mark])
@@ -160,6 +164,9 @@ def _dialect_of(lines: Sequence[str]) -> Dialect | None:
         delimiter = " "
     if not counts[delimiter]:
         return None
+    if decimal:
+        other = "," if decimal == "." else "."
+        return Dialect(delimiter, decimal, other if other != delimiter else "")
     decimals = [Dialect(delimiter, "."), *([Dialect(delimiter, ",")] if delimiter != "," else [])]
     fits = {d: sum(d.number(cell) is not None for line in lines for cell in d.split(line)) for d in decimals}
     return max(decimals, key=lambda d: fits[d])

@@ -160,11 +160,12 @@ GROUPED = tuple(
 )
 
 
-def detect_dialect(lines: Sequence[str], minimum: int = 2) -> Dialect | None:
+def detect_dialect(lines: Sequence[str], minimum: int = 2, decimal: str = "") -> Dialect | None:
     """The dialect in which most lines are rows of numbers; None if in none of them.
 
     A line counts for a dialect if it is at least ``minimum`` readings after at most `MAX_LABELS` other cells. Equal
-    counts are settled by the number of readings in a row, then by the order of `DIALECTS`.
+    counts are settled by the number of readings in a row, then by the order of `DIALECTS`. Where the ``decimal`` mark
+    is known, others are not considered, and grouped numbers count even where they might be read otherwise.
     """
     sample: list[str] = []
     for line in lines:
@@ -172,6 +173,8 @@ def detect_dialect(lines: Sequence[str], minimum: int = 2) -> Dialect | None:
             sample.append(line)
             if len(sample) == _LINES:
                 break
+    if decimal:
+        return _with_decimal(sample, minimum, decimal)
     best, score = None, (0, 0)
     grouped = [one for one in GROUPED if any(map(_group_pattern(one.thousands).search, (s[:_LENGTH] for s in sample)))]
     for dialect in (*DIALECTS, *grouped):
@@ -179,6 +182,14 @@ def detect_dialect(lines: Sequence[str], minimum: int = 2) -> Dialect | None:
         if mine > score and mine[0]:
             best, score = dialect, mine
     return best
+
+
+def _with_decimal(sample: list[str], minimum: int, decimal: str) -> Dialect | None:
+    """The dialect of this decimal mark that most lines fit; thousands are parted where a number shows it."""
+    known = [one for one in (*DIALECTS, *GROUPED) if one.decimal == decimal]
+    scores = [_score(sample, one, minimum) for one in known]
+    best = max(scores, default=(0, 0))
+    return known[scores.index(best)] if best[0] else None
 
 
 @functools.cache

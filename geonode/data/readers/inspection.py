@@ -92,16 +92,18 @@ def inspect_file(
     concentrations: str | os.PathLike[str] | Mapping[str, float | Sequence[float]] | None = None,
     column: str | Sequence[str] | None = None,
     select: str | None = None,
+    decimal: str | None = None,
+    sheet: str | None = None,
 ) -> Inspection:
     """Read a file as `geonode.load_standards` would, and say what was found.
 
-    Arguments as for `geonode.load_standards`: ``path``, ``concentrations``, ``column``; ``select`` bears on ``problem``
-    alone.
+    Arguments as for `geonode.load_standards`: ``path``, ``concentrations``, ``column``, ``decimal``, ``sheet``;
+    ``select`` bears on ``problem`` alone.
 
     Raises:
         ReaderError: the file cannot be read as spectra at all.
     """
-    (recording,) = record(path, concentrations=concentrations, column=column)
+    (recording,) = record(path, concentrations=concentrations, column=column, decimal=decimal, sheet=sheet)
     return _describe(recording, _problem(recording, select))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from geonode.data.dataset import SpectralDataset
 from geonode.data.readers.assemble import assemble
+from geonode.data.readers.base import ReadingOptions
 from geonode.data.readers.concentrations import (
     ConcentrationTable,
     NoEntryError,
@@ -19,6 +20,7 @@ from geonode.data.readers.concentrations import (
 )
 from geonode.data.readers.recognition import PathLike, read_file
 from geonode.data.readers.recording import Recording
+from geonode.data.readers.tablefinder import FEWEST_ROWS
 from geonode.errors import InputError, ReaderError
 
 Concentrations = PathLike | Mapping[str, float | Sequence[float]]
@@ -31,6 +33,8 @@ def load_standards(
     concentration_unit: str | None = None,
     concentrations: Concentrations | None = None,
     column: str | Sequence[str] | None = None,
+    decimal: str | None = None,
+    sheet: str | None = None,
 ) -> SpectralDataset:
     """Read the spectra of standards from one file, or from several with the same wavelengths.
 
@@ -44,6 +48,9 @@ def load_standards(
             mapping from such names. Spectra that it lacks, or lists as NaN, are left out and noted.
         column: the column of that table, or one for each analyte, where several may be meant; without a table, a
             column of the file itself, beside the spectra.
+        decimal: the decimal mark, ``"."`` or ``","``, where numbers such as ``1.050`` may be read in two ways; the
+            other mark then parts thousands. Without it what is in doubt is refused.
+        sheet: of workbooks, the name or the number (from 1) of the sheet that is meant.
 
     Returns:
         The data set; `SpectralDataset.notes` lists what was dropped, masked, averaged or assumed.
@@ -52,12 +59,23 @@ def load_standards(
         ReaderError: one sentence naming the file and the place; also for fewer than three levels.
         InputError: an empty list of files, or a column where the concentrations are a mapping.
     """
-    recordings = record(path, concentrations=concentrations, column=column)
+    recordings = record(path, concentrations=concentrations, column=column, decimal=decimal, sheet=sheet)
     data = assemble(recordings, select=select, concentration_unit=concentration_unit)
+    _require_wavelengths(data)
     try:
         return data.without_masked().require_levels(3)
     except InputError as error:
         raise ReaderError(str(error)) from None
+
+
+def _require_wavelengths(data: SpectralDataset) -> None:
+    """No fewer than a file of an unknown needs to be told from any other table."""
+    if data.shape[1] < FEWEST_ROWS:
+        count = data.shape[1]
+        raise ReaderError(
+            f"{data.source}: {count} wavelength{'s' if count > 1 else ''}, and a spectrum read from a file needs "
+            f"{FEWEST_ROWS} at least; export more of them."
+        )
 
 
 def record(
@@ -65,6 +83,8 @@ def record(
     *,
     concentrations: Concentrations | None = None,
     column: str | Sequence[str] | None = None,
+    decimal: str | None = None,
+    sheet: str | None = None,
 ) -> list[Recording]:
     """What each file holds, with the concentrations of a table where one is given or lies beside the file.
 
@@ -73,20 +93,21 @@ def record(
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     if not paths:
         raise InputError("load_standards: the list of files is empty; name at least one.")
-    recordings = [read_file(p) for p in paths]
+    options = ReadingOptions(decimal or "", sheet or "")
+    recordings = [read_file(p, options) for p in paths]
     if isinstance(concentrations, Mapping):
         if column is not None:
             raise InputError("load_standards: a column is named, but the concentrations are no table; leave it out.")
         _apply_to_all(recordings, lambda r: apply_mapping(r, concentrations))
         return recordings
     if concentrations is not None:
-        found = read_table(Path(concentrations))
+        found = read_table(Path(concentrations), options.decimal)
         used: set[int] = set()
         _apply_to_all(recordings, lambda r: used.update(apply_table(r, found, column)))
         _note_unused(recordings, found, used)
         return recordings
     for recording in recordings:
-        sidecar = _sidecar(recording)
+        sidecar = _sidecar(recording, options.decimal)
         if sidecar is not None:
             apply_table(recording, sidecar, column)
             recording.notes.append(f"concentrations taken from {sidecar.path.name}, which lies beside the file")
@@ -116,10 +137,10 @@ def _apply_to_all(recordings: list[Recording], apply: Callable[[Recording], None
         raise errors[0]
 
 
-def _sidecar(recording: Recording) -> ConcentrationTable | None:
+def _sidecar(recording: Recording, decimal: str) -> ConcentrationTable | None:
     """The table of the same name beside the file, for formats that have one."""
     for suffix in recording.sidecars:
         path = recording.path.with_suffix(suffix)
         if path != recording.path and path.is_file():
-            return read_table(path)
+            return read_table(path, decimal)
     return None

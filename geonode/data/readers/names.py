@@ -173,21 +173,24 @@ def _decimal(written: str) -> Decimal | None:
     return Decimal(written.replace(",", "."))
 
 
-def _settled(found: Sequence[NamedConcentration]) -> list[NamedConcentration]:
+def _settled(found: Sequence[NamedConcentration], decimal: str = "") -> list[NamedConcentration]:
     """Doubts that arise between the names of one file: thousands or decimals, and counts beside the value.
 
     ``1,000 ppm`` is in doubt unless another name has a comma that is surely decimal; a point is, beside whole numbers.
+    Where the ``decimal`` mark is known there is none.
     """
     written = [one.written for one in found]
     plain = [cell for cell in written if re.fullmatch(r"[\d.,]+", cell)]
     counted = sum(bool(one.number_before) for one in found) == len(found) > 1
-    return [_with_doubt(one, plain, counted) for one in found]
+    return [_with_doubt(one, plain, counted, decimal) for one in found]
 
 
-def _with_doubt(one: NamedConcentration, others: list[str], counted: bool) -> NamedConcentration:
+def _with_doubt(one: NamedConcentration, others: list[str], counted: bool, decimal: str) -> NamedConcentration:
     doubt, value = one.doubt, one.value
     grouped = re.fullmatch(r"[1-9]\d{0,2}([.,])\d{3}", one.written)
-    if grouped and not doubt:
+    if grouped and decimal:
+        value = Decimal(one.written.replace(grouped.group(1), "." if grouped.group(1) == decimal else ""))
+    elif grouped and not doubt:
         mark = grouped.group(1)
         with_mark = [cell for cell in others if mark in cell]
         surely_decimal = any(not re.fullmatch(rf"[1-9]\d{{0,2}}[{mark}]\d{{3}}", cell) for cell in with_mark)
@@ -223,7 +226,7 @@ def set_concentrations_from_names(recording: Recording, where: str) -> None:
         ReaderError: units that cannot be converted into each other.
     """
     named = [(trace, found) for trace in recording.traces if (found := named_concentration(trace.name)) is not None]
-    for (trace, _), found in zip(named, _settled([found for _, found in named]), strict=True):
+    for (trace, _), found in zip(named, _settled([found for _, found in named], recording.decimal), strict=True):
         if found.doubt or found.value is None:
             trace.doubt = found.doubt
             recording.notes.append(f"no concentration taken from the name '{text.shorten(trace.name)}': {found.doubt}")
@@ -265,6 +268,7 @@ def levels_of_headers(header: Sequence[str], decimal: str, recording: Recording)
     Raises:
         ReaderError: a header in doubt, such as ``1.000`` beside ``500``, or in a text that has decimal commas.
     """
+    header = [without_thousands(cell, recording.decimal) for cell in header]
     has_points = any(re.fullmatch(r"0*\.\d+|\d+\.\d{1,2}|\d+\.\d{4,}", cell) for cell in header)
     cells = [cell.replace(",", ".") if decimal == "," and "," in cell else cell for cell in header]
     parsed = [parse_header(cell) for cell in cells]
@@ -274,10 +278,30 @@ def levels_of_headers(header: Sequence[str], decimal: str, recording: Recording)
     doubt = grouped if decimal == "," and not has_points else None
     levels = [one[1] for one in parsed if one is not None]
     doubt = doubt or (doubtful_number(levels, ".") if decimal == "." else doubtful_number(header, ","))
-    if doubt and not recording.numbers_are_typed:
+    if doubt and not recording.numbers_are_typed and not recording.decimal:
         mark = "." if "." in doubt else ","
         raise recording.fail(
             f"a column is headed '{doubt}', which is {two_readings(doubt, mark)}; write the level without a separator "
-            "between thousands."
+            f"between thousands, or say which mark is decimal (--decimal . or --decimal ,)."
         )
+    _note_counts_taken_as_levels(cells, recording)
     return [one[0] for one in parsed if one is not None]
+
+
+def without_thousands(cell: str, decimal: str) -> str:
+    """``1.000`` as ``1000`` where the decimal mark is known to be the comma, and the reverse; any other as it is."""
+    other = {",": ".", ".": ","}.get(decimal)
+    if other is None or not re.fullmatch(rf"[1-9]\d{{0,2}}(\{other}\d{{3}})+(\{decimal}\d*)?", cell):
+        return cell
+    return cell.replace(other, "")
+
+
+def _note_counts_taken_as_levels(cells: Sequence[str], recording: Recording) -> None:
+    """``5.10`` beside ``5.0`` may be meant as its tenth replicate: a level is seldom written with a zero at its end."""
+    wholes = {cell.partition(".")[0] for cell in cells if re.fullmatch(r"\d+(\.0)?", cell)}
+    for cell in cells:
+        whole, dot, count = cell.partition(".")
+        if dot and whole in wholes and re.fullmatch(r"[1-9]\d*0", count):
+            recording.notes.append(
+                f"'{cell}' was taken as a level of its own ({float(cell):g}), not as a replicate of '{whole}'"
+            )

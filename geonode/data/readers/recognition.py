@@ -5,22 +5,28 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from geonode.data.readers.base import HEAD, Reader, all_readers
+from geonode.data.readers.base import HEAD, Reader, ReadingOptions, all_readers
 from geonode.data.readers.clean import clean
 from geonode.data.readers.recording import Recording
 from geonode.errors import ReaderError
 
 PathLike = str | os.PathLike[str]
+AS_IT_SAYS = ReadingOptions()
+"""The file says everything."""
 
 
-def read_file(path: PathLike) -> Recording:
-    """Everything that a file holds, by the reader that recognises it.
+def read_file(path: PathLike, options: ReadingOptions = AS_IT_SAYS) -> Recording:
+    """Everything that a file holds, by the reader that recognises it; ``options``: what the file does not say itself.
 
     Raises:
-        ReaderError: missing, a folder, empty, of no known format, or damaged.
+        ReaderError: missing, a folder, empty, of no known format, or damaged; a sheet of what is no workbook.
     """
     path = Path(path)
-    recording = clean(recognise(path).read(path))
+    reader = recognise(path)
+    if options.sheet and not reader.has_sheets:
+        raise ReaderError(f"{path}: a sheet '{options.sheet}' is named, and this is no workbook; leave --sheet out.")
+    reader.options = options
+    recording = clean(reader.read(path))
     if len(recording.traces) == 1:  # a table of concentrations may name it by its file
         trace = recording.traces[0]
         trace.keys = tuple(dict.fromkeys((*trace.keys, path.name, path.stem)))

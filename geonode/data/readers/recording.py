@@ -66,6 +66,8 @@ class Recording:
         averages_duplicates: True where an instrument wrote the file, so that wavelengths recorded twice are averaged;
             False where a person did, who is told of them instead.
         numbers_are_typed: the file holds numbers as numbers, so that none can be read in two ways.
+        decimal: the decimal mark that whoever reads says; the other mark then parts thousands. Empty where the file
+            must tell it.
         dataset: the file as a whole, where it holds a complete data set.
         sidecars: endings of a file of the same name that would hold the concentrations.
     """
@@ -84,6 +86,7 @@ class Recording:
     repairs: bool = True
     averages_duplicates: bool = True
     numbers_are_typed: bool = False
+    decimal: str = ""
     dataset: SpectralDataset | None = None
     sidecars: tuple[str, ...] = ()
 

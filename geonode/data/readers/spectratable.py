@@ -14,7 +14,7 @@ from geonode.data.checks import Floats
 from geonode.data.readers import names, table, units
 from geonode.data.readers.concentrations import split_unit
 from geonode.data.readers.recording import Recording, Trace
-from geonode.data.readers.tablefinder import FoundTable, axis_of, find_table, header_of, wavelengths_in
+from geonode.data.readers.tablefinder import FEWEST_ROWS, FoundTable, axis_of, find_table, header_of, wavelengths_in
 from geonode.data.readers.text import shorten
 
 _RAW = re.compile(r"\b(dark|ref(erence)?|background|raw|baseline|scope)\b", re.I)
@@ -240,6 +240,10 @@ def _raw_columns(cells: list[str], at: int, left_out: set[int]) -> set[int]:
 
 
 def _no_axis(found: FoundTable) -> str:
+    if len(found.body) < FEWEST_ROWS:
+        return (
+            f"{len(found.body)} rows of numbers, and a spectrum needs {FEWEST_ROWS} at least; export more wavelengths."
+        )
     numbers = found.column(0)
     k = next(iter(np.flatnonzero(np.isnan(numbers)).tolist()), None)
     if k is None:

@@ -205,7 +205,7 @@ class _Job:
 
 def _require_no_doubt(rows: Lines, columns: Sequence[int], dialect: Dialect, recording: Recording) -> None:
     """Refuse ``1.050`` beside ``950``, unless another number of the table shows what the mark means."""
-    if dialect.thousands or recording.numbers_are_typed:
+    if dialect.thousands or recording.numbers_are_typed or recording.decimal:
         return
     mark = re.escape(dialect.decimal)
     settled = re.compile(
@@ -228,7 +228,8 @@ def _require_no_doubt(rows: Lines, columns: Sequence[int], dialect: Dialect, rec
     column = next((k for k, one in enumerate(dialect.split(line)) if one.lstrip("+-") == cell), 0)
     raise recording.fail(
         f"row {number}, column {column + 1} is '{cell}', which is {two_readings(cell, dialect.decimal)}: three digits "
-        "follow every such mark, and other numbers have none; export it without separators between thousands."
+        "follow every such mark, and other numbers have none; say which it is (--decimal . or --decimal ,), or export "
+        "it without separators between thousands."
     )
 
 

@@ -72,7 +72,7 @@ def find_table(lines: list[str], recording: Recording) -> FoundTable:
     Raises:
         ReaderError: no two rows of numbers.
     """
-    dialect = detect_dialect(lines)
+    dialect = detect_dialect(lines, decimal=recording.decimal)
     if dialect is None:
         raise recording.fail(_NO_ROWS)
     shapes = _shapes(lines, dialect)

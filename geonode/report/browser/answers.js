@@ -5,7 +5,8 @@ const GeonodeAnswers = (function () {
   const { prepared, asNew } = GeonodeUnknown;
   const { requireUsable, project, compare, atLevels } = GeonodeSets;
   const { judged, requireOneSample } = GeonodeShapes;
-  const { verdict, scaled, sentence, LEVEL, FEWEST_CHECKED } = GeonodeVerdicts;
+  const { plsComponent } = GeonodePls;
+  const { verdict, plsNotes, scaled, sentence, LEVEL, FEWEST_CHECKED } = GeonodeVerdicts;
   const EXCESS_TAIL = 0.05, DILUTIONS = [1e-9, 1e9];
 
   // The model of the page from the JSON in it: every packed array unpacked, limits that do not exist made infinite.
@@ -44,6 +45,12 @@ const GeonodeAnswers = (function () {
     return square > chi2UpperQuantile(dof, EXCESS_TAIL) ? square / dof : 1;
   }
 
+  // The answer of PLS, where that is the better model of the standards.
+  function pls(model, mean, usable, level) {
+    const sets = [level, LEVEL].map((at) => ({ level: at, components: [plsComponent(model, mean, usable, at)] }));
+    return { said: ["no curve", ...plsNotes(model.rules, sets[0].components[0], sets[1].components[0])], sets };
+  }
+
   // The answer for one unknown: its replicates [{values, masked}] on `wavelengths`, as measured.
   function quantify(model, wavelengths, replicates, name, options = {}) {
     const { level = 0.8, dilution = 1, dilutionStd = 0 } = options;
@@ -51,7 +58,7 @@ const GeonodeAnswers = (function () {
     let unknown = prepared(model, wavelengths, replicates, name);
     if (!unknown.usable.every(Boolean)) requireUsable(model, unknown.usable);
     const alone = () => unknown.spectra.map((one) => atLevels(model, compare(model, one, unknown.usable, 1), [LEVEL]).sets[0]);
-    requireOneSample(model, replicateExcess(model, unknown), alone, name);
+    if (model.pls === null) requireOneSample(model, replicateExcess(model, unknown), alone, name);
     unknown = asNew(model, unknown);
     const count = unknown.spectra.length, notes = unknown.notes.slice(), excess = replicateExcess(model, unknown);
     if (excess > 1) {
@@ -62,7 +69,9 @@ const GeonodeAnswers = (function () {
     const distances = compare(model, mean, unknown.usable, count / excess);
     const { sets, t2 } = atLevels(model, distances, [level, LEVEL]);
     const bySets = verdict(model.rules, ...sets, distances.q, t2);
-    const { said: [said, ...reasons], sets: [found, at95] } = judged(model, mean, unknown.usable, bySets, sets);
+    const byPls = bySets[0] === "no curve";
+    const { said: [said, ...reasons], sets: [found, at95] } = byPls ? pls(model, mean, unknown.usable, level)
+      : judged(model, mean, unknown.usable, bySets, sets);
     notes.push(...reasons.filter(Boolean));
     const attainable = model.levels / (model.levels + 1);
     if (model.levels < FEWEST_CHECKED) {
@@ -78,6 +87,7 @@ const GeonodeAnswers = (function () {
       components: found.components.map((c) => undone(c, level)),
       components95: at95.components.map((c) => undone(c, LEVEL)),
       nearest: sets[0].components.map((c) => c.estimate), mean, usable: unknown.usable };
+    if (byPls) answer.pls = model.pls;
     answer.estimate = answer.components[0].estimate;
     answer.sentence = sentence(answer, model.levels, model.unit);
     return answer;

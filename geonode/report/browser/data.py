@@ -21,7 +21,8 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
     spectra of standards, r directions that the standards span. ``arrays``: ``measured [V]``, ``standards [n, V]`` (as
     measured), ``wavelengths``, ``centre``, ``scale [W]``, ``basis [W, r]``, ``grid``, ``doubt [K]``, ``curve [K, r]``,
     ``covariance [K, r (r + 1)/2]`` (lower triangles, row by row), ``scatter [r, r]``, the predicted spectra as
-    ``weights [K, n]`` of ``residual [n, W]``, ``shapeSpectra [n, W]`` of the levels, and the standards' own spectra as
+    ``weights [K, n]`` of ``residual [n, W]``, ``shapeSpectra [n, W]`` of the levels, ``plsVector`` and
+    ``plsCentre [W]`` where PLS answers, and the standards' own spectra as
     :class:`~geonode_runtime.standard_spectra.StandardSpectra` has them.
 
     Raises:
@@ -53,12 +54,16 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
         "ownNoise": own.noise,
         "ownConcentrations": own.concentrations,
     }
+    pls = facts.pls
+    if pls is not None:
+        arrays |= {"plsVector": pls.vector, "plsCentre": pls.centre}
     return {
         "arrays": {name: packed(value) for name, value in arrays.items()},
         "steps": [_step(step, learned) for step in steps],
         "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
         "levels": len(calibration.levels),
         "shapeDecides": shapes.decides,
+        "pls": None if pls is None else {"offset": pls.offset, "rmsecv": pls.error, "components": pls.components},
         "rank": inverse.rank,
         "dof": float(inverse.dof),
         "endsAtZero": inverse.ends_at_zero,

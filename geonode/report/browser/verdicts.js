@@ -6,10 +6,10 @@ const GeonodeVerdicts = (function () {
 
   // rules: lowest, highest, hasBlank, qLimit, t2Limit (null: none), isCurve. Gives the verdict and its reason, or "".
   function verdict(rules, found, at95, q, t2) {
-    if (!rules.isCurve) return ["does not match", "a one-dimensional curve does not describe the standards themselves: use PLS"];
+    if (!rules.isCurve && q <= rules.qLimit) return ["no curve", ""];
     const reasons = [];
     if (q > rules.qLimit) reasons.push(`the residual outside the standards' span is ${general(q, 3)} (limit ${general(rules.qLimit, 3)})`);
-    if (t2 > rules.t2Limit) reasons.push(`the distance from the curve is ${general(t2, 3)} (limit ${general(rules.t2Limit, 3)})`);
+    if (rules.isCurve && t2 > rules.t2Limit) reasons.push(`the distance from the curve is ${general(t2, 3)} (limit ${general(rules.t2Limit, 3)})`);
     if (reasons.length) return ["does not match", "does not match: " + reasons.join(" and ")];
     const range = `the standards' range ${general(rules.lowest)} to ${general(rules.highest)}`;
     if (!at95.components.some((c) => c.low <= rules.highest && c.high >= rules.lowest)) {
@@ -44,6 +44,20 @@ const GeonodeVerdicts = (function () {
     return "";
   }
 
+  // What stands beside the value of PLS.
+  function plsNotes(rules, at, at95) {
+    const notes = ["this assay is no curve: use PLS. Its concentrations are predicted much better by PLS than by one curve of " +
+      "concentration, so the value and its interval are those of PLS"];
+    if (!(rules.lowest <= at.estimate && at.estimate <= rules.highest)) {
+      notes.push(`the value of PLS lies outside the standards' range ${general(rules.lowest)} to ${general(rules.highest)}: ` +
+        "an extrapolation");
+    }
+    if (rules.hasBlank && at95.low <= 0 && at95.high >= 0) {
+      notes.push("the 95 % interval of PLS includes zero: it cannot be told from a blank");
+    }
+    return notes;
+  }
+
   // A dilution undone: multiplied by the factor and widened by its relative standard uncertainty.
   function scaled(c, factor, relative, level, dof) {
     if (factor === 1 && relative === 0) return c;
@@ -73,6 +87,10 @@ const GeonodeVerdicts = (function () {
     const unit = unitName ? ` ${unitName}` : "", said = answer.verdict;
     if (said === "does not match") return "does not match: the spectrum is none that these standards predict at any concentration";
     const top = answer.components[0];
+    if (said === "no curve") {
+      return `no curve: use PLS, whose value is ${general(answer.estimate, 4)}${unit}, ${general(100 * answer.level)} % interval ` +
+        `${span(top, unit)} (cross-validated error ${general(top.std, 3)}${unit}, ${answer.pls.components} components)`;
+    }
     if (said === "outside calibrated range" && top.openHigh && !top.openLow && top.low === answer.estimate) {
       return `outside calibrated range: above ${general(answer.estimate, 4)}${unit}, the highest standard: dilute`;
     }
@@ -92,5 +110,5 @@ const GeonodeVerdicts = (function () {
       span(parts[0], unit);
   }
 
-  return { verdict, scaled, restsOn, sentence, LEVEL, FEWEST_CHECKED };
+  return { verdict, plsNotes, scaled, restsOn, sentence, LEVEL, FEWEST_CHECKED };
 })();

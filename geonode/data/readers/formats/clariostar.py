@@ -41,7 +41,7 @@ class ClariostarReader(Reader):
         table.count_cells(content, recording)
         lines = content.split("\n")
         start = next((i for i, line in enumerate(lines) if line.lower().startswith("well")), None)
-        dialect = None if start is None else detect_dialect(lines[start + 1 :])
+        dialect = None if start is None else detect_dialect(lines[start + 1 :], decimal=self.options.decimal)
         if start is None or dialect is None:
             raise recording.fail(
                 "no table of wells below the header; the file seems to be truncated, so export it again."

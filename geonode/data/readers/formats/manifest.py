@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from geonode.data.readers import text
-from geonode.data.readers.base import READERS, Particularity, Reader
+from geonode.data.readers.base import READERS, Particularity, Reader, ReadingOptions
 from geonode.data.readers.concentrations import ConcentrationTable, listing, read_table, set_values, split_unit
 from geonode.data.readers.joining import normalise
 from geonode.data.readers.recognition import read_file, recognise
@@ -45,7 +45,7 @@ class ManifestReader(Reader):
             ReaderError: no column of concentrations, a file that cannot be read or holds several spectra, a list of
                 lists.
         """
-        found = read_table(path)
+        found = read_table(path, self.options.decimal)
         file = _column(found, _FILE)
         group, spectrum = _column(found, _GROUP), _column(found, _SPECTRUM)
         if file is None:
@@ -61,7 +61,7 @@ class ManifestReader(Reader):
             recording.concentrations_from = ""
         formats: dict[str, int] = {}
         for k, row in enumerate(found.rows):
-            part = _read_one(found, k, row[file], row.get(spectrum, "") if spectrum else "")
+            part = _read_one(found, k, row[file], row.get(spectrum, "") if spectrum else "", self.options)
             trace = part.traces[0]
             set_values(trace, [found.value(k, name) for name in analytes])
             trace.attributes = {name: cell for name, cell in row.items() if name not in (file, spectrum)}
@@ -77,6 +77,18 @@ class ManifestReader(Reader):
         return recording
 
 
+def files_listed(path: Path) -> list[Path]:
+    """The files that a list names, there or not; none where the file is no list or cannot be read as one."""
+    try:
+        if not isinstance(recognise(path), ManifestReader):
+            return []
+        found = read_table(path)
+    except ReaderError:
+        return []
+    file = _column(found, _FILE)
+    return [path.parent / row[file] for row in found.rows if file is not None and row[file]]
+
+
 def _column(found: ConcentrationTable, called: tuple[str, ...]) -> str | None:
     return next((name for name in found.header if name.lower() in called), None)
 
@@ -90,7 +102,7 @@ def _analytes(found: ConcentrationTable, taken: set[str | None]) -> list[str]:
     return called[:1] if called else numeric
 
 
-def _read_one(found: ConcentrationTable, k: int, name: str, spectrum: str) -> Recording:
+def _read_one(found: ConcentrationTable, k: int, name: str, spectrum: str, options: ReadingOptions) -> Recording:
     """The recording of one listed file, cut down to its one spectrum."""
     place = f"row {found.line(k)}"
     if not name:
@@ -101,7 +113,7 @@ def _read_one(found: ConcentrationTable, k: int, name: str, spectrum: str) -> Re
             raise found.fail(
                 f"{place} lists '{text.shorten(name)}', which is a list of files itself; list the spectra."
             )
-        part = read_file(path)
+        part = read_file(path, options)
     except ReaderError as error:
         raise found.fail(f"{place} lists a file that cannot be read: {error}") from None
     traces: list[Trace] = part.traces

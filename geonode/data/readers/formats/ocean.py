@@ -50,7 +50,7 @@ class OceanReader(Reader):
         start = next(i for i, line in enumerate(lines) if _MARKER.match(line))
         end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if _MARKER.match(line)), len(lines))
         body = table.Lines.of(lines, start + 1, end)
-        dialect = detect_dialect(body.texts)
+        dialect = detect_dialect(body.texts, decimal=recording.decimal)
         if dialect is None:
             raise recording.fail("no pairs of numbers below the >>>>> marker; the file seems to be truncated.")
         header = dialect.split(body.texts[0])

@@ -37,7 +37,7 @@ class ShimadzuReader(Reader):
         lines = content.split("\n")
         start = next(i for i, line in enumerate(lines[:2]) if _HEAD.match(line))
         body = table.Lines.of(lines, start + 1)
-        dialect = detect_dialect(body.texts)
+        dialect = detect_dialect(body.texts, decimal=recording.decimal)
         if dialect is None:
             raise recording.fail("a header but no rows of numbers below it; the file seems to be truncated.")
         header = [cell.strip('"') for cell in dialect.split(lines[start])]

@@ -7,12 +7,13 @@ level 84.7, and ``83.4`` a level of its own.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from geonode.data.readers import table, text
 from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.dialect import Dialect
-from geonode.data.readers.names import levels_of_headers, parse_header
+from geonode.data.readers.names import levels_of_headers, parse_header, without_thousands
 from geonode.data.readers.recording import Recording, Trace
 
 _FIRST = {"wavelength", "wavelengths", "wavelength (nm)", "wavelength_nm", "wavelength/nm", "wavelength [nm]"}
@@ -46,7 +47,7 @@ class TidyReader(Reader):
         table.count_cells(content, recording)
         lines = content.split("\n")
         del content  # as large as the lines
-        header = _DIALECT.split(lines[0])
+        header = [without_thousands(cell, recording.decimal) for cell in _DIALECT.split(lines[0])]
         while header and not header[-1]:
             header.pop()
         headers = _parse_headers(header, recording)
@@ -98,7 +99,8 @@ def _parse_headers(header: list[str], recording: Recording) -> dict[int, float]:
         headers[column] = parsed[0]
     levels_of_headers(header[1:], ".", recording)  # refuses 1.000 beside 500
     for cell in seen:
-        whole, dot, _ = cell.partition(".")
-        if dot and whole in seen and text.number(cell) is not None:
+        whole, dot, count = cell.partition(".")
+        counted = whole in seen and text.number(cell) is not None and not re.fullmatch(r"[1-9]\d*0", count)
+        if dot and counted:  # 5.10 is noted with the levels
             recording.notes.append(f"'{cell}' was taken as a level of its own, not as a replicate of '{whole}'")
     return headers

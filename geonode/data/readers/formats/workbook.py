@@ -46,6 +46,7 @@ class WorkbookReader(Reader):
     format = "workbook"
     summary = "workbook of Excel or LibreOffice: .xlsx, .xlsb, .ods (needs the extra 'readers')"
     particularity = Particularity.SIGNATURE
+    has_sheets = True
 
     def sniff(self, head: bytes) -> bool:
         """The signature of a ZIP archive, which every workbook is."""
@@ -62,6 +63,8 @@ class WorkbookReader(Reader):
         recording.format = _kind(path)
         _, meta = foreign.parse("python_calamine", "python-calamine", _CODE, recording, "save the sheet as CSV")
         sheets = {name: _lines(rows) for name, rows in json.loads(meta["sheets"]).items()}
+        if self.options.sheet:
+            sheets = {self.options.sheet: _chosen(sheets, self.options.sheet, recording)}
         tables = {name: lines for name, lines in sheets.items() if looks_like_a_table(lines)}
         if not tables:
             raise recording.fail(
@@ -74,6 +77,16 @@ class WorkbookReader(Reader):
         if other:
             recording.notes.append(f"sheets without spectra not read: {listing(other)}")
         return recording
+
+
+def _chosen(sheets: dict[str, list[str]], wanted: str, recording: Recording) -> list[str]:
+    """The sheet of this name, upper and lower case alike, or of this number, from 1."""
+    called = [name for name in sheets if name.strip().casefold() == wanted.strip().casefold()]
+    if not called and wanted.isdigit() and 1 <= int(wanted) <= len(sheets):
+        called = [list(sheets)[int(wanted) - 1]]
+    if len(called) != 1:
+        raise recording.fail(f"no sheet is named '{wanted}'; there are {listing(sheets)}.")
+    return sheets[called[0]]
 
 
 def _kind(path: Path) -> str:

@@ -1,0 +1,152 @@
+"""Where several things vary besides the analyte the curve is the wrong model: the verdict says so and PLS answers."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+import geonode
+from geonode.calibration import Calibration
+from geonode.data import SpectralDataset, simulate_assay
+from geonode.report.calibration_report import CalibrationReport
+from geonode.validation.inverse_comparison import evaluate_inverse
+from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
+
+MANY = np.linspace(0.0, 60.0, 13)
+
+
+def several(c: np.ndarray, seed: int, analytes: int, drift: bool = False) -> np.ndarray:
+    """Beer and Lambert with ``analytes`` interferents of changing amount, or with one that follows the day's course."""
+    rng = np.random.default_rng(seed)
+    spectra = straight(c)
+    for k in range(analytes):
+        amount = 0.6 * rng.random(len(c)) if not drift else 0.6 * np.sin(np.arange(len(c)) * (1.1 + k)) ** 2
+        spectra = spectra + amount[:, None] * band(560.0 + 25.0 * k, 45.0)
+    return spectra + 0.0005 * rng.standard_normal(spectra.shape)
+
+
+VARIANTS = {
+    "one interferent": (MANY, {"analytes": 1}),
+    "two interferents": (MANY, {"analytes": 2}),
+    "a drift of the day": (MANY, {"analytes": 1, "drift": True}),
+    "no blank, nine levels": (MANY[4:], {"analytes": 1}),
+    "twenty levels": (np.linspace(0.0, 60.0, 20), {"analytes": 2}),
+}
+
+
+@lru_cache
+def calibrated(name: str) -> Calibration:
+    levels, options = VARIANTS[name]
+    return Calibration(levels, several(levels, 3, **options), WAVE, unit="mM")
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_pls_answers_with_its_own_value_and_error(name: str) -> None:
+    calibration = calibrated(name)
+    assert calibration.curve_check.pls_is_much_better
+    assert any("This assay is no curve: use PLS" in note for note in calibration.notes)
+    truth = np.random.default_rng(5).uniform(25.0, 55.0, 8)
+    answers = calibration.quantify_many(several(truth, 6, **VARIANTS[name][1]))
+    for answer, c in zip(answers, truth, strict=True):
+        assert answer.verdict == "no curve" and "use PLS" in answer.notes[0] and "use PLS" in answer.sentence("mM")
+        assert answer.estimate == pytest.approx(c, abs=6.0 * calibration.curve_check.pls.error)
+        data = answer.to_dict()
+        assert data["estimate"] == answer.estimate and data["interval"] == [answer.low, answer.high]
+        assert data["pls"]["rmsecv"] == calibration.curve_check.pls.error
+    covered = [a.low <= c <= a.high for a, c in zip(answers, truth, strict=True)]
+    assert np.mean(covered) >= 0.5
+
+
+SINGLE = {"saturating": monotone, "folding": folding, "straight": straight}
+
+
+@pytest.mark.parametrize("truth", SINGLE.values(), ids=SINGLE)
+@pytest.mark.parametrize(
+    "levels", [LEVELS, np.linspace(0.0, 60.0, 9), np.linspace(0.0, 60.0, 18)], ids=["6", "9", "18"]
+)
+def test_one_analyte_is_not_called_no_curve(truth, levels: np.ndarray) -> None:
+    """The false alarm rate over a few seeds of each; of a straight line both are as good."""
+    alarms = [
+        Calibration(levels, noisy(truth, levels, seed, 0.004), WAVE).curve_check.pls_is_better for seed in range(4)
+    ]
+    assert not any(alarms)
+
+
+def test_the_demo_is_not_called_no_curve() -> None:
+    for seed in range(4):
+        assert not Calibration.from_dataset(simulate_assay(seed=seed)).curve_check.pls_is_better
+
+
+def test_a_foreign_spectrum_does_not_match_and_gets_no_value() -> None:
+    calibration = calibrated("one interferent")
+    answer = calibration.quantify(several(np.array([30.0]), 7, 1)[0] + 3.0 * band(400.0, 8.0))
+    assert answer.verdict == "does not match" and answer.pls is None and answer.to_dict()["estimate"] is None
+
+
+def test_what_lies_beyond_the_range_or_at_a_blank_is_said() -> None:
+    calibration = calibrated("one interferent")
+    beyond = calibration.quantify(several(np.array([75.0]), 8, 1)[0])
+    assert beyond.estimate == pytest.approx(75.0, abs=3.0) and "outside the standards' range" in " ".join(beyond.notes)
+    blank = calibration.quantify(several(np.array([0.0]), 9, 1)[0])
+    assert "cannot be told from a blank" in " ".join(blank.notes)
+
+
+@pytest.mark.parametrize("masked", [np.s_[:10], np.s_[50:60], np.s_[::7]], ids=["an end", "inside a band", "scattered"])
+def test_masked_wavelengths_are_filled_in(masked) -> None:
+    calibration = calibrated("two interferents")
+    spectrum = several(np.array([40.0]), 10, 2)[0]
+    mask = np.zeros(len(WAVE), dtype=bool)
+    mask[masked] = True
+    spoilt = np.where(mask, 0.3, spectrum)
+    whole, answer = calibration.quantify(spectrum), calibration.quantify(spoilt, mask=mask)
+    assert answer.verdict == "no curve" and answer.masked == mask.sum()
+    assert answer.estimate == pytest.approx(whole.estimate, abs=2.0 * calibration.curve_check.pls.error)
+
+
+def test_a_dilution_scales_value_and_interval() -> None:
+    calibration = calibrated("two interferents")
+    spectrum = several(np.array([40.0]), 10, 2)[0]
+    one, ten = calibration.quantify(spectrum), calibration.quantify(spectrum, dilution=10.0)
+    once = np.array([one.estimate, one.low, one.high, one.std])
+    assert np.array([ten.estimate, ten.low, ten.high, ten.std]) == pytest.approx(10.0 * once)
+
+
+def test_bundle_report_export_and_comparison_say_the_same(tmp_path) -> None:
+    import geonode_runtime
+    from geonode.export.export import export_onnx
+
+    levels, options = VARIANTS["one interferent"]
+    dataset = SpectralDataset(several(levels, 3, **options), levels, WAVE)
+    model = geonode.fit(dataset, geonode.GeodesicConfig(predictor="gp"))
+    spectrum = several(np.array([33.0]), 11, 1)[0]
+    own = model.quantify(spectrum)
+    assert own.verdict == "no curve"
+    model.save(tmp_path / "assay.bundle")
+    loaded = geonode.load(tmp_path / "assay.bundle").quantify(spectrum)
+    export_onnx(model, tmp_path / "assay.onnx")
+    served = geonode_runtime.load(tmp_path / "assay.onnx")
+    mask = np.arange(len(WAVE)) < 6
+    for one, other in (
+        (own, loaded),
+        (own, served.quantify(spectrum)),
+        (model.quantify(spectrum, mask=mask), served.quantify(spectrum, mask=mask)),
+    ):
+        assert other.verdict == one.verdict and other.sentence() == one.sentence()
+        assert [other.estimate, other.low, other.high] == pytest.approx([one.estimate, one.low, one.high], rel=1e-9)
+    report = CalibrationReport(model.calibration)
+    assert "use PLS" in report.to_markdown() and "use PLS" in " ".join(json.loads(report.to_json())["notes"])
+    found = evaluate_inverse(dataset, methods=["geonode", "pls"])
+    inner = [row for row in found["geonode"]["per_level"] if not row["edge"]]
+    assert np.mean([row["verdicts"] == ["no curve"] for row in inner]) > 0.8
+    assert found["geonode"]["rmsep_percent_interior"] < 2.0 * found["pls"]["rmsep_percent_interior"]
+
+
+def test_on_real_series_where_several_analytes_vary(shared_data) -> None:
+    from geonode.data import load_standards
+
+    calibration = Calibration.from_dataset(load_standards(shared_data / "series" / "ir_fermentation_glucose.csv"))
+    answer = calibration.quantify(calibration.spectra[-2])
+    assert answer.verdict == "no curve" and answer.estimate == pytest.approx(calibration.concentrations[-2], rel=0.1)
