@@ -157,7 +157,6 @@ def register(app: typer.Typer) -> None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
         if profile and log is None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
-        chain = Preprocessing.of(preprocess)
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
         changes["flow"] = chosen_flow(flow, weights)
         changes = {name: value for name, value in changes.items() if value is not None}
@@ -188,7 +187,7 @@ def register(app: typer.Typer) -> None:
                     progress=progress,
                     log_dir=log,
                     concentration_std=std,
-                    preprocessing=chain,
+                    preprocessing=Preprocessing.of(preprocess),
                     checkpoint=checkpoint,
                     resume=resume,
                     strategy=strategy,
