@@ -47,7 +47,8 @@ class GeodesicModel:
     """A fitted calibration: the standards, their geodesic GP, and (unless ``predictor="gp"``) a neural flow.
 
     Made by `fit` and `load`. Attributes: ``dataset``, ``config``, ``gp``, ``flow`` (a `geonode.prior.AssayFlow`, where
-    the flow is the pre-trained one, else None), ``weights`` (name and SHA-256 of its weights, or None), ``ode`` (a
+    the flow is the pre-trained one, else None), ``fold_flows`` (the same without each
+    standard, with ``config.folds``), ``weights`` (name and SHA-256 of its weights, or None), ``ode`` (a
     `CoupledSpectralODE`: of ``config.members`` stacked models that were trained, or the pre-trained flow as one; None
     for the process alone), ``problem`` and ``history`` (what a flow was trained on, and its losses by epoch),
     ``concentration_std`` ([n] standard uncertainty of the standards' concentrations, or None),

@@ -253,15 +253,15 @@ def test_round_trip_of_the_bundle(steps, predictor, tmp_path):
     again.save(tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     _, header = read_bundle(tmp_path / "a")
-    assert header["version"] == 4 and header["preprocessing"][0]["name"] == "range"
+    assert header["version"] == 5 and header["preprocessing"][0]["name"] == "range"
 
 
 @pytest.mark.parametrize("preprocessing", [None, "snv"])
 def test_an_earlier_reader_is_told_that_it_cannot_read_this(preprocessing, tmp_path, monkeypatch):
     geonode.fit(standards(), GP, preprocessing=preprocessing).save(tmp_path / "new")
     assert (geonode.load(tmp_path / "new").preprocessing is None) == (preprocessing is None)
-    monkeypatch.setattr(bundle_module, "VERSION", 3)  # an earlier reader
-    with pytest.raises(BundleError, match="version 4, and this geonode reads up to 3"):
+    monkeypatch.setattr(bundle_module, "VERSION", 4)  # an earlier reader
+    with pytest.raises(BundleError, match="version 5, and this geonode reads up to 4"):
         geonode.load(tmp_path / "new")
 
 

@@ -202,7 +202,7 @@ class AssayFlow:
     # ------------------------------------------------------------------ the geometry
 
     def coordinate(self, concentrations: np.ndarray) -> np.ndarray:
-        """The warp coordinate, −1 at the lowest standard and 1 at the highest."""
+        """The warp coordinate ``[C]`` of ``concentrations [C]``: −1 at the lowest standard and 1 at the highest."""
         with torch.no_grad():
             return self.warp.scaled(torch.from_numpy(np.ascontiguousarray(concentrations))).numpy()
 
