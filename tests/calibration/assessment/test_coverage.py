@@ -1,4 +1,4 @@
-"""How the coverage of left-out levels is counted."""
+"""What a calibration of many levels says of its own sets is what holds, be it much or little."""
 
 from __future__ import annotations
 
@@ -6,7 +6,31 @@ import numpy as np
 import pytest
 
 from geonode.calibration import Calibration
-from tests.calibration.assays import WAVE, monotone, noisy, straight
+from geonode.calibration.assessment.coverage import coverage
+from tests.calibration.assays import WAVE, folding, monotone, noisy, straight
+
+MANY = 18
+ASSAYS = 5
+
+
+@pytest.mark.parametrize("truth", [monotone, folding, straight], ids=["saturating", "folding", "straight"])
+@pytest.mark.parametrize("error", [0.0, 0.3], ids=["exact labels", "labels off by 0.5 % of the range"])
+def test_reported_and_true_coverage_agree_above_sixteen_levels(truth, error: float) -> None:
+    """Standards and samples alike are off from their labels, by which both are judged; where that was not declared the
+    sets cover less than they should, and the report says how much less."""
+    reported, true = [], []
+    for seed in range(ASSAYS):
+        rng = np.random.default_rng([seed, MANY])
+        labels = np.linspace(0.0, 60.0, MANY)
+        made = np.maximum(labels + error * rng.standard_normal(MANY), 0.0)
+        calibration = Calibration(labels, noisy(truth, made, seed, 0.003), WAVE)
+        reported.append(coverage(calibration)["sets_interior"])
+        asked = rng.uniform(3.0, 57.0, 20)
+        samples = noisy(truth, np.maximum(asked + error * rng.standard_normal(20), 0.0), seed + 90, 0.003)
+        answers = calibration.quantify_many(samples)
+        true.append(np.mean([any(k.contains(c) for k in a.components) for a, c in zip(answers, asked, strict=True)]))
+    # Thirty left-out levels: one standard error is about 9 points.
+    assert np.mean(reported) == pytest.approx(np.mean(true), abs=0.2)
 
 
 def test_ends_count_as_the_two_of_many_that_they_are() -> None:
