@@ -20,7 +20,7 @@ from geonode.calibration.unknown_files import asked_of_files
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.given_standards import given_standards, prepared
-from geonode.data.labelled import labelled
+from geonode.data.labelled import half_width, labelled
 from geonode.errors import InputError
 from geonode.flow import FLOWS, CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
@@ -197,11 +197,11 @@ class GeodesicModel:
         if predictor == "node" and self.ensemble is not None:
             self._require_served(c)
             band = self.ensemble.process.predict(c)
-            return self._labelled(c, band.mean, "mean"), self._labelled(c, band.std, "std")
+            return self._labelled(c, band.mean, "mean"), self._labelled(c, band.std, "std", band.dof)
         if predictor == "node" and self.flow is not None:
             self._require_served(c)
             found = self.flow.predict(c)
-            return self._labelled(c, found.mean, "mean"), self._labelled(c, found.std, "std")
+            return self._labelled(c, found.mean, "mean"), self._labelled(c, found.std, "std", found.dof)
         band = self.gp.predict(c)
         mean, variance = band.mean, band.std**2
         if predictor == "node":
@@ -209,7 +209,30 @@ class GeodesicModel:
             mean = members.mean(0)
             if len(members) > 1:
                 variance = variance + members.var(0, ddof=1)
-        return self._labelled(c, mean, "mean"), self._labelled(c, np.sqrt(variance), "std")
+        return self._labelled(c, mean, "mean"), self._labelled(c, np.sqrt(variance), "std", band.dof)
+
+    def predict_interval(
+        self,
+        concentrations: float | Sequence[float] | np.ndarray,
+        level: float = 0.8,
+        predictor: str | None = None,
+    ) -> tuple[xr.DataArray, xr.DataArray]:
+        """Between which values a further measured spectrum lies with probability ``level``, wavelength by wavelength.
+
+        Args:
+            concentrations: as for `predict_spectra`.
+            level: probability that the interval holds, 0.8 for the bands of figures and reports.
+            predictor: as for `predict_spectra`.
+
+        Returns:
+            (low, high), each as the mean of `predict_spectra`.
+
+        Raises:
+            InputError: as `predict_spectra`, or a level that is not between 0 and 1.
+        """
+        mean, std = self.predict_spectra(concentrations, predictor)
+        half = half_width(std, level)
+        return mean - half, mean + half
 
     def plot(self, path: str | Path | None = None, concentrations: Any = None) -> Figure | Path:
         """Draw predicted spectra with their bands among the standards, and the response against concentration.
@@ -248,8 +271,8 @@ class GeodesicModel:
                 "with a larger margin, or predict with predictor='gp'."
             )
 
-    def _labelled(self, c: np.ndarray, values: np.ndarray, name: str) -> xr.DataArray:
-        return labelled(self.dataset, self.preprocessing, c, values, name)
+    def _labelled(self, c: np.ndarray, values: np.ndarray, name: str, dof: float | None = None) -> xr.DataArray:
+        return labelled(self.dataset, self.preprocessing, c, values, name, dof)
 
     def save(self, path: str | Path) -> None:
         """Write the bundle to ``path``: one file, tensors in safetensors and metadata in its JSON header, whole or not

@@ -74,6 +74,7 @@ def register(app: typer.Typer) -> None:
 def _between(out: Path, assay: SimulatedAssay, model: GeodesicModel, seed: int, quiet: bool) -> None:
     """Predicted spectra beside the noiseless truth, and how often their bands hold fresh measurements."""
     from geonode.data import simulate_assay
+    from geonode.data.labelled import half_width
     from geonode.plotting import plot_predictions
 
     mean, std = model.predict_spectra(_BETWEEN)
@@ -83,7 +84,7 @@ def _between(out: Path, assay: SimulatedAssay, model: GeodesicModel, seed: int, 
     error = float(np.sqrt(np.mean((mean.values - truth) ** 2)))
     # the band is that of one further measured spectrum, so measured spectra are what it must hold
     measured = simulate_assay(_BETWEEN, seed=seed + _FRESH, device=assay.device.type).spectra
-    inside = float(np.mean(np.abs(mean.values - measured) <= 1.2816 * std.values))
+    inside = float(np.mean(np.abs(mean.values - measured) <= half_width(std)))
     say(f"   error against the noiseless truth between the standards: {error:.4f} absorbance", quiet)
     say(f"   a further spectrum measured there lies inside the 80 % band at {inside:.0%} of wavelengths", quiet)
 

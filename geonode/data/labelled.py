@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import stdtrit
 
 from geonode.data.dataset import SpectralDataset
 from geonode.data.preprocessing import Preprocessing
+from geonode.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 def labelled(
-    dataset: SpectralDataset, chain: Preprocessing | None, concentrations: np.ndarray, values: np.ndarray, name: str
+    dataset: SpectralDataset,
+    chain: Preprocessing | None,
+    concentrations: np.ndarray,
+    values: np.ndarray,
+    name: str,
+    dof: float | None = None,
 ) -> xr.DataArray:
     """``values [C, W]`` at ``concentrations [C]`` as an array that says what it is.
 
@@ -24,6 +32,8 @@ def labelled(
         concentrations: those outside the range of the standards are flagged ``extrapolated``.
         values: the spectra.
         name: of the array.
+        dof: of standard deviations, the degrees of freedom of their Student t; kept as the attribute
+            ``degrees_of_freedom``, from which `half_width` makes a band.
     """
     import xarray as xr
 
@@ -31,6 +41,8 @@ def labelled(
     attributes = {"units": units["signal"], "signal": dataset.signal}
     if chain is not None:
         attributes["preprocessing"] = str(chain)
+    if dof is not None:
+        attributes["degrees_of_freedom"] = float(dof)
     outside = (concentrations < levels.min()) | (concentrations > levels.max())
     return xr.DataArray(
         values,
@@ -43,3 +55,24 @@ def labelled(
         name=name,
         attrs=attributes,
     )
+
+
+def half_width(std: xr.DataArray, level: float = 0.8) -> np.ndarray:
+    """Half the width ``[C, W]`` of the central interval that holds ``level`` of further measured spectra.
+
+    A Student t of ν degrees of freedom has the standard deviation scale · √(ν/(ν − 2)), so the interval is t · std ·
+    √((ν − 2)/ν) on either side of the mean. With few standards ν is small, and 1.28 · std would be far too wide.
+
+    Args:
+        std: from `geonode.model.GeodesicModel.predict_spectra`.
+        level: between 0 and 1.
+
+    Raises:
+        InputError: a level that is none, or an array without the attribute ``degrees_of_freedom``.
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level={level!r} must lie between 0 and 1.")
+    dof = std.attrs.get("degrees_of_freedom")
+    if dof is None:
+        raise InputError("std has no attribute degrees_of_freedom; give the one that predict_spectra gave.")
+    return std.values * stdtrit(dof, 0.5 + 0.5 * level) * math.sqrt((dof - 2.0) / dof)

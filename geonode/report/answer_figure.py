@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 12
 """Answers in one figure."""
-_T80 = 1.2816  # half-width of a central 80 % interval of a normal distribution, in standard deviations
 
 
 def answer_figure(answers: Sequence[Explained], width: float = 10.0, height: float = 3.6) -> Figure:
@@ -61,7 +60,7 @@ def draw_overlay(axis: Axes, answer: Explained) -> None:
         axis.plot(*split_at_gaps(over.wavelengths, row), color="0.85", linewidth=0.8, zorder=1)
     axis.plot([], [], color="0.85", linewidth=0.8, label="standards")
     x, middle = split_at_gaps(over.wavelengths, over.predicted)
-    low, high = (split_at_gaps(over.wavelengths, over.predicted + s * _T80 * over.std)[1] for s in (-1.0, 1.0))
+    low, high = (split_at_gaps(over.wavelengths, over.predicted + s * over.half)[1] for s in (-1.0, 1.0))
     axis.fill_between(x, low, high, color=OKABE_ITO[0], alpha=0.2, linewidth=0)
     label = f"predicted at {over.concentration:.3g} {unit}".rstrip() + " (80 % band)"
     axis.plot(x, middle, color=OKABE_ITO[0], linewidth=1.6, label=label)
@@ -76,7 +75,7 @@ def draw_residual(axis: Axes, answer: Explained) -> None:
     """Measured less predicted, over the band in which a spectrum of the standards' kind lies; the worst stretches
     marked along the axis."""
     over, found = answer.overlay, answer.explanation
-    x, half = split_at_gaps(over.wavelengths, _T80 * over.std)
+    x, half = split_at_gaps(over.wavelengths, over.half)
     axis.fill_between(x, -half, half, color=OKABE_ITO[0], alpha=0.2, linewidth=0, label="80 % band")
     axis.axhline(0.0, color="0.5", linewidth=0.8)
     axis.plot(*split_at_gaps(over.wavelengths, over.residual), color=OKABE_ITO[1], linewidth=1.2)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from geonode.data.labelled import half_width
 from geonode.report.concentration_axis import scale_concentration
 from geonode.report.style import OKABE_ITO, figure_path, level_colours, new_figure, save_figure
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from geonode.model import GeodesicModel
-
-_T80 = 1.2816  # half-width of a central 80 % interval of a normal distribution, in standard deviations
 
 
 def plot_predictions(
@@ -62,10 +61,11 @@ def _plot_spectra(axis: Axes, model: GeodesicModel, mean: xr.DataArray, std: xr.
     span = _span(model, concentrations)
     axis.plot(dataset.wavelengths, dataset.level_means().T, color="0.72", linewidth=0.8)
     axis.plot([], [], color="0.72", linewidth=0.8, label="standards")
+    half = half_width(std)
     for i, c in enumerate(concentrations):
         colour = span(c)
-        m, s = mean.values[i], std.values[i]
-        axis.fill_between(wavelengths, m - _T80 * s, m + _T80 * s, color=colour, alpha=0.25, linewidth=0)
+        m, h = mean.values[i], half[i]
+        axis.fill_between(wavelengths, m - h, m + h, color=colour, alpha=0.25, linewidth=0)
         axis.plot(wavelengths, m, color=colour, linewidth=1.4, label=f"{c:g} {dataset.units['concentration']}".strip())
     if truth is not None:
         axis.plot(wavelengths, np.asarray(truth).T, color="black", linewidth=0.7, linestyle=(0, (4, 3)))
@@ -82,10 +82,11 @@ def _plot_response(axis: Axes, model: GeodesicModel) -> None:
     low, high = model.calibrated_range
     grid = np.unique(np.concatenate([np.linspace(low, high, 121), _fan(low, high)]))
     mean, std = model.predict_spectra(grid)
+    half = half_width(std)
     for place, colour in zip(_responding(means), OKABE_ITO, strict=False):
-        m, s = mean.values[:, place], std.values[:, place]
+        m, h = mean.values[:, place], half[:, place]
         label = f"{dataset.wavelengths[place]:.0f} {dataset.units['wavelength']}"
-        axis.fill_between(grid, m - _T80 * s, m + _T80 * s, color=colour, alpha=0.2, linewidth=0)
+        axis.fill_between(grid, m - h, m + h, color=colour, alpha=0.2, linewidth=0)
         axis.plot(grid, m, color=colour, linewidth=1.4, label=label)
         axis.plot(dataset.levels, means[:, place], "o", color=colour, markersize=4)
     unit = dataset.units["concentration"]

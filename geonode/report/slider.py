@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import stdtrit
 
+from geonode.data.labelled import half_width
 from geonode.report.style import gap_positions
 from geonode.report.tables import number
 
@@ -29,14 +29,13 @@ def slider_data(model: GeodesicModel) -> dict[str, Any]:
     """What the figure shows: spectra, half-widths of the 80 % bands, standards; JSON's own types.
 
     Values are rounded to the fifth decimal of the span of the standards' spectra, far below what a screen resolves.
-    The band is the central 80 % of a Student t with the degrees of freedom of the Gaussian process, whose coverage of
-    held-out standards is measured; with fewer than four standards no band is claimed and ``half`` is None.
+    The band is the central 80 % of the prediction's Student t, whose coverage of held-out standards is measured; with
+    fewer than four standards no band is claimed and ``half`` is None.
     """
     gp, calibration = model.gp, model.calibration
     c = _grid(model)
     mean, std = model.predict_spectra(c)
-    dof = gp.predict(c[:1]).dof
-    half = std.values * stdtrit(dof, 0.9) * math.sqrt((dof - 2.0) / dof)
+    half = half_width(std)
     low, high = model.calibrated_range
     span = float(np.ptp(gp.level_means)) or 1.0
     places = max(0, 5 - math.floor(math.log10(span)))

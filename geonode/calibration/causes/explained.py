@@ -27,7 +27,7 @@ class Overlay:
 
     Attributes:
         wavelengths, measured, predicted: ``[V]``; measured is the mean of the replicates, NaN where masked.
-        std: ``[V]`` standard deviation of one further spectrum there.
+        half: ``[V]`` half the width of the band that holds 80 % of further spectra there.
         concentration: that of the prediction, in the cuvette (dilution not undone).
         wavelength_label, signal: what axes are called.
     """
@@ -35,7 +35,7 @@ class Overlay:
     wavelengths: np.ndarray
     measured: np.ndarray
     predicted: np.ndarray
-    std: np.ndarray
+    half: np.ndarray
     concentration: float
     wavelength_label: str
     signal: str
@@ -98,7 +98,7 @@ class Explained(Quantification):
             wavelengths=measured.wavelengths,
             measured=np.where(self.unknown.usable, self.unknown.spectra.mean(axis=0), np.nan),
             predicted=predicted.mean[0],
-            std=predicted.std[0],
+            half=np.ravel(0.5 * np.subtract(*reversed(predicted.interval(0.8)))),
             concentration=float(c),
             wavelength_label=self.calibration.wavelength_label,
             signal=self.calibration.signal,
