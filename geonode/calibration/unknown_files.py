@@ -136,8 +136,9 @@ def read_unknowns(
     if each and average:
         raise InputError("--each asks for an answer to every spectrum and --average for one to all; give one of them.")
     recordings = record(list(paths), decimal=decimal, sheet=sheet)
-    for recording in recordings if standards is not None else ():
-        _require_comparable(recording, standards)
+    if standards is not None:
+        for recording in recordings:
+            _require_comparable(recording, standards)
     found: Found = []
     for recording in recordings:
         own = [(recording, trace) for trace in recording.traces]
