@@ -302,7 +302,8 @@ def _assembled(present: Mapping[str, Any], components: Mapping[str, Any], flat: 
             raise InputError(f"{name}={given!r} must be a {kind.__name__}, or a mapping from its settings to values.")
         if name == "metric":
             changes = _metric_changes(base, changes)
-        if name == "flow" and own_motion and not isinstance(given, kind) and not FLOWS[base.name].needs_training:
+        flow = FLOWS[present["flow"].name]
+        if name == "flow" and own_motion and not isinstance(given, kind) and not flow.needs_training:
             changes = {"name": FlowConfig.name, **changes}
         result[name] = base.replace(**changes) if changes else base
     return result

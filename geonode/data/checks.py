@@ -153,7 +153,7 @@ def check_empty_levels(level_means: Floats, names: Sequence[str], where: str) ->
     """
     size = np.linalg.norm(np.nan_to_num(level_means), axis=1)
     last = len(size) - 1
-    for i in np.flatnonzero(size == 0.0):
+    for i in np.flatnonzero(size == 0.0).tolist():
         if i == 0:
             continue
         before = level_means[i - 1]

@@ -316,7 +316,8 @@ class AssayFlow:
         if change.shape != made._change.shape:
             raise ValueError(f"the flow's change has shape {change.shape} instead of {made._change.shape}")
         made._change, made._known = change, np.ones(len(change), dtype=bool)
-        made._doubt = Doubt(*(np.asarray(arrays[name]) for name in ("log_metric", "sigma", "tau")), float(meta["dof"]))
+        log_metric, sigma, tau = (np.asarray(arrays[name]) for name in ("log_metric", "sigma", "tau"))
+        made._doubt = Doubt(log_metric, sigma, tau, float(meta["dof"]))
         return made
 
 

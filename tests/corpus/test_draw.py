@@ -131,8 +131,14 @@ def test_a_draw_on_the_cpu_is_not_captured():
 @pytest.mark.parametrize("step", [0, 1, 2])
 def test_the_gpu_draws_what_the_cpu_draws(step):
     here, there = (tensors(draw(300, 8, 64, 4, 3, seed=7, step=step, device=device)) for device in ("cpu", "cuda"))
-    # a reading that is written with few digits may be rounded to either side: those are not counted among the equal
-    written = ("spectra", "replicates", "replicate_variance", "query_spectra", "unknown_spectra")
+    # What is left between spectra (noise, scatter of replicates) is as exact as the spectra are, and no more.
+    signal, exact = here["spectra"].abs().amax((1, 2)), tolerance(torch.float32, "solver")["atol"]
+    noise = here.pop("noise") - there.pop("noise").cpu()
+    assert (noise.abs() <= exact * signal).all()
+    scatter = here.pop("replicate_variance").sqrt() - there.pop("replicate_variance").cpu().sqrt()
+    assert (scatter.abs() > exact * signal[:, None, None]).double().mean() < 1e-3
+    # A reading that is written with few digits may be rounded to either side: those are not counted among the equal.
+    written = ("spectra", "replicates", "query_spectra", "unknown_spectra")
     apart = []
     for name in written:
         value, other = here.pop(name), there.pop(name).cpu()

@@ -52,8 +52,9 @@ class PosteriorNetwork(nn.Module):
         self.tell = nn.Linear(64, width)
         self.blocks = nn.ModuleList(_Block(width, dilation) for dilation in _DILATIONS)
         self.cell = nn.Conv1d(width, 1, 1)
-        last = nn.Linear(48, 4)
-        self.classes = nn.Sequential(nn.Linear(64 + width, 48), nn.GELU(), last)
+        # In this order: the initial weights are a function of the seed.
+        first, last = nn.Linear(64 + width, 48), nn.Linear(48, 4)
+        self.classes = nn.Sequential(first, nn.GELU(), last)
         for parameter in (*self.cell.parameters(), *last.parameters()):
             nn.init.zeros_(parameter)
 
