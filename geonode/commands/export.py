@@ -48,11 +48,11 @@ def register(app: typer.Typer) -> None:
             raise InputError("Nothing to write: give --onnx OUT.onnx, or --pt2 OUT.pt2.")
         if max_error is not None and not max_error > 0.0:
             raise InputError(f"--max-error must be a positive fraction of the range, not {max_error:g}.")
+        if onnx is not None and pt2 is not None and onnx.resolve() == pt2.resolve():
+            raise InputError(f"--onnx and --pt2 name the same file {onnx}; give two.")
         for path, kind in ((onnx, ONNX), (pt2, PACKAGE)):
             if path is not None:
                 check_output(path, kind, [bundle], force=force)
-        if onnx is not None and pt2 is not None and onnx.resolve() == pt2.resolve():
-            raise InputError(f"--onnx and --pt2 name the same file {onnx}; give two.")
         model = load(bundle)
         if onnx is not None:
             report = export_onnx(model, onnx, predictor=predictor, int8=int8, distill=distill, max_error=max_error)

@@ -154,7 +154,7 @@ def test_a_folder_of_other_things_is_not_written_into(bench, tmp_path):
 
 def test_a_resumed_fit_replaces_its_own_bundle(bench, tmp_path):
     out, states = tmp_path / "m.bundle", tmp_path / "run"
-    options = ("--epochs", 1, "--device", "cpu", "--checkpoint", states, "--out", out)
+    options = ("--flow", "path_independent", "--epochs", 1, "--device", "cpu", "--checkpoint", states, "--out", out)
     run("fit", bench / "standards.csv", *options)
     run("fit", bench / "standards.csv", *options, "--resume")
     out.write_text("mine")
