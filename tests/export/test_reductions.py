@@ -106,13 +106,14 @@ def test_flows_without_a_closed_form_are_refused(node, tmp_path, kind):
             return 2.0 * super().forward(point)
 
     model = copy.copy(node.model)
-    model.ode = copy.copy(node.model.ode)
-    model.ode._modules = dict(model.ode._modules)
+    assert node.model.ode is not None
+    ode = model._ode = copy.copy(node.model.ode)
+    ode._modules = dict(ode._modules)
     if kind == "free":
-        model.ode.flow = FreeFlow(model.ode.wavelength, 8, 8, model.ode.models, 0)
+        ode.flow = FreeFlow(ode.wavelength, 8, 8, ode.models, 0)
     else:
         flow = VelocityFlow if kind == "velocity" else Own
-        model.ode.flow = flow(len(model.ode.wavelength), 8, 8, model.ode.models, 0)
+        ode.flow = flow(len(ode.wavelength), 8, 8, ode.models, 0)
     with pytest.raises(InputError, match="depends on its path and has no closed form to export; export the Gaussian"):
         export_onnx(model, tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []

@@ -74,7 +74,8 @@ def test_quantify_says_and_writes_what_the_library_does(gp, tmp_path, capsys):
     assert mine.keys() == theirs.keys() and mine["standards"] == theirs["standards"]
     assert mine["schema_version"] == theirs["schema_version"]
     a, b = mine["unknowns"][0], theirs["unknowns"][0]
-    assert a.keys() == b.keys() and a["verdict"] == b["verdict"]
+    # The cause of a misfit is sought with the standards' process, which an exported model does not hold.
+    assert b.keys() - a.keys() == {"explanation"} and a.keys() <= b.keys() and a["verdict"] == b["verdict"]
     assert a["estimate"] == pytest.approx(b["estimate"], rel=1e-9)
     verdict = said.splitlines()[0].split(": ", 1)[1]
     assert verdict in result.output

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
+from geonode.data import SpectralDataset
 from geonode.errors import InputError
 from geonode.validation import METHODS, evaluate
 
@@ -16,40 +16,18 @@ LEVELS = np.array([0.0, 20.0, 50.0, 100.0, 250.0, 450.0])
 WAVE = np.linspace(400.0, 700.0, 31)
 
 
-@dataclass
-class Standards:
-    """What evaluate needs of a dataset."""
-
-    spectra: np.ndarray
-    concentrations: np.ndarray
-    wavelengths: np.ndarray
-    signal = "absorbance"
-    units = {"concentration": "mM", "wavelength": "nm", "signal": ""}  # noqa: RUF012
-
-    @property
-    def levels(self) -> np.ndarray:
-        return np.unique(self.concentrations, axis=0)
-
-    @property
-    def level_index(self) -> np.ndarray:
-        return np.searchsorted(self.levels, self.concentrations)
-
-    def level_means(self) -> np.ndarray:
-        return np.stack([self.spectra[self.level_index == i].mean(axis=0) for i in range(len(self.levels))])
-
-    def replicate_deviations(self) -> np.ndarray:
-        return self.spectra - self.level_means()[self.level_index]
-
-
 def standards(
-    response, replicates: int = 2, noise: float = 0.002, levels: np.ndarray = LEVELS, width: int = 31
-) -> Standards:
+    response, replicates: int = 2, noise: float = 0.002, levels: np.ndarray = LEVELS, width: int = 31, spoil=None
+) -> SpectralDataset:
+    """``spoil(spectra, concentrations)`` may change what was measured."""
     c = np.repeat(levels, replicates)
     wave = np.linspace(WAVE[0], WAVE[-1], width)
     generator = np.random.default_rng(0)
     band = np.exp(-(((wave - 520.0) / 60.0) ** 2))
     spectra = 0.1 + response(c)[:, None] * band + generator.normal(0, noise, (len(c), width))
-    return Standards(spectra, c, wave)
+    if spoil is not None:
+        spoil(spectra, c)
+    return SpectralDataset(spectra, c, wave, concentration_unit="mM")
 
 
 def test_schema_and_winner_on_a_line() -> None:
@@ -77,8 +55,11 @@ def test_curved_response_is_not_won_by_the_line() -> None:
 def test_the_held_out_level_takes_no_part_in_its_own_choice() -> None:
     """Spoiling one level changes every score of that level, but not which method its own fold chooses."""
     clean = standards(lambda c: 0.002 * c)
-    spoilt = standards(lambda c: 0.002 * c)
-    spoilt.spectra[spoilt.concentrations == 100.0] += 0.5 * np.sin(WAVE)
+
+    def spoil(spectra, concentrations):
+        spectra[concentrations == 100.0] += 0.5 * np.sin(WAVE)
+
+    spoilt = standards(lambda c: 0.002 * c, spoil=spoil)
     methods = ["linear", "pchip", "quadratic", "line", "gp"]
     one, two = evaluate(clean, methods=methods), evaluate(spoilt, methods=methods)
     held = int(np.flatnonzero(LEVELS == 100.0)[0])
@@ -104,14 +85,20 @@ def test_node_hook_gets_every_fold_and_its_gp() -> None:
 
 
 def test_masked_wavelengths_are_left_out_and_said() -> None:
-    data = standards(lambda c: 0.002 * c)
-    data.spectra[data.concentrations == 50.0, 3] = np.nan
+    def spoil(spectra, concentrations):
+        spectra[concentrations == 50.0, 3] = np.nan
+
+    data = standards(lambda c: 0.002 * c, spoil=spoil)
     report = evaluate(data, methods=["linear", "gp"])
     assert len(report.wavelengths) == len(WAVE) - 1 and "1 of 31 wavelengths" in report.notes[0]
-    data.spectra[0] = np.nan
-    data.spectra[1] = np.nan
-    with pytest.raises(InputError, match="every wavelength is masked"):
-        evaluate(data, methods=["linear"])
+
+
+def test_a_level_of_which_nothing_is_left_is_refused() -> None:
+    def spoil(spectra, concentrations):
+        spectra[concentrations == 0.0] = np.nan
+
+    with pytest.raises(InputError, match="masked"):
+        evaluate(standards(lambda c: 0.002 * c, spoil=spoil), methods=["linear"])
 
 
 def test_three_levels_have_no_winner() -> None:
@@ -141,8 +128,7 @@ def test_bad_input() -> None:
         evaluate(data, methods=["gp", "gp"])
     with pytest.raises(InputError, match="at least three"):
         evaluate(standards(lambda c: c, levels=LEVELS[:2]))
-    two = standards(lambda c: 0.002 * c)
-    two.concentrations = np.stack([two.concentrations, two.concentrations], axis=1)
+    two = SpectralDataset(data.spectra, np.stack([data.concentrations, data.concentrations**2], axis=1), WAVE)
     with pytest.raises(InputError, match="one analyte"):
         evaluate(two)
 
