@@ -27,7 +27,7 @@ def standards(
     spectra = 0.1 + response(c)[:, None] * band + generator.normal(0, noise, (len(c), width))
     if spoil is not None:
         spoil(spectra, c)
-    return SpectralDataset(spectra, c, wave, concentration_unit="mM")
+    return SpectralDataset(spectra, c, wave, concentration_unit="mM", mask=np.isnan(spectra))
 
 
 def test_schema_and_winner_on_a_line() -> None:
