@@ -18,4 +18,4 @@ fi
 
 export OMP_NUM_THREADS="${SLURM_CPUS_PER_TASK:-1}"
 # %t: a log per rank
-srun --output="geonode-%j-rank-%t.log" geonode fit "$1" --out "$2" --checkpoint "$3" --resume --device cuda
+srun --output="geonode-%j-rank-%t.log" geonode fit "$1" --out "$2" --flow path_independent --checkpoint "$3" --resume --device cuda

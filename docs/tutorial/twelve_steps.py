@@ -46,7 +46,7 @@ print(f"geonode {geonode.__version__}, torch {torch.__version__.split('+')[0]}, 
 # the original recipe. The table lists where they differ.
 
 # %%
-default = geonode.GeodesicConfig()
+default = geonode.GeodesicConfig(flow="path_independent")  # by itself GeodesicConfig() takes the pre-trained flow
 blueprint = geonode.GeodesicConfig.blueprint(precision="32-true")  # its own precision, 16-mixed, needs CUDA
 for name in ("warp", "path", "flow", "flow_hidden", "solver", "teacher", "epochs", "batch_size", "precision"):
     print(f"{name:12} blueprint {getattr(blueprint, name)!s:12} geonode {getattr(default, name)}")

@@ -16,8 +16,11 @@ def require_within_reach(concentrations: np.ndarray, levels: np.ndarray) -> None
     """Refuse concentrations ``[C, D]`` that lie more than `FARTHEST` ranges beyond ``levels [n, D]``.
 
     Raises:
+        InputError: another number of analytes.
         InputError: naming the analyte, its range and, where another order of the analytes fits, that order.
     """
+    if concentrations.ndim != 2 or concentrations.shape[1] != levels.shape[1]:
+        raise InputError(f"concentrations must be [C, {levels.shape[1]}], one column per analyte.")
     low, high = levels.min(axis=0), levels.max(axis=0)
     reach = FARTHEST * (high - low)
     beyond = (concentrations < low - reach) | (concentrations > high + reach)

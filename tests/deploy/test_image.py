@@ -119,9 +119,10 @@ def test_the_commands_of_the_image_run(predictor, geonode):
     truth = assay.truth([25.0]).double().numpy()[0]
     unknown = [f"{w:g},{v:.6f}" for w, v in zip(assay.wavelengths, truth, strict=True)]
     (geonode.folder / "unknown.csv").write_text("\n".join(["wavelength,unknown", *unknown]) + "\n")
-    geonode("fit", "standards.csv", "--out", "assay.bundle", "--predictor", predictor, "--device", "cpu")
-    geonode("quantify", "assay.bundle", "unknown.csv", "--json", "answer.json")
-    (entry,) = json.loads((geonode.folder / "answer.json").read_text())["unknowns"]
+    bundle = f"{predictor}.bundle"
+    geonode("fit", "standards.csv", "--out", bundle, "--predictor", predictor, "--device", "cpu")
+    geonode("quantify", bundle, "unknown.csv", "--json", f"{predictor}.json")
+    (entry,) = json.loads((geonode.folder / f"{predictor}.json").read_text())["unknowns"]
     assert entry["estimate"] == pytest.approx(25.0, abs=2.0)
 
 

@@ -68,6 +68,12 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(page, token.map[0] + 1, language, title[1] if title else "", token.content)
 
 
+def fitted(page: Path) -> set[str]:
+    """The bundles that a page's own `geonode fit` writes."""
+    lines = [line for block in blocks(page) if block.runs and block.language == "bash" for line in commands(block.code)]
+    return {found[1] for line in lines if line.startswith("geonode fit") and (found := re.search(r"--out (\S+)", line))}
+
+
 def complaint(block: Block) -> str:
     """What is wrong with how the block is marked; empty where nothing is."""
     if not block.language:

@@ -311,7 +311,7 @@ def test_dead_units_are_left_out_and_nothing_changes(node):
     import copy
 
     model = copy.copy(node.model)
-    model.ode = copy.deepcopy(node.model.ode)
+    model._ode = copy.deepcopy(node.model.ode)
     with torch.no_grad():
         model.ode.flow.a_weight[:, :, 5] = 0.0  # says nothing
         model.ode.flow.beta_bias[:, 6] = 60.0  # the same everywhere

@@ -71,7 +71,19 @@ def fit_compiled(afresh, assay, monkeypatch):
     def run(compiler):
         monkeypatch.setenv("CXX", str(compiler))
         with config.patch({"cpp.cxx": (None, str(compiler))}):  # read from CXX when torch was imported
-            arguments = ["fit", str(path), "--out", str(afresh / "m"), "--epochs", "2", "--device", "cpu", "--compile"]
+            arguments = [
+                "fit",
+                str(path),
+                "--out",
+                str(afresh / "m"),
+                "--epochs",
+                "2",
+                "--device",
+                "cpu",
+                "--compile",
+                "--flow",
+                "path_independent",
+            ]
             result = CliRunner().invoke(app, arguments)
         assert isinstance(result.exception, SystemExit) and not (afresh / "m").exists()
         return result.exit_code, " ".join(result.output.split())

@@ -28,7 +28,20 @@ def standards(tmp_path_factory):
 
 def _fit(standards, out, *options):
     return CliRunner().invoke(
-        app, ["fit", str(standards), "--out", str(out), "--epochs", "2", "--device", "cpu", *options]
+        app,
+        [
+            "fit",
+            str(standards),
+            "--out",
+            str(out),
+            "--flow",
+            "path_independent",
+            "--epochs",
+            "2",
+            "--device",
+            "cpu",
+            *options,
+        ],
     )
 
 

@@ -47,7 +47,7 @@ class _SigtermAfter:
 
 # ------------------------------------------------------------------ the best state
 
-FLOWS_OF_ONE = [name for name in FLOWS.names() if not FLOWS[name].several_analytes]
+FLOWS_OF_ONE = [name for name in FLOWS.names() if not FLOWS[name].several_analytes and FLOWS[name].needs_training]
 
 
 def _random(problem, config, seed=0):

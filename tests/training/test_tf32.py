@@ -33,7 +33,7 @@ def test_a_processor_refuses_it(assay, small, folds, tmp_path, engine):
     if engine == "command":
         rows = [f"{w},{0.1},{w / 1e3},{w / 6e2},{w / 4e2}" for w in range(400, 500, 9)]
         (tmp_path / "s.csv").write_text("\n".join(["nm,0,1,2,3", *rows]) + "\n")
-        out = ["--out", str(tmp_path / "m"), "--device", "cpu", "--precision", "tf32"]
+        out = ["--out", str(tmp_path / "m"), "--device", "cpu", "--precision", "tf32", "--flow", "path_independent"]
         done = CliRunner().invoke(app, ["fit", str(tmp_path / "s.csv"), *out])
         assert done.exit_code == 2 and SENTENCE in done.output and not (tmp_path / "m").exists()
         return
