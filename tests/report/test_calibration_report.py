@@ -49,9 +49,16 @@ def test_numbers(calibration: Calibration, report: CalibrationReport) -> None:
 
 def test_text_says_definitions_with_the_values(report: CalibrationReport) -> None:
     text = report.to_markdown()
-    for words in ("k = 3.29", "k = 10", "α = β = 0.05", "85.7 %", "Uncertainty budget", "look alike"):
+    for words in ("k = 3.29", "k = 10", "no limit can be claimed", "85.7 %", "Uncertainty budget", "look alike"):
         assert words in text, words
     assert " mM" in text and " mm" not in text
+
+
+def test_limits_of_a_straight_line_say_by_which_standard() -> None:
+    levels = np.repeat(LEVELS, 2)
+    spectra = 0.02 * levels[:, None] * band(600.0, 40.0) + np.random.default_rng(4).normal(0.0, 0.002, (12, len(WAVE)))
+    text = CalibrationReport(Calibration(levels, spectra, WAVE, unit="mM")).to_markdown()
+    assert "ISO 11843-2" in text and "α = β = 0.05" in text and "no limit can be claimed" not in text
 
 
 def test_coverage_is_apart_for_responding_and_silent_wavelengths(calibration: Calibration) -> None:

@@ -20,7 +20,7 @@ from geonode.training.terms import LOSSES
 
 SMALL = {
     "metric": {"hidden": [3], "table_nodes": 10},
-    "path": {"newton_steps": 4, "ode_steps": 4, "rtol": 0.1, "atol": 0.01, "nodes": 4},
+    "path": {"newton_steps": 4, "ode_steps": 16, "rtol": 0.1, "atol": 0.01, "nodes": 4},
     "training": {"epochs": 3, "members": 1, "precision": "64-true", "wavelengths_per_step": None},
 }
 RUNS = {
@@ -42,8 +42,8 @@ OTHER = {
     "path.ode_steps": 5,
     "path.nodes": 3,
     "path.interval_nodes": 2,
-    "path.rtol": 1e-4,
-    "path.atol": 1e-6,
+    "path.rtol": 1e-10,
+    "path.atol": 1e-12,
     "flow.hidden": 5,
     "flow.embedding": 2,
     "loss.ramp": 0.7,
