@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -38,7 +38,7 @@ def labelled(
     import xarray as xr
 
     units, levels = dataset.units, np.asarray(dataset.levels)
-    attributes = {"units": units["signal"], "signal": dataset.signal}
+    attributes: dict[str, Any] = {"units": units["signal"], "signal": dataset.signal}
     if chain is not None:
         attributes["preprocessing"] = str(chain)
     if dof is not None:
