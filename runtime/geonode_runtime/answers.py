@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,8 +34,18 @@ TOO_FEW = (
     "too few wavelengths of the unknown can be used to tell concentrations apart; measure it again, with fewer of them "
     "masked or saturated."
 )
+_BASIS = "the model's Student distribution"
 _EXCESS_TAIL = 0.05
 _SMALLEST_SHARE = 1e-6
+
+
+class Misfit(NamedTuple):
+    """How far a spectrum lies outside the standards' span (Q) and from their curve within it (T²), and the limits."""
+
+    q: float
+    q_limit: float
+    t2: float
+    t2_limit: float
 
 
 class Measurer(Curve, Protocol):
@@ -220,15 +230,44 @@ def _judge(
         (said, reasons), (found, at_95) = judged_by_shape(
             facts.shapes, facts.rules, unknown.spectra.mean(axis=0), usable, (said, reasons), (found, at_95)
         )
-    relative, dof = dilution_std / dilution, curve.dof
-    best = scale_component(found.best, dilution, relative, level, dof)
+    misfit = Misfit(q, facts.rules.q_limit, t2, facts.rules.t2_limit)
+    factor = (dilution, dilution_std / dilution)
+    answered = quantification((said, reasons), (found, at_95), unknown, facts, misfit, factor, curve.dof, _BASIS)
+    return replace(answered, pls=pls)
+
+
+def quantification(
+    verdict: tuple[str, tuple[str, ...]],
+    sets: tuple[ConcentrationSet, ConcentrationSet],
+    unknown: Unknown,
+    facts: Facts,
+    misfit: Misfit,
+    factor: tuple[float, float],
+    dof: float,
+    basis: str,
+) -> Quantification:
+    """The answer that a verdict and two sets make, whichever method they are of.
+
+    Args:
+        verdict: what is said, and the reasons, which become notes.
+        sets: the one that is reported, and the one of 95 %; in the diluted sample.
+        unknown: its replicates and notes.
+        facts: of the standards.
+        misfit: of its spectrum.
+        factor: the dilution, and its relative standard uncertainty.
+        dof: degrees of freedom of the sets' standard deviations.
+        basis: on what a set rests of which the standards alone do not vouch.
+    """
+    (said, reasons), (found, at_95) = verdict, sets
+    level = found.level
+    best = scale_component(found.best, *factor, level, dof)
     notes = [*unknown.notes, *reasons]
     if facts.levels < FEWEST_CHECKED:
         notes.append(UNCHECKED)
     elif level > facts.attainable:
         notes.append(
             f"{facts.levels} standards alone vouch for at most {100 * facts.attainable:.1f} % (n/(n + 1)); the "
-            f"{100 * level:g} % set rests on the model's Student distribution"
+            f"{100 * level:g} % set rests on {basis}"
         )
     return Quantification(
         verdict=said,
@@ -237,16 +276,15 @@ def _judge(
         high=None if best.open_high else best.high,
         std=best.std,
         level=level,
-        components=tuple(scale_component(c, dilution, relative, level, dof) for c in found.components),
-        verdict_components=tuple(scale_component(c, dilution, relative, VERDICT_LEVEL, dof) for c in at_95.components),
-        q=q,
-        q_limit=facts.rules.q_limit,
-        t2=t2,
-        t2_limit=facts.rules.t2_limit,
+        components=tuple(scale_component(c, *factor, level, dof) for c in found.components),
+        verdict_components=tuple(scale_component(c, *factor, VERDICT_LEVEL, dof) for c in at_95.components),
+        q=misfit.q,
+        q_limit=misfit.q_limit,
+        t2=misfit.t2,
+        t2_limit=misfit.t2_limit,
         replicates=len(unknown.spectra),
         masked=int((~unknown.usable).sum()),
-        dilution=dilution,
+        dilution=factor[0],
         attainable=facts.attainable,
         notes=tuple(notes),
-        pls=pls,
     )

@@ -246,13 +246,23 @@ def _doubt(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet
     """Why neither set names one range with two ends; empty where both do."""
     if max(len(found.components), len(at_95.components)) > 1:
         return _several(found, at_95)
-    for one in (found, at_95):
-        percent, best = f"{100 * one.level:g} %", one.best
-        if one is found and best.width > UNDETERMINED * (rules.highest - rules.lowest):
-            return f"the {percent} set is about as wide as the calibrated range: the spectrum does not determine it"
-        if best.open_high or best.open_low:
-            side = "upper" if best.open_high else "lower"
-            return f"the data set no {side} limit within the range that was searched (the {percent} set)"
+    return loose_end(rules, found, reported=True) or loose_end(rules, at_95, reported=False)
+
+
+def loose_end(rules: VerdictRules, one: ConcentrationSet, *, reported: bool) -> str:
+    """Why the most probable range of a set determines no concentration; empty where it does.
+
+    Args:
+        rules: the calibrated range.
+        one: the set.
+        reported: whether it is the one that is reported, whose width counts besides.
+    """
+    percent, best = f"{100 * one.level:g} %", one.best
+    if reported and best.width > UNDETERMINED * (rules.highest - rules.lowest):
+        return f"the {percent} set is about as wide as the calibrated range: the spectrum does not determine it"
+    if best.open_high or best.open_low:
+        side = "upper" if best.open_high else "lower"
+        return f"the data set no {side} limit within the range that was searched (the {percent} set)"
     return ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,21 +17,16 @@ from geonode.calibration.posterior.own_levels import widening
 from geonode.calibration.posterior.reading import Reading
 from geonode.calibration.posterior.rules import judge
 from geonode.calibration.posterior.stored import load_posterior
-from geonode_runtime.answers import TOO_FEW, UNCHECKED, Facts, check_options
+from geonode_runtime.answers import TOO_FEW, Facts, Misfit, check_options, quantification
 from geonode_runtime.errors import InputError
 from geonode_runtime.unknowns import Unknown
-from geonode_runtime.verdicts import (
-    FEWEST_CHECKED,
-    VERDICT_LEVEL,
-    PosteriorMasses,
-    Quantification,
-    scale_component,
-)
+from geonode_runtime.verdicts import VERDICT_LEVEL, PosteriorMasses, Quantification
 
 if TYPE_CHECKING:
     from geonode.calibration.calibration import Calibration
 
 _AT_ONCE = 512
+_BASIS = "the posterior learned on simulated unknowns"
 
 
 class PosteriorQuantifier:
@@ -183,35 +179,7 @@ def _answer(
 ) -> Quantification:
     found, at_95 = posterior.highest(level), posterior.highest(VERDICT_LEVEL)
     said, reasons = judge(facts.rules, posterior, strange, found, at_95)
-    relative = dilution_std / dilution
-    best = scale_component(found.best, dilution, relative, level, reading.dof)
-    notes = [*unknown.notes, *reasons]
-    if facts.levels < FEWEST_CHECKED:
-        notes.append(UNCHECKED)
-    elif level > facts.attainable:
-        notes.append(
-            f"{facts.levels} standards alone vouch for at most {100 * facts.attainable:.1f} % (n/(n + 1)); the "
-            f"{100 * level:g} % set rests on the posterior learned on simulated unknowns"
-        )
-    return Quantification(
-        verdict=said,
-        estimate=best.estimate,
-        low=None if best.open_low else best.low,
-        high=None if best.open_high else best.high,
-        std=best.std,
-        level=level,
-        components=tuple(scale_component(c, dilution, relative, level, reading.dof) for c in found.components),
-        verdict_components=tuple(
-            scale_component(c, dilution, relative, VERDICT_LEVEL, reading.dof) for c in at_95.components
-        ),
-        q=float(stray[0]),
-        q_limit=float("inf"),
-        t2=float(stray[1]),
-        t2_limit=float("inf"),
-        replicates=len(unknown.spectra),
-        masked=int((~unknown.usable).sum()),
-        dilution=dilution,
-        attainable=facts.attainable,
-        notes=tuple(notes),
-        posterior=PosteriorMasses(posterior.below, posterior.above, posterior.none, strange),
-    )
+    misfit = Misfit(float(stray[0]), float("inf"), float(stray[1]), float("inf"))
+    factor = (dilution, dilution_std / dilution)
+    answered = quantification((said, reasons), (found, at_95), unknown, facts, misfit, factor, reading.dof, _BASIS)
+    return replace(answered, posterior=PosteriorMasses(posterior.below, posterior.above, posterior.none, strange))

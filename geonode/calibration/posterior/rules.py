@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from geonode.calibration.posterior.density import Posterior
 from geonode_runtime.sets import ConcentrationSet
-from geonode_runtime.verdicts import UNDETERMINED, VerdictRules
+from geonode_runtime.verdicts import VerdictRules, loose_end
 
 REFUSED = 0.25
 """On simulated families left out of training 0.1 % of genuine unknowns get so much, and 98 % of foreign spectra."""
@@ -79,12 +79,9 @@ def _verdict(
 
 def _doubt(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet) -> str:
     for one in (found, at_95):
-        percent, best = f"{100 * one.level:g} %", one.best
         if len(one.components) > 1:
+            percent = f"{100 * one.level:g} %"
             return f"{len(one.components)} separate ranges of concentration explain the spectrum (the {percent} set)"
-        if one is found and best.width > UNDETERMINED * (rules.highest - rules.lowest):
-            return f"the {percent} set is about as wide as the calibrated range: the spectrum does not determine it"
-        if best.open_high or best.open_low:
-            side = "upper" if best.open_high else "lower"
-            return f"the data set no {side} limit within the range that was searched (the {percent} set)"
+        if said := loose_end(rules, one, reported=one is found):
+            return said
     return ""
