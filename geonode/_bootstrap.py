@@ -5,9 +5,11 @@ Everything here is standard library: a bare checkout on a GPU node, where nothin
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,6 +28,24 @@ def ensure_siblings_importable() -> None:
         source_root = _CHECKOUT / folder
         if importlib.util.find_spec(package) is None and (source_root / package).is_dir():
             sys.path.append(str(source_root))
+
+
+def lazily(package: str, public: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package whose public names load on first use (PEP 562).
+
+    Args:
+        package: its name.
+        public: public name → module that defines it, ``".relative"`` to the package or absolute.
+    """
+    names = vars(sys.modules[package])
+
+    def load(name: str) -> Any:
+        if name not in public:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = names[name] = getattr(importlib.import_module(public[name], package), name)
+        return value
+
+    return load, lambda: sorted({*names, *names["__all__"]})
 
 
 def version() -> str:

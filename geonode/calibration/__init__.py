@@ -5,30 +5,31 @@ The public names load on first use (PEP 562): the estimator brings scikit-learn,
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from geonode._bootstrap import lazily
 
 # Public name → the module that defines it, relative to this package or absolute.
 _PUBLIC = {
-    "Calibration": "calibration",
-    "GPPrediction": "gp.prediction",
-    "GeodesicCalibrator": "estimator",
-    "GeodesicGP": "gp.geodesic_gp",
-    "LeaveOneConcentrationOut": "leave_out",
-    "QualityCheck": "assessment.quality",
+    "Calibration": ".calibration",
+    "GPPrediction": ".gp.prediction",
+    "GeodesicCalibrator": ".estimator",
+    "GeodesicGP": ".gp.geodesic_gp",
+    "LeaveOneConcentrationOut": ".leave_out",
+    "QualityCheck": ".assessment.quality",
     "Quantification": "geonode_runtime.verdicts",
-    "UncertaintyBudget": "design.budget",
+    "UncertaintyBudget": ".design.budget",
     "VERDICTS": "geonode_runtime.verdicts",
-    "ambiguity_map": "design.resolution",
-    "check_standards": "assessment.standards_check",
-    "detection_limits": "design.resolution",
-    "quality_check": "assessment.quality",
-    "resolution": "design.resolution",
-    "single_wavelength": "baselines.univariate",
-    "straight_line": "baselines.univariate",
-    "suggest_standard": "design.suggest",
-    "uncertainty_budget": "design.budget",
-    "wavelength_ratio": "baselines.univariate",
+    "ambiguity_map": ".design.resolution",
+    "check_standards": ".assessment.standards_check",
+    "detection_limits": ".design.resolution",
+    "quality_check": ".assessment.quality",
+    "resolution": ".design.resolution",
+    "single_wavelength": ".baselines.univariate",
+    "straight_line": ".baselines.univariate",
+    "suggest_standard": ".design.suggest",
+    "uncertainty_budget": ".design.budget",
+    "wavelength_ratio": ".baselines.univariate",
 }
 
 if TYPE_CHECKING:
@@ -68,15 +69,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'geonode.calibration' has no attribute {name!r}")
-    module = _PUBLIC[name]
-    module = module if module.startswith("geonode_runtime") else f"geonode.calibration.{module}"
-    value = getattr(importlib.import_module(module), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _PUBLIC)

@@ -10,23 +10,24 @@ What it is, how it was trained and what it reaches: docs/prior.md. The names loa
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from geonode._bootstrap import lazily
 
 # Public name → the module that defines it.
 _PUBLIC = {
-    "AssayFlow": "flow",
-    "FlowPrediction": "flow",
-    "Network": "network",
-    "NetworkSize": "network",
-    "PretrainSettings": "settings",
-    "cpu_settings": "settings",
-    "load_network": "stored",
-    "model_card": "stored",
-    "pretrain": "training",
-    "replicate_variance": "flow",
-    "save_network": "stored",
-    "untrained_network": "stored",
+    "AssayFlow": ".flow",
+    "FlowPrediction": ".flow",
+    "Network": ".network",
+    "NetworkSize": ".network",
+    "PretrainSettings": ".settings",
+    "cpu_settings": ".settings",
+    "load_network": ".stored",
+    "model_card": ".stored",
+    "pretrain": ".training",
+    "replicate_variance": ".flow",
+    "save_network": ".stored",
+    "untrained_network": ".stored",
 }
 
 if TYPE_CHECKING:
@@ -52,13 +53,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'geonode.prior' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"geonode.prior.{_PUBLIC[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _PUBLIC)

@@ -5,26 +5,27 @@ The names load on first use (PEP 562): the stacked loop (`train`, `predict`) nev
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from geonode._bootstrap import lazily
 
 # Public name → the module that defines it.
 _PUBLIC = {
-    "BatchSource": "batches",
-    "GeodesicSpectralModule": "lightning.module",
-    "PairsBatch": "batches",
-    "PointsBatch": "batches",
-    "Problem": "problem",
-    "SafetensorsIO": "lightning.checkpoints",
-    "SpectralDataModule": "lightning.datamodule",
-    "build_problem": "problem",
-    "build_trainer": "lightning.trainer",
-    "fit_gp": "problem",
-    "fit_node_folds": "ensemble",
-    "losses": "loss",
-    "predict": "ensemble",
-    "train": "ensemble",
-    "train_module": "lightning.trainer",
+    "BatchSource": ".batches",
+    "GeodesicSpectralModule": ".lightning.module",
+    "PairsBatch": ".batches",
+    "PointsBatch": ".batches",
+    "Problem": ".problem",
+    "SafetensorsIO": ".lightning.checkpoints",
+    "SpectralDataModule": ".lightning.datamodule",
+    "build_problem": ".problem",
+    "build_trainer": ".lightning.trainer",
+    "fit_gp": ".problem",
+    "fit_node_folds": ".ensemble",
+    "losses": ".loss",
+    "predict": ".ensemble",
+    "train": ".ensemble",
+    "train_module": ".lightning.trainer",
 }
 
 if TYPE_CHECKING:
@@ -56,13 +57,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'geonode.training' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"geonode.training.{_PUBLIC[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _PUBLIC)

@@ -5,8 +5,9 @@ The public names load on first use (PEP 562).
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from geonode._bootstrap import lazily
 
 # Public name → the module that defines it.
 _PUBLIC = {
@@ -52,13 +53,4 @@ def register(name: str) -> Any:
     return EVALUATION_METHODS.register(name)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'geonode.validation' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_PUBLIC[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _PUBLIC)
