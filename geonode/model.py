@@ -197,11 +197,11 @@ class GeodesicModel:
         if predictor == "node" and self.ensemble is not None:
             self._require_served(c)
             band = self.ensemble.process.predict(c)
-            return self._labelled(c, band.mean, "mean"), self._labelled(c, band.std, "std", band.dof)
+            return self._labelled(c, band.mean, band.std, band.dof)
         if predictor == "node" and self.flow is not None:
             self._require_served(c)
             found = self.flow.predict(c)
-            return self._labelled(c, found.mean, "mean"), self._labelled(c, found.std, "std", found.dof)
+            return self._labelled(c, found.mean, found.std, found.dof)
         band = self.gp.predict(c)
         mean, variance = band.mean, band.std**2
         if predictor == "node":
@@ -209,7 +209,7 @@ class GeodesicModel:
             mean = members.mean(0)
             if len(members) > 1:
                 variance = variance + members.var(0, ddof=1)
-        return self._labelled(c, mean, "mean"), self._labelled(c, np.sqrt(variance), "std", band.dof)
+        return self._labelled(c, mean, np.sqrt(variance), band.dof)
 
     def predict_interval(
         self,
@@ -232,7 +232,7 @@ class GeodesicModel:
         """
         mean, std = self.predict_spectra(concentrations, predictor)
         half = half_width(std, level)
-        return mean - half, mean + half
+        return mean.copy(data=mean.values - half), mean.copy(data=mean.values + half)
 
     def plot(self, path: str | Path | None = None, concentrations: Any = None) -> Figure | Path:
         """Draw predicted spectra with their bands among the standards, and the response against concentration.
@@ -271,8 +271,11 @@ class GeodesicModel:
                 "with a larger margin, or predict with predictor='gp'."
             )
 
-    def _labelled(self, c: np.ndarray, values: np.ndarray, name: str, dof: float | None = None) -> xr.DataArray:
-        return labelled(self.dataset, self.preprocessing, c, values, name, dof)
+    def _labelled(
+        self, c: np.ndarray, mean: np.ndarray, std: np.ndarray, dof: float
+    ) -> tuple[xr.DataArray, xr.DataArray]:
+        chain = self.preprocessing
+        return labelled(self.dataset, chain, c, mean, "mean", dof), labelled(self.dataset, chain, c, std, "std", dof)
 
     def save(self, path: str | Path) -> None:
         """Write the bundle to ``path``: one file, tensors in safetensors and metadata in its JSON header, whole or not

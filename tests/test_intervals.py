@@ -24,6 +24,7 @@ def model():
 def test_the_interval_is_that_of_the_student_t(model, predictor, level):
     mean, std = model.predict_spectra(BETWEEN, predictor)
     low, high = model.predict_interval(BETWEEN, level, predictor)
+    assert low.attrs == high.attrs == mean.attrs == std.attrs and low.coords.equals(mean.coords)
     dof = std.attrs["degrees_of_freedom"]
     scale = std.values[2, 300] * np.sqrt((dof - 2) / dof)
     expected = t(dof, mean.values[2, 300], scale).interval(level)

@@ -22,7 +22,7 @@ def labelled(
     concentrations: np.ndarray,
     values: np.ndarray,
     name: str,
-    dof: float | None = None,
+    dof: float,
 ) -> xr.DataArray:
     """``values [C, W]`` at ``concentrations [C]`` as an array that says what it is.
 
@@ -32,17 +32,15 @@ def labelled(
         concentrations: those outside the range of the standards are flagged ``extrapolated``.
         values: the spectra.
         name: of the array.
-        dof: of standard deviations, the degrees of freedom of their Student t; kept as the attribute
-            ``degrees_of_freedom``, from which `half_width` makes a band.
+        dof: degrees of freedom of the prediction's Student t; kept as the attribute ``degrees_of_freedom``, from which
+            `half_width` makes a band.
     """
     import xarray as xr
 
     units, levels = dataset.units, np.asarray(dataset.levels)
-    attributes: dict[str, Any] = {"units": units["signal"], "signal": dataset.signal}
+    attributes: dict[str, Any] = {"units": units["signal"], "signal": dataset.signal, "degrees_of_freedom": float(dof)}
     if chain is not None:
         attributes["preprocessing"] = str(chain)
-    if dof is not None:
-        attributes["degrees_of_freedom"] = float(dof)
     outside = (concentrations < levels.min()) | (concentrations > levels.max())
     return xr.DataArray(
         values,
