@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -271,11 +271,9 @@ class GeodesicModel:
                 "with a larger margin, or predict with predictor='gp'."
             )
 
-    def _labelled(
-        self, c: np.ndarray, mean: np.ndarray, std: np.ndarray, dof: float
-    ) -> tuple[xr.DataArray, xr.DataArray]:
-        chain = self.preprocessing
-        return labelled(self.dataset, chain, c, mean, "mean", dof), labelled(self.dataset, chain, c, std, "std", dof)
+    def _labelled(self, c: np.ndarray, mean: Any, std: Any, dof: float) -> tuple[xr.DataArray, xr.DataArray]:
+        made = partial(labelled, self.dataset, self.preprocessing, c, dof=dof)
+        return made(mean, "mean"), made(std, "std")
 
     def save(self, path: str | Path) -> None:
         """Write the bundle to ``path``: one file, tensors in safetensors and metadata in its JSON header, whole or not
