@@ -24,10 +24,16 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 
 def accuracy() -> str:
-    """Error ÷ best simple method by hindsight, geometric mean over the real series."""
+    """Error ÷ best simple method by hindsight, geometric means over the real series with one standard error as a
+    factor, by group of series."""
     data = _read("accuracy")
-    heads = ["method", *(name.replace("_", " ") for name in data["statistics"])]
-    return _table(heads, ([name, *(f"{v:.2f}" for v in row)] for name, row in data["summary"].items()))
+    heads = ["series", "method", *(name.replace("_", " ") for name in data["statistics"])]
+    rows = []
+    for group, methods in data["summary"].items():
+        for name, row in methods.items():
+            cells = zip(row["mean"], row["standard_error"], strict=True)
+            rows.append([group, name, *(f"{mean:.2f} ×/÷ {factor:.2f}" for mean, factor in cells)])
+    return _table(heads, rows)
 
 
 def winners() -> str:
