@@ -12,7 +12,7 @@ import numpy as np
 from geonode.calibration.asking import questions
 from geonode.calibration.assessment.curve_check import CurveCheck
 from geonode.calibration.assessment.held_out import HeldOut, hold_out
-from geonode.calibration.assessment.match_limits import match_limits, wide_limits
+from geonode.calibration.assessment.match_limits import match_limits
 from geonode.calibration.assessment.response import Response, response_of
 from geonode.calibration.causes.explained import Explained
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
@@ -20,11 +20,13 @@ from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
 from geonode.calibration.levels import level_std, merged_levels
 from geonode.calibration.measured_standards import MeasuredStandards
-from geonode.calibration.posterior.methods import check_method
+from geonode.calibration.posterior.methods import chosen_method
+from geonode.calibration.posterior.quantifier import posterior_of, unfit_for
+from geonode.calibration.remarks import remarks_on, wide_limits_of
 from geonode.data.given import given_spectra
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
-from geonode_runtime.answers import UNCHECKED, Facts, answer, answer_many, check_options, without_matrix
+from geonode_runtime.answers import Facts, answer, answer_many, check_options, without_matrix
 from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra
@@ -32,7 +34,7 @@ from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import FEWEST_CHECKED, Quantification, VerdictRules
 
 if TYPE_CHECKING:
-    from geonode.calibration.posterior.quantifier import PosteriorQuantifier
+    from geonode_runtime.posterior.answers import LearnedPosterior
 
 
 class Calibration:
@@ -108,7 +110,7 @@ class Calibration:
         )
         self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations, without)
         self.q_limit, self.t2_limit = match_limits(self.inverse, self.held_out, x)
-        self.notes = (*notes, *self._remarks())
+        self.notes = (*notes, *remarks_on(self))
 
     @classmethod
     def from_dataset(
@@ -205,40 +207,6 @@ class Calibration:
         """What changes with concentration, and whether anything does."""
         return response_of(self.curve_check, self.inverse.projection)
 
-    def _remarks(self) -> list[str]:
-        remarks = [] if self.response.responds else [self.response.sentence()]
-        if self.ensemble is not None:
-            seeds = len(self.ensemble.process.flow(self.levels[:1]))
-            remarks.append(
-                f"predictions and intervals rest on the neural flow ({seeds} seeds, {len(self.ensemble.folds)} folds), "
-                "not on the Gaussian process"
-            )
-        unit = f" {self.unit}" if self.unit else ""
-        if not self.has_blank:
-            remarks.append(
-                f"no blank among the standards (the lowest is {self.levels[0]:g}{unit}): no detection limit can be "
-                "claimed, and results wholly below it are outside the calibrated range"
-            )
-        if self.preprocessing is not None:
-            remarks.append(
-                f"spectra are preprocessed ({self.preprocessing}): signals, sensitivities and residuals are those of "
-                "preprocessed spectra"
-            )
-        if not self.curve_check.is_curve or self.curve_check.pls_is_better:
-            remarks.append(self.curve_check.sentence(self.unit))
-        if not self.checked:
-            remarks.append(
-                f"{UNCHECKED} ({len(self.levels)} standards vouch for {100 * self.attainable:.1f} % at most), and "
-                "'does not match' is said by shape alone"
-            )
-        else:
-            remarks += self._wide_limits()
-        return remarks
-
-    def _wide_limits(self) -> list[str]:
-        """Limits so wide, or learned from so little, that a foreign spectrum may well pass."""
-        return wide_limits(self.inverse, self.held_out, (self.q_limit, self.t2_limit), self.spectra.shape[1])
-
     # ------------------------------------------------------------------ unknowns
 
     def quantify(
@@ -255,7 +223,7 @@ class Calibration:
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
-        method: str = "profile",
+        method: str | None = None,
     ) -> Any:
         """The concentration of one unknown, or of several.
 
@@ -273,7 +241,8 @@ class Calibration:
                 standards, x − blank + predicted spectrum at zero. blank_wavelengths: None for those of the unknown.
             mask: True where a value is unusable. saturation: values at or above it are masked.
             name: of the unknown, for messages.
-            method: ``"profile"`` (likelihood of the curve) or ``"posterior"`` (learned on simulated unknowns).
+            method: ``"posterior"`` (learned on simulated unknowns) or ``"profile"`` (likelihood of the curve); None for
+                the posterior, and for the profile where the posterior cannot answer, which a note then says.
 
         Returns:
             A `Quantification` for one spectrum ``[V]`` and for ``replicates=True``; else a list, one for each row or
@@ -281,9 +250,9 @@ class Calibration:
 
         Raises:
             InputError: see :func:`geonode_runtime.unknowns.prepare_unknown`; also a level, dilution or
-                uncertainty out of range, replicates that are different samples, or an unknown method.
+                uncertainty out of range, replicates that are different samples, or a method that cannot answer.
         """
-        check_method(method)
+        method, said = chosen_method(method, self.unfit_for_posterior)
         check_options(level, dilution, dilution_std)
         asked, single = questions(
             spectra,
@@ -299,7 +268,7 @@ class Calibration:
             unknown = self.measured.aligned(
                 one.spectra, wavelengths=one.wavelengths, mask=one.mask, saturation=saturation, name=one.name
             )
-            unknown = replace(unknown, notes=(*one.notes, *unknown.notes))
+            unknown = replace(unknown, notes=(*said, *one.notes, *unknown.notes))
             effective = float(len(unknown.spectra))
             if blank is not None:
                 grid = one.wavelengths if blank_wavelengths is None else blank_wavelengths
@@ -308,8 +277,8 @@ class Calibration:
             usable = None if prepared.usable.all() else prepared.usable
             if self.facts.pls is None:  # the curve's word on what is one sample counts only where there is a curve
                 require_one_sample(self.inverse, self.range, prepared.spectra, usable, one.name, self.unit)
-            how = (self.facts, prepared, effective, level, dilution, dilution_std)
-            found = self.posterior.answer(*how) if method == "posterior" else answer(self.inverse, *how)
+            how = (self.inverse, self.facts, prepared, effective, level, dilution, dilution_std)
+            found = self.posterior.answer(*how) if method == "posterior" else answer(*how)
             answers.append(Explained.of(found, self, unknown, one.name))
         return answers[0] if single else answers
 
@@ -323,7 +292,7 @@ class Calibration:
         return without_matrix(unknown, matrix, at_zero, self.has_blank)
 
     def quantify_many(
-        self, spectra: Any, level: float = 0.8, genuine: bool = False, method: str = "profile"
+        self, spectra: Any, level: float = 0.8, genuine: bool = False, method: str | None = None
     ) -> list[Quantification]:
         """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together; none
         of them explains itself (ask `quantify` for that).
@@ -337,30 +306,33 @@ class Calibration:
         Raises:
             InputError: as `quantify`, or masked values that a step needs.
         """
-        check_method(method)
+        method, said = chosen_method(method, self.unfit_for_posterior)
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
         unknowns = [
             self.measured.preprocessed(self.measured.aligned(row, name=name, genuine=genuine), name)
             for row, name in zip(rows, names, strict=True)
         ]
-        if method == "posterior":
-            return self.posterior.answer_many(self.facts, unknowns, level)
-        return answer_many(self.inverse, self.facts, unknowns, level)
+        unknowns = [replace(one, notes=(*said, *one.notes)) for one in unknowns]
+        many = self.posterior.answer_many if method == "posterior" else answer_many
+        return many(self.inverse, self.facts, unknowns, level)
 
     @cached_property
-    def posterior(self) -> PosteriorQuantifier:
+    def posterior(self) -> LearnedPosterior:
         """What answers with ``method="posterior"``."""
-        from geonode.calibration.posterior.quantifier import PosteriorQuantifier
-
-        return PosteriorQuantifier.of(self)
+        return posterior_of(self)
 
     @property
+    def unfit_for_posterior(self) -> str:
+        """Why the learned posterior cannot answer here; empty where it can."""
+        return unfit_for(self)
+
+    @cached_property
     def facts(self) -> Facts:
         """What answers need to know of the standards besides the curve."""
         pls = self.curve_check.pls if self.curve_check.pls_is_better else None
         rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit, pls is None)
-        wide = not self.checked or bool(self._wide_limits())
+        wide = not self.checked or bool(wide_limits_of(self))
         shapes = Shapes(self.gp.level_means, self.inverse.projection.scale, wide)
         return Facts(len(self.levels), rules, self.standard_spectra, shapes, pls)
 

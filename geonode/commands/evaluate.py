@@ -73,7 +73,7 @@ def register(app: typer.Typer) -> None:
 
             geonode evaluate standards.csv --preprocess savgol:15,2,1 --preprocess snv --inverse
 
-            geonode evaluate standards.csv --inverse --method posterior --method pls
+            geonode evaluate standards.csv --inverse --method geonode --method pls
         """
         from geonode.data import Preprocessing, load_standards
         from geonode.device import resolve_device

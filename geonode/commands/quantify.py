@@ -60,9 +60,12 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         method: Annotated[
-            str,
-            typer.Option(help="profile: likelihood of the curve; posterior: learned on simulated unknowns."),
-        ] = "profile",
+            str | None,
+            typer.Option(
+                help="posterior: learned on simulated unknowns (used wherever it can answer); profile: likelihood of "
+                "the curve."
+            ),
+        ] = None,
         plot: Annotated[
             Path | None,
             typer.Option(
@@ -75,7 +78,8 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Find the concentration of an unknown from its spectrum.
 
-        The verdict is one of: quantified, ambiguous, below detection limit, outside calibrated range, does not match.
+        The verdict is one of: quantified, ambiguous, below detection limit, outside calibrated range, does not match,
+        no curve (use PLS).
         What does not match is explained: where along the spectrum it is off, by how much, which simple cause fits best.
 
         Examples:
@@ -88,7 +92,7 @@ def register(app: typer.Typer) -> None:
 
             geonode quantify assay.bundle plate.csv --each --plot answers.html --table results.xlsx
 
-            geonode quantify assay.bundle unknown.csv --method posterior
+            geonode quantify assay.bundle unknown.csv --method profile
         """
         from geonode.calibration.assessment.quality import check_nominal
         from geonode.calibration.unknown_files import read_unknowns
@@ -163,7 +167,7 @@ def _diluted(dilution: str, dilution_std: str, level: float, quiet: bool) -> tup
 
 
 def _check(
-    method: str, json_path: Path | None, plot: Path | None, table: Path | None, read: list[Path], force: bool
+    method: str | None, json_path: Path | None, plot: Path | None, table: Path | None, read: list[Path], force: bool
 ) -> None:
     """Refuse a method that is not there and outputs that cannot be written, before any work is done."""
     from geonode.calibration.posterior.methods import check_method

@@ -1,20 +1,26 @@
-"""From the posterior to a verdict: one table, in this order.
+"""From the posterior to a verdict: one table, the first row that applies.
 
 1. *none of these* has more than a quarter of the probability: does not match;
-2. less than 5 % of the rest lies within the calibrated range: outside calibrated range;
-3. the reported set or that of 95 % has several pieces or an end out of reach, or the reported one is wider than 0.8 of
+2. no curve over concentration describes the standards: no curve, and PLS answers;
+3. less than 5 % of the rest lies within the calibrated range: outside calibrated range;
+4. the reported set or that of 95 % has several pieces or an end out of reach, or the reported one is wider than 0.8 of
    the range: ambiguous;
-4. a blank was measured and the 95 % set includes zero: below detection limit;
-5. otherwise: quantified.
+5. a blank was measured and the 95 % set includes zero: below detection limit;
+6. otherwise: quantified.
 
-Where no curve over concentration describes the standards, the same rules hold (PLS and PCR are among the posterior's
-candidates) and a note says that PLS is the better instrument.
+At last the shape of the spectrum is looked at (:mod:`geonode_runtime.shapes`): what lies on the extension of the curve
+is above the calibrated range and not foreign, and what has next to nothing of the standards' shapes does not match.
 """
 
 from __future__ import annotations
 
-from geonode.calibration.posterior.density import Posterior
+import numpy as np
+
+from geonode_runtime.answers import Facts, by_pls
+from geonode_runtime.pls import PLSRegression
+from geonode_runtime.posterior.density import Posterior
 from geonode_runtime.sets import ConcentrationSet
+from geonode_runtime.shapes import judged_by_shape
 from geonode_runtime.verdicts import VerdictRules, loose_end
 
 REFUSED = 0.25
@@ -22,39 +28,51 @@ REFUSED = 0.25
 INSIDE = 0.05
 STRANGE = 0.3
 """1 % of genuine unknowns and half of those with an interferent (2 to 200 % of the response) there."""
-NO_CURVE = (
-    "this assay is no curve: use PLS (a one-dimensional curve does not describe the standards; the posterior follows "
-    "its regressions)"
-)
+
+Sets = tuple[ConcentrationSet, ConcentrationSet]
 
 
 def judge(
-    rules: VerdictRules, posterior: Posterior, strange: float, found: ConcentrationSet, at_95: ConcentrationSet
-) -> tuple[str, tuple[str, ...]]:
-    """The verdict and the notes that explain it.
+    facts: Facts,
+    posterior: Posterior,
+    strange: float,
+    sets: Sets,
+    spectrum: np.ndarray,
+    usable: np.ndarray | None,
+) -> tuple[str, tuple[str, ...], Sets, PLSRegression | None]:
+    """The verdict, the notes that explain it, the sets that stand, and PLS where it answers.
 
     Args:
-        rules: range, blank, and whether a curve describes the standards; its limits of misfit are not used.
+        facts: of the standards; their limits of misfit are not used.
         strange: probability that the spectrum holds something that the standards do not.
-        found, at_95: the reported set and that of 95 %.
+        sets: the reported one and that of 95 %.
+        spectrum: ``[W]``, the unknown's mean. usable: ``[W]``, None where all wavelengths are.
     """
-    notes = [] if rules.is_curve else [NO_CURVE]
-    said, reason = _verdict(rules, posterior, found, at_95)
-    if said != "does not match" and strange > STRANGE:
-        notes.append(
-            f"the spectrum holds something that the standards do not (probability {strange:.2f}): an interferent or "
-            "another matrix may have moved the result"
+    rules, pls = facts.rules, None
+    if posterior.none > REFUSED:
+        said = "does not match"
+        reasons: tuple[str, ...] = (
+            f"with probability {posterior.none:.2f} no concentration of this assay gives this spectrum",
         )
-    return said, (*((reason,) if reason else ()), *notes)
+    elif facts.pls is not None:
+        said, pls = "no curve", facts.pls
+        reasons, sets = by_pls(facts, pls, spectrum, usable, sets)
+    else:
+        said, reason = _verdict(rules, posterior, *sets)
+        reasons = (reason,) if reason else ()
+    (said, reasons), sets = judged_by_shape(facts.shapes, rules, spectrum, usable, (said, reasons), sets)
+    if said != "does not match" and strange > STRANGE:
+        reasons += (
+            f"the spectrum holds something that the standards do not (probability {strange:.2f}): an interferent or "
+            "another matrix may have moved the result",
+        )
+    return said, reasons, sets, pls
 
 
 def _verdict(
     rules: VerdictRules, posterior: Posterior, found: ConcentrationSet, at_95: ConcentrationSet
 ) -> tuple[str, str]:
-    if posterior.none > REFUSED:
-        return "does not match", (
-            f"with probability {posterior.none:.2f} no concentration of this assay gives this spectrum"
-        )
+    """Rows 3 to 6."""
     under, over = float(posterior.below_of(rules.lowest)), 1.0 - float(posterior.below_of(rules.highest))
     if 1.0 - under - over < INSIDE:
         side = "above" if over > under else "below"
