@@ -20,13 +20,13 @@ from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
 from geonode.calibration.levels import level_std, merged_levels
 from geonode.calibration.measured_standards import MeasuredStandards
-from geonode.calibration.posterior.methods import chosen_method
 from geonode.calibration.posterior.quantifier import posterior_of, unfit_for
 from geonode.calibration.remarks import remarks_on, wide_limits_of
 from geonode.data.given import given_spectra
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode_runtime.answers import Facts, answer, answer_many, check_options, without_matrix
+from geonode_runtime.posterior.methods import chosen_method
 from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from geonode.calibration.assessment.match_limits import wide_limits
-from geonode.calibration.posterior.methods import profile_instead
 from geonode_runtime.answers import UNCHECKED
+from geonode_runtime.posterior.methods import profile_instead
 
 if TYPE_CHECKING:
     from geonode.calibration.calibration import Calibration
@@ -32,13 +32,15 @@ def remarks_on(calibration: Calibration) -> list[str]:
         )
     if calibration.preprocessing is not None:
         remarks.append(
-            f"spectra are preprocessed ({calibration.preprocessing}): signals, sensitivities and residuals are those of "
-            "preprocessed spectra"
+            f"spectra are preprocessed ({calibration.preprocessing}): signals, sensitivities and residuals are those "
+            "of preprocessed spectra"
         )
     if not calibration.curve_check.is_curve or calibration.curve_check.pls_is_better:
         remarks.append(calibration.curve_check.sentence(calibration.unit))
     if not calibration.checked:
-        said = f"{UNCHECKED} ({len(calibration.levels)} standards vouch for {100 * calibration.attainable:.1f} % at most)"
+        said = (
+            f"{UNCHECKED} ({len(calibration.levels)} standards vouch for {100 * calibration.attainable:.1f} % at most)"
+        )
         remarks.append(f"{said}, and 'does not match' is said by shape alone" if unfit else said)
     elif unfit:
         remarks += wide_limits_of(calibration)

@@ -170,9 +170,9 @@ def _check(
     method: str | None, json_path: Path | None, plot: Path | None, table: Path | None, read: list[Path], force: bool
 ) -> None:
     """Refuse a method that is not there and outputs that cannot be written, before any work is done."""
-    from geonode.calibration.posterior.methods import check_method
     from geonode.report.answer import require_drawable
     from geonode.report.results_table import require_table_name
+    from geonode_runtime.posterior.methods import check_method
 
     check_method(method)
     if plot is not None:

@@ -152,6 +152,8 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "dof": inverse.dof,
         "rank": inverse.rank,
         "ends_at_zero": inverse.ends_at_zero,
+        "posterior": None,
+        "unfit_for_posterior": calibration.unfit_for_posterior,
         "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
         "steps": steps,
         "standing": _standing(calibration),
@@ -175,6 +177,10 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     }
     if pls is not None:
         arrays |= {"pls_vector": pls.vector, "pls_centre": pls.centre}
+    if not calibration.unfit_for_posterior:
+        known, facts["posterior"] = calibration.posterior.known.state()
+        arrays |= {f"posterior_{name}": value for name, value in known.items()}
+        arrays |= {f"network_{name}": value.astype("<f4") for name, value in calibration.posterior.weights.items()}
     return Exported(spectra, Quantifier(inverse)), facts, arrays
 
 
@@ -190,8 +196,9 @@ def _standing(calibration: Any) -> dict[str, Any]:
 
 
 def _packed(value: np.ndarray) -> dict[str, Any]:
-    value = np.ascontiguousarray(value, dtype="<f8")
-    return {"shape": list(value.shape), "data": base64.b64encode(value.tobytes()).decode("ascii")}
+    kind = "<f4" if value.dtype == np.float32 else "<f8"
+    value = np.ascontiguousarray(value, dtype=kind)
+    return {"shape": list(value.shape), "type": kind, "data": base64.b64encode(value.tobytes()).decode("ascii")}
 
 
 def _finite(value: float) -> float | None:

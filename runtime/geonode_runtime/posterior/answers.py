@@ -135,5 +135,3 @@ class LearnedPosterior:
         answered = quantification((said, reasons), sets, unknown, facts, misfit, factor, self.known.dof, _BASIS)
         masses = PosteriorMasses(posterior.below, posterior.above, posterior.none, strange)
         return replace(answered, posterior=masses, pls=pls)
-
-

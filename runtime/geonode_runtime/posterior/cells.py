@@ -177,7 +177,9 @@ def _base(known: PosteriorStandards, edges, minima, scale, excess, estimates, er
     return np.log(np.maximum(total / total.sum(1, keepdims=True), 1e-12))
 
 
-def _values(known: PosteriorStandards, edges, base, likelihood, plain, noise, minima, scale, estimates, error) -> np.ndarray:
+def _values(
+    known: PosteriorStandards, edges, base, likelihood, plain, noise, minima, scale, estimates, error
+) -> np.ndarray:
     span, levels, places = known.span, known.levels, known.places
     c = 0.5 * (edges[:, 1:] + edges[:, :-1])
     width = np.diff(edges, axis=1)

@@ -28,9 +28,7 @@ class Outcome(NamedTuple):
 
 def evaluate(weights: Weights, cells: Cells) -> Outcome:
     """What the network makes of the cells of U unknowns."""
-    parts = [
-        _evaluated(weights, cells, slice(start, start + _AT_ONCE)) for start in range(0, len(cells.odd), _AT_ONCE)
-    ]
+    parts = [_evaluated(weights, cells, slice(start, start + _AT_ONCE)) for start in range(0, len(cells.odd), _AT_ONCE)]
     return Outcome(np.concatenate([p.logs for p in parts]), np.concatenate([p.strange for p in parts]))
 
 
@@ -79,8 +77,6 @@ def gelu(x: np.ndarray) -> np.ndarray:
     """x Φ(x), Φ by Abramowitz & Stegun 7.1.26 (error below 2e-7)."""
     z = np.abs(x) * 0.7071067811865476
     t = 1.0 / (1.0 + 0.3275911 * z)
-    poly = t * (
-        0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))
-    )
+    poly = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
     tail = 0.5 * poly * np.exp(-z * z)  # Φ(−|x|)
     return x * np.where(x < 0.0, tail, 1.0 - tail)

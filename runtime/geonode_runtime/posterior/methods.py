@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from geonode.errors import InputError
+from geonode_runtime.errors import InputError
 
 QUANTIFY_METHODS = ("posterior", "profile")
 """The posterior learned on simulated unknowns, and the likelihood of the curve."""
