@@ -95,6 +95,7 @@ class Reading:
             stack=self.stack,
             left_out=self.left_out,
             errors=self.errors,
+            typical=self.typical,
             left_out_distance=self.left_out_distance,
             left_out_ridge=self.left_out_ridge,
             ridge_inverse=np.linalg.inv(_ridge_system(self.white.standards, float(len(self.white.scale)))),
@@ -161,6 +162,7 @@ class Reading:
         if self.std is not None:
             errors = np.sign(errors) * np.hypot(errors, self.std[self.left_out][:, None])
         self.errors = errors
+        self.typical = np.sqrt((errors[interior] ** 2).mean(0)) + 1e-5 * self.span
         self.left_out_ridge = self._ridge_left_out()
 
     # ------------------------------------------------------------------ spectra that are no mix of the standards

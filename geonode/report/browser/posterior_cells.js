@@ -2,8 +2,8 @@
 // unknown at a time. Matrices are flat, row by row.
 "use strict";
 const GeonodeCells = (function () {
-  const { cholesky, solve, studentQuantile, studentCumulative, interpolate, median, largest } = GeonodeNumbers;
-  const CELLS = 96, MINIMA = 3, METHODS = 6, BROAD = 10, NARROWEST = 1e-7, SHARPEST = 1e-5;
+  const { cholesky, solve, studentQuantile, studentCumulative, interpolate, median, largest, smallest } = GeonodeNumbers;
+  const CELLS = 96, MINIMA = 3, METHODS = 6, BROAD = 10, NARROWEST = 1e-7, ROUNDING = 1e-10, SHARPEST = 1e-5;
   const PEAK = [0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999], FLANK = [0.01, 0.08, 0.3, 0.5, 0.7, 0.92, 0.99];
   const COARSE = CELLS + 1 - MINIMA * PEAK.length - (METHODS - 1) * FLANK.length - BROAD;
 
@@ -86,7 +86,7 @@ const GeonodeCells = (function () {
   // Where x [r] lies nearest to the polyline [K, r] over the places, and the square distance.
   function nearestOn(curve, x, places) {
     const r = x.length;
-    let best = Infinity, found = 0;
+    const distance = new Float64Array(places.length - 1), where = new Float64Array(places.length - 1);
     for (let k = 0; k + 1 < places.length; k++) {
       let length = 0, along = 0, square = 0;
       for (let s = 0; s < r; s++) {
@@ -94,10 +94,12 @@ const GeonodeCells = (function () {
         length += step * step; along += gap * step; square += gap * gap;
       }
       length = Math.max(length, 2.2250738585072014e-308);
-      const t = clip(along / length, 0, 1), distance = square - 2 * t * along + t * t * length;
-      if (distance < best) { best = distance; found = places[k] + t * (places[k + 1] - places[k]); }
+      const t = clip(along / length, 0, 1);
+      distance[k] = square - 2 * t * along + t * t * length;
+      where[k] = places[k] + t * (places[k + 1] - places[k]);
     }
-    return { found, distance: Math.max(best, 0) };
+    const same = smallest(distance) + ROUNDING * (1 + sum(x.map((v) => v * v))), k = distance.findIndex((v) => v <= same);
+    return { found: where[k], distance: Math.max(distance[k], 0) };
   }
 
   // The six point estimates, and the square distance from the curve.
@@ -232,10 +234,8 @@ const GeonodeCells = (function () {
   // Features of the whole unknown [62].
   function wholeOf(known, seen) {
     const { replicates, q, closest, near, ridge, minima, estimates, error, base } = seen;
-    const { levels } = known, span = spanOf(known), n = levels.length, m = known.left_out.length, rank = known.keep.length;
-    let inner = range(m).filter((i) => known.left_out[i] > 0 && known.left_out[i] < n - 1);
-    if (!inner.length) inner = range(m);
-    const rms = range(METHODS).map((k) => Math.sqrt(sum(inner.map((i) => known.errors[i * METHODS + k] ** 2)) / inner.length) + 1e-5 * span);
+    const { levels } = known, span = spanOf(known), n = levels.length, rank = known.keep.length;
+    const rms = Array.from(known.typical);
     const distance = known.left_out_distance.map((v) => v + rank), mixes = known.left_out_ridge.map((v) => v + 0.1);
     const middle = estimates[5];
     let widest = 0;

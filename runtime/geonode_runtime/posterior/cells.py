@@ -212,9 +212,8 @@ def _values(
 def _whole(
     known: PosteriorStandards, replicates, q, closest, near, ridge, minima, scale, excess, estimates, error, base
 ) -> np.ndarray:
-    span, n, interior = known.span, len(known.levels), known.interior
+    span, n, rms = known.span, len(known.levels), known.typical
     ones = np.ones(len(q))
-    rms = np.sqrt((known.errors[interior] ** 2).mean(0)) + 1e-5 * span
     distance, mixes = known.left_out_distance + known.rank, known.left_out_ridge + 0.1
     middle = estimates[:, 5:6]
     assay = [
@@ -248,7 +247,7 @@ def _whole(
         0.3 * base[:, CELLS + 1],
     ]
     table = [np.broadcast_to(np.asarray(v, dtype=float), ones.shape) for v in (*assay, *own)]
-    order = np.argsort(np.argsort(rms)) / 5.0
+    order = np.argsort(np.argsort(rms, kind="stable")) / 5.0
     table += [np.log(error[:, k] / span) / 2.0 for k in range(len(METHODS))]
     table += [np.log(rms[k] / span) / 2.0 * ones for k in range(len(METHODS))]
     table += [order[k] * ones for k in range(len(METHODS))]

@@ -11,6 +11,7 @@ import numpy as np
 
 METHODS = ("curve", "pchip", "pls", "pcr", "pls_warped", "stack")
 """Point estimates beside the minima of the curve; the last is the others' mean, weighed by their left-out errors."""
+_ROUNDING = 1e-10
 _SHARPEST = 1e-5  # of the range: no left-out error counts as smaller
 
 
@@ -60,7 +61,8 @@ class PosteriorStandards:
         pchip: ``[K, r]`` the interpolated curve.
         vectors, centres: ``[3, p']``, offsets, kappas: ``[3]`` of PLS, PCR and PLS on a saturating axis.
         stack: ``[5]`` weights of the estimates in their mean.
-        left_out: ``[m]`` positions. errors: ``[m, 6]`` of :data:`METHODS` there.
+        left_out: ``[m]`` positions. errors: ``[m, 6]`` of :data:`METHODS` there; typical: ``[6]`` their root mean square
+            inside the range.
         left_out_distance, left_out_ridge: ``[m]`` misfit of those levels inside and outside the others' span.
         ridge_inverse: ``[n + 1, n + 1]`` of the mixing problem.
         low, high: of the searched range. dof: of the curve. replicates: mean number of them.
@@ -89,6 +91,7 @@ class PosteriorStandards:
     stack: np.ndarray
     left_out: np.ndarray
     errors: np.ndarray
+    typical: np.ndarray
     left_out_distance: np.ndarray
     left_out_ridge: np.ndarray
     ridge_inverse: np.ndarray
@@ -136,12 +139,6 @@ class PosteriorStandards:
     def plain(self) -> Span:
         """Spectra as coordinates for regressions."""
         return Span(self.centre, np.ones_like(self.scale), self.plain_basis)
-
-    @cached_property
-    def interior(self) -> np.ndarray:
-        """``[m]`` which of the left-out levels lie inside the range; all, where none does."""
-        inside = (self.left_out > 0) & (self.left_out < len(self.levels) - 1)
-        return inside if inside.any() else np.ones_like(inside)
 
     def rank_of(self, c: np.ndarray) -> np.ndarray:
         """Where among the levels: 0 at the lowest, n − 1 at the highest; beyond, the end gap goes on."""
@@ -192,14 +189,16 @@ def rank_among(levels: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def nearest_on(curve: np.ndarray, x: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where ``x [U, r]`` lies nearest to the polyline ``curve [K, r]`` over ``places [K]``, and the square distance."""
+    """Where ``x [U, r]`` lies nearest to the polyline ``curve [K, r]`` over ``places [K]``, and the square distance; of
+    places that differ by rounding alone (a curve in one direction that turns back) the lowest."""
     step = np.diff(curve, axis=0)
     length = np.maximum((step**2).sum(1), np.finfo(float).tiny)
     gap = x[:, None] - curve[None, :-1]
     along = np.einsum("ukr,kr->uk", gap, step)
     t = np.clip(along / length, 0.0, 1.0)
     distance = (gap**2).sum(-1) - 2.0 * t * along + t**2 * length
-    k = distance.argmin(1)
+    same = distance.min(1) + _ROUNDING * (1.0 + (x**2).sum(1))
+    k = (distance <= same[:, None]).argmax(1)
     row = np.arange(len(x))
     found = places[k] + t[row, k] * (places[k + 1] - places[k])
     return found, np.maximum(distance[row, k], 0.0)
