@@ -61,8 +61,8 @@ class PosteriorStandards:
         pchip: ``[K, r]`` the interpolated curve.
         vectors, centres: ``[3, p']``, offsets, kappas: ``[3]`` of PLS, PCR and PLS on a saturating axis.
         stack: ``[5]`` weights of the estimates in their mean.
-        left_out: ``[m]`` positions. errors: ``[m, 6]`` of :data:`METHODS` there; typical: ``[6]`` their root mean square
-            inside the range.
+        left_out: ``[m]`` positions. errors: ``[m, 6]`` of :data:`METHODS` there. typical: ``[6]`` their root mean
+            square inside the range.
         left_out_distance, left_out_ridge: ``[m]`` misfit of those levels inside and outside the others' span.
         ridge_inverse: ``[n + 1, n + 1]`` of the mixing problem.
         low, high: of the searched range. dof: of the curve. replicates: mean number of them.
