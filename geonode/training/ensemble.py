@@ -152,7 +152,7 @@ class _Parts:
             own = ode if whole else select_model(ode, rows, first)
             source = BatchSource(rows, own.table, size.config, seed)
             # what did not fit at once would not fit as graphs either: each keeps its memory
-            capture = use_captured(backend, source, size.config) and whole and not compiled
+            capture = use_captured(backend, source, own) and whole and not compiled
             these = None if rates is None else rates[first : first + rows.models]
             self.stacks.append(StackSteps(own, source, size.config, capture, these, patience, function))
 

@@ -125,7 +125,7 @@ def _refusal(w2: Tensor, units: FlowUnits) -> str | None:
 
 def _options(op: str, hidden: int) -> dict:
     """Launch options; a wider flow gets more warps, for its tiles must stay in registers."""
-    return {**_blocks.options(op), "num_warps": max(4, padded(hidden) // 4)}
+    return {**_blocks.options(op), "num_warps": 4 if padded(hidden) == 16 else 8}
 
 
 def _new(like: Tensor, *shape: int) -> Tensor:
@@ -311,9 +311,7 @@ def _shot_vjp(ctx, grad, *unused):
         function = partial(_attached, velocity.detach(), status, ctx.steps, output_name(ctx.codes[1]))
         return *plain_vjp("coupled_shot", function, tensors, [grad]), *[None] * 7
     grad = torch.where(status == CONVERGED, plain(grad), 0.0)
-    found = _shot_back(
-        grad, status, ratio, *tensors[2:], *kept, ctx.steps, *ctx.codes, ctx.needs_input_grad[2]
-    )
+    found = _shot_back(grad, status, ratio, *tensors[2:], *kept, ctx.steps, *ctx.codes, ctx.needs_input_grad[2])
     return *_gradients(grad, found, tensors[5]), *[None] * 7
 
 
