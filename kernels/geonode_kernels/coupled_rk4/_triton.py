@@ -1,8 +1,8 @@
 """A flow along geodesics whose Γ are known: absorbance, its derivative along the shot, and the way back.
 
 The network is not here: `geodesic_rk4` has left Γ and ∂Γ/∂c of every stage, so a stage is a few dozen operations on the
-state and one layer of tanh units. Tiles are [hidden, rows] with a thread to a row, so that a sum over hidden units never
-leaves the thread.
+state and one layer of tanh units. Tiles are [hidden, rows] with a thread to a row, so that a sum over hidden units
+never leaves the thread.
 """
 
 from __future__ import annotations

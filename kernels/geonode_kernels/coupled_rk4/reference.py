@@ -21,8 +21,7 @@ from ..runge_kutta import STEPPERS, State
 
 def rate(c: Tensor, v: Tensor, place: Tensor, pace: Tensor, shift: Tensor, gain: Tensor, level: Tensor) -> Tensor:
     """F [M, N] at c and v [M, N]; the flow as in `coupled_rk4`."""
-    models, rows = c.shape
-    fixed = shift.mT.repeat(1, rows // shift.shape[2], 1)  # [M, N, H]
+    fixed = shift.mT.repeat(1, c.shape[1] // shift.shape[2], 1)  # [M, N, H]
     inside = c[..., None] * place[:, None] + v[..., None] * pace[:, None] + fixed
     return (torch.tanh(inside) * gain[:, None]).sum(-1) + level[:, None]
 
