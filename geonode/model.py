@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -20,10 +20,12 @@ from geonode.calibration.unknown_files import asked_of_files
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.given_standards import given_standards, prepared
-from geonode.data.labelled import half_width, labelled
+from geonode.data.labelled import half_width, labelled_pair
+from geonode.device import resolve_device
 from geonode.errors import InputError
 from geonode.flow import FLOWS, CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
+from geonode.on_device import Predictor, predictor_of
 from geonode.prior.flow import AssayFlow
 from geonode.prior.standards import band_coverage, flow_ensemble, read_all
 from geonode.report.answer import Answer
@@ -80,7 +82,18 @@ class GeodesicModel:
         self.problem, self.history = problem, list(history)
         self.folds, self.flow, self.fold_flows, self.weights = folds, flow, list(fold_flows), weights
         self._ode = ode
+        self._device, self._predictors = torch.device("cpu"), dict[str, Predictor]()
         self.made: dict[str, Any] = {}
+
+    def to(self, device: torch.device | str) -> Self:
+        """Let `predict_spectra` answer on ``device`` from now on; all else stays on the CPU.
+
+        On a CUDA device the first prediction of some number of concentrations is recorded as a CUDA graph; the next of
+        as many replays it (`geonode.on_device`).
+        """
+        self._device = resolve_device(str(device))
+        self._predictors.clear()
+        return self
 
     @property
     def ode(self) -> CoupledSpectralODE | None:
@@ -194,12 +207,15 @@ class GeodesicModel:
         predictor = predictor or self.config.predictor
         if predictor not in ("node", "gp"):
             raise InputError(f"predictor={predictor!r} is not known; choose node or gp.")
-        if predictor == "node" and self.ensemble is not None:
+        if predictor == "node":
+            self._require_flow()
             self._require_served(c)
+        if self._device.type != "cpu" and (predictor == "gp" or self.ensemble is None):
+            return self._labelled(c, *self._there(predictor)(c), self._there(predictor).dof)
+        if predictor == "node" and self.ensemble is not None:
             band = self.ensemble.process.predict(c)
             return self._labelled(c, band.mean, band.std, band.dof)
         if predictor == "node" and self.flow is not None:
-            self._require_served(c)
             found = self.flow.predict(c)
             return self._labelled(c, found.mean, found.std, found.dof)
         band = self.gp.predict(c)
@@ -252,11 +268,20 @@ class GeodesicModel:
     def _repr_html_(self) -> str:
         return model_html(self)
 
+    def _require_flow(self) -> None:
+        if self.flow is None and (self.ode is None or self.problem is None):
+            raise InputError("This model was fitted with predictor='gp' and has no neural flow; fit again with 'node'.")
+
+    def _there(self, predictor: str) -> Predictor:
+        """What predicts on the device, made when first asked."""
+        if predictor not in self._predictors:
+            neural = (self.flow, self._ode, self.problem) if predictor == "node" else ()
+            self._predictors[predictor] = predictor_of(self._device, self.gp, *neural)
+        return self._predictors[predictor]
+
     def _node_spectra(self, c: np.ndarray) -> np.ndarray:
         """Spectra [members, C, W] of the neural ensemble."""
-        if self.ode is None or self.problem is None:
-            raise InputError("This model was fitted with predictor='gp' and has no neural flow; fit again with 'node'.")
-        self._require_served(c)
+        assert self.ode is not None and self.problem is not None
         rows = torch.from_numpy(np.tile(c, (self.problem.models, 1)))
         return predict(self.ode, self.problem, rows).cpu().double().numpy()
 
@@ -272,8 +297,7 @@ class GeodesicModel:
             )
 
     def _labelled(self, c: np.ndarray, mean: Any, std: Any, dof: float) -> tuple[xr.DataArray, xr.DataArray]:
-        made = partial(labelled, self.dataset, self.preprocessing, c, dof=dof)
-        return made(mean, "mean"), made(std, "std")
+        return labelled_pair(self.dataset, self.preprocessing, c, mean, std, dof)
 
     def save(self, path: str | Path) -> None:
         """Write the bundle to ``path``: one file, tensors in safetensors and metadata in its JSON header, whole or not
@@ -342,8 +366,6 @@ def fit(
     given = {"metric": metric, "flow": flow, "solver": solver, "seed": seed}
     config = config.replace(**{name: value for name, value in given.items() if value is not None})
     warn_of_idle_settings(config)
-    from geonode.device import resolve_device
-
     resolve_device(device)
     chain = Preprocessing.of(preprocessing)
     standards = prepared(given_standards(dataset))
