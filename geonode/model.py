@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from geonode.device import resolve_device
 from geonode.errors import InputError
 from geonode.flow import FLOWS, CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
-from geonode.on_device import Predictor, predictor_of
+from geonode.on_device import PredictsOnDevice
 from geonode.prior.flow import AssayFlow
 from geonode.prior.standards import band_coverage, flow_ensemble, read_all
 from geonode.report.answer import Answer
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 
 
-class GeodesicModel:
+class GeodesicModel(PredictsOnDevice):
     """A fitted calibration: the standards, their geodesic GP, and (unless ``predictor="gp"``) a neural flow.
 
     Made by `fit` and `load`. Attributes: ``dataset``, ``config``, ``gp``, ``flow`` (a `geonode.prior.AssayFlow`, where
@@ -81,19 +81,8 @@ class GeodesicModel:
         self.concentration_std = concentration_std
         self.problem, self.history = problem, list(history)
         self.folds, self.flow, self.fold_flows, self.weights = folds, flow, list(fold_flows), weights
-        self._ode = ode
-        self._device, self._predictors = torch.device("cpu"), dict[str, Predictor]()
+        self._ode, self._device = ode, torch.device("cpu")
         self.made: dict[str, Any] = {}
-
-    def to(self, device: torch.device | str) -> Self:
-        """Let `predict_spectra` answer on ``device`` from now on; all else stays on the CPU.
-
-        On a CUDA device the first prediction of some number of concentrations is recorded as a CUDA graph; the next of
-        as many replays it (`geonode.on_device`).
-        """
-        self._device = resolve_device(str(device))
-        self._predictors.clear()
-        return self
 
     @property
     def ode(self) -> CoupledSpectralODE | None:
@@ -210,14 +199,14 @@ class GeodesicModel:
         if predictor == "node":
             self._require_flow()
             self._require_served(c)
-        if self._device.type != "cpu" and (predictor == "gp" or self.ensemble is None):
-            return self._labelled(c, *self._there(predictor)(c), self._there(predictor).dof)
-        if predictor == "node" and self.ensemble is not None:
-            band = self.ensemble.process.predict(c)
-            return self._labelled(c, band.mean, band.std, band.dof)
-        if predictor == "node" and self.flow is not None:
-            found = self.flow.predict(c)
-            return self._labelled(c, found.mean, found.std, found.dof)
+        labelled = partial(labelled_pair, self.dataset, self.preprocessing, c)
+        ensemble = self.ensemble if predictor == "node" else None
+        there = self.on_device(predictor) if ensemble is None else None
+        if there is not None:
+            return labelled(*there(c), there.dof)
+        if ensemble is not None or (predictor == "node" and self.flow is not None):
+            found = ensemble.process.predict(c) if ensemble is not None else self.flow.predict(c)
+            return labelled(found.mean, found.std, found.dof)
         band = self.gp.predict(c)
         mean, variance = band.mean, band.std**2
         if predictor == "node":
@@ -225,7 +214,7 @@ class GeodesicModel:
             mean = members.mean(0)
             if len(members) > 1:
                 variance = variance + members.var(0, ddof=1)
-        return self._labelled(c, mean, np.sqrt(variance), band.dof)
+        return labelled(mean, np.sqrt(variance), band.dof)
 
     def predict_interval(
         self,
@@ -272,18 +261,11 @@ class GeodesicModel:
         if self.flow is None and (self.ode is None or self.problem is None):
             raise InputError("This model was fitted with predictor='gp' and has no neural flow; fit again with 'node'.")
 
-    def _there(self, predictor: str) -> Predictor:
-        """What predicts on the device, made when first asked."""
-        if predictor not in self._predictors:
-            neural = (self.flow, self._ode, self.problem) if predictor == "node" else ()
-            self._predictors[predictor] = predictor_of(self._device, self.gp, *neural)
-        return self._predictors[predictor]
-
     def _node_spectra(self, c: np.ndarray) -> np.ndarray:
         """Spectra [members, C, W] of the neural ensemble."""
-        assert self.ode is not None and self.problem is not None
+        assert self._ode is not None and self.problem is not None
         rows = torch.from_numpy(np.tile(c, (self.problem.models, 1)))
-        return predict(self.ode, self.problem, rows).cpu().double().numpy()
+        return predict(self._ode, self.problem, rows).cpu().double().numpy()
 
     def _require_served(self, c: np.ndarray) -> None:
         low, high = self.served_range
@@ -295,9 +277,6 @@ class GeodesicModel:
                 f"{'trained' if self.flow is None else 'read'} for; fit again "
                 "with a larger margin, or predict with predictor='gp'."
             )
-
-    def _labelled(self, c: np.ndarray, mean: Any, std: Any, dof: float) -> tuple[xr.DataArray, xr.DataArray]:
-        return labelled_pair(self.dataset, self.preprocessing, c, mean, std, dof)
 
     def save(self, path: str | Path) -> None:
         """Write the bundle to ``path``: one file, tensors in safetensors and metadata in its JSON header, whole or not

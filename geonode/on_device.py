@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from copy import deepcopy
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from geonode.calibration import GeodesicGP
+from geonode.device import resolve_device
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE
 from geonode.metric.warp import warp_values
@@ -151,9 +152,7 @@ class TrainedOnDevice:
         device: where.
     """
 
-    def __init__(
-        self, gp: GeodesicGP, ode: CoupledSpectralODE, problem: Problem, device: torch.device | str
-    ) -> None:
+    def __init__(self, gp: GeodesicGP, ode: CoupledSpectralODE, problem: Problem, device: torch.device | str) -> None:
         self.dtype = problem.target.dtype
         self.process, self.dof = ProcessOnDevice(gp, device), float(gp.dof)
         self.ode = deepcopy(ode).place(device, self.dtype)
@@ -244,14 +243,45 @@ def predictor_of(
         gp: of the standards.
         flow: the pre-trained one, where the model has it.
         ode, problem: an ensemble and what it was trained on, where the model has them.
-
-    Raises:
-        InputError: a device that has no float64.
     """
-    if torch.device(device).type == "mps":
-        raise InputError("Predictions are made in float64, which mps has not; use the CPU or a CUDA device.")
     if flow is not None:
         return Predictor(FlowOnDevice(flow, device), device)
     if ode is not None and problem is not None:
         return Predictor(TrainedOnDevice(gp, ode, problem, device), device)
     return Predictor(ProcessOnDevice(gp, device), device)
+
+
+class PredictsOnDevice:
+    """The part of a model that chooses where it predicts."""
+
+    gp: GeodesicGP
+    flow: AssayFlow | None
+    problem: Problem | None
+    _ode: CoupledSpectralODE | None
+    _device: torch.device
+    _predictors: dict[str, Predictor]
+
+    def to(self, device: str) -> Self:
+        """Let `predict_spectra` answer on ``device`` from now on, ``cuda`` or ``cpu``; all else stays on the CPU.
+
+        On a CUDA device the first prediction of some number of concentrations is recorded as a CUDA graph, and the
+        next of as many replay it.
+
+        Raises:
+            InputError: a device that has no float64.
+            DeviceError: an unknown device, or one that is not there.
+        """
+        found = resolve_device(device)
+        if found.type == "mps":
+            raise InputError("Predictions are made in float64, which mps has not; use the CPU or a CUDA device.")
+        self._device, self._predictors = found, {}
+        return self
+
+    def on_device(self, predictor: str) -> Predictor | None:
+        """What predicts by ``predictor`` on the device, made when first asked; None on the CPU."""
+        if self._device.type == "cpu":
+            return None
+        if predictor not in self._predictors:
+            neural = (self.flow, self._ode, self.problem) if predictor == "node" else ()
+            self._predictors[predictor] = predictor_of(self._device, self.gp, *neural)
+        return self._predictors[predictor]

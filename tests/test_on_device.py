@@ -1,4 +1,4 @@
-"""Predictions on a device: what `predict_spectra` gives on a CPU; graphs by the number of concentrations, a few kept."""
+"""Predictions on a device: what `predict_spectra` gives on a CPU; a few graphs are kept, one a number of places."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_on_a_gpu_graphs_are_recorded_and_few_are_kept(model):
         for found, theirs in zip(model.predict_spectra(asked(model)), expected, strict=True):
             np.testing.assert_allclose(found.values, theirs.values, **tolerance(torch.float32, "solver"))
             assert found.name == theirs.name and found.attrs == theirs.attrs
-        there = model._there(name)
+        there = model.on_device(name)
         for count in range(1, GRAPHS + 4):
             there(asked(model, count))
         assert len(there._graphs) == GRAPHS
