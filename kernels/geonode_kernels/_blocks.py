@@ -10,7 +10,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "metric_forward": {"BLOCK": 64, "num_warps": 4, "per_sm": 4},
     "metric_backward": {"BLOCK": 32, "num_warps": 4, "per_sm": 2},
     "rk4_forward": {"BLOCK": 64, "num_warps": 4, "maxnreg": None},
-    "rk4_reverse": {"BLOCK": 128, "num_warps": 4},
+    "rk4_reverse": {"num_warps": 1},
     "shoot": {"BLOCK": 64, "num_warps": 4},
     "flow_forward": {"BLOCK": 32, "num_warps": 4},
     "flow_backward": {"BLOCK": 8, "num_warps": 4, "per_program": 512},
