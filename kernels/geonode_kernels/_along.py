@@ -3,8 +3,8 @@
 Interpolation at K nodes errs by about ρ**−K, where ρ belongs to the largest ellipse about the range in which the
 function is analytic (Trefethen, Approximation Theory and Approximation Practice, ch. 8). tanh z has its poles at
 Im z = ±π/2, and Im z ≈ (dz/dc)·Im c near the axis, so the poles lie about ½π/max|dz/dc| away; those of softplus and of
-1/g lie at Im y = ±π. The derivatives are known at the nodes. ``SAFE`` allows for their change between the nodes and away
-from the axis.
+1/g lie at Im y = ±π. The derivatives are known at the nodes. ``SAFE`` allows for their change between the nodes and
+away from the axis.
 """
 
 from __future__ import annotations

@@ -95,9 +95,7 @@ def value_and_derivatives(
     c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION: tl.constexpr, ORDER: tl.constexpr
 ):
     """y, ∂y/∂c (ORDER ≥ 1) and ∂²y/∂c² (ORDER = 2) for one tile of rows; ``zl`` [B, K1] = W1λ λ + b1."""
-    y, dy, ddy, _ = steepness_too(
-        c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION, ORDER, False
-    )
+    y, dy, ddy, _ = steepness_too(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION, ORDER, False)
     return y, dy, ddy
 
 

@@ -45,10 +45,10 @@ def geodesic_rk4(
 ) -> tuple[Tensor, Tensor]:
     """(c, v) at path time 1 from (c, v) at 0, [M, N] each, by the classical Runge–Kutta method.
 
-    dc/dt = v, dv/dt = −Γ(c, λ) v²; see `reference.geodesic_rk4`. State and Γ are float32 in every precision. Where it is
-    analytic far enough about a path, Γ is interpolated from its values at a few nodes, to rounding. For the
-    gradient, Γ and ∂Γ/∂c of each stage are kept: 640 bytes a problem for 20 steps. That storage is reused on the way
-    back; another walk through the same graph integrates anew.
+    dc/dt = v, dv/dt = −Γ(c, λ) v²; see `reference.geodesic_rk4`. State and Γ are float32 in every precision. Where
+    Γ(·, λ) is analytic far enough about a path, it is interpolated from its values at a few nodes, to rounding
+    (`_along`). For the gradient, Γ and ∂Γ/∂c of each stage are kept: 640 bytes a problem for 20 steps. That storage is
+    reused on the way back; another walk through the same graph integrates anew.
 
     Args:
         c, v, wavelength: [M, N] start, velocity dc/dt and wavelength.

@@ -157,7 +157,8 @@ def launch_backward(c, wavelength, weights, grads, precision, output, order, poi
     launch(
         _triton.backward_kernel, (programs, models),
         c, wavelength, *weights, y, g, dg, gamma, to_c, to_wavelength, partial,
-        wavelength if ranges is None else ranges, n, stages, h1, h2, K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, ORDER=order,
+        wavelength if ranges is None else ranges, n, stages, h1, h2,
+        K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, ORDER=order,
         GAMMA_ONLY=len(grads) == 1, POINTS=points, ROWS=rows, NODES=0 if ranges is None else nodes_for(stages),
         num_stages=1, **o,
     )  # fmt: skip
