@@ -100,7 +100,7 @@ def geodesic_states(
 
 
 def _launch(c, v, wavelength, weights, steps, precision, output, save=False, every=0):
-    """(c, v, Γ, ∂Γ/∂c, ranges, states); what was not asked for is c again, which the kernel leaves alone."""
+    """(c, v, ranges, Γ, ∂Γ/∂c, states); what was not asked for is c again, which the kernel leaves alone."""
     from . import _triton
 
     weights = [plain(w) for w in weights]
@@ -111,7 +111,7 @@ def _launch(c, v, wavelength, weights, steps, precision, output, save=False, eve
     every = every or (SECOND if save else 0)
     states = new(*_kept(models, n, steps, every)) if every else c
     c1, v1 = (c, c) if every == ALL else (new(models, n), new(models, n))
-    gamma, slope, ranges = (new(*shape) for shape in _stages(models, n, steps)) if save else (c, c, c)
+    ranges, gamma, slope = (new(*shape) for shape in _stages(models, n, steps)) if save else (c, c, c)
     o = _blocks.options("rk4_forward")
     if n:
         launch(
@@ -120,12 +120,12 @@ def _launch(c, v, wavelength, weights, steps, precision, output, save=False, eve
             K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, EVERY=every, SAVE=save,
             NODES=nodes_for(4 * steps), PADDED=PADDED, **o,
         )  # fmt: skip
-    return c1, v1, gamma, slope, ranges, states
+    return c1, v1, ranges, gamma, slope, states
 
 
 def _stages(models: int, n: int, steps: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Shapes of Γ and ∂Γ/∂c of every stage, and of the ranges."""
-    return (models, 4 * steps, n), (models, 4 * steps, n), (models, n)
+    """Shapes of the ranges, and of Γ and ∂Γ/∂c of every stage."""
+    return (models, n), (models, 4 * steps, n), (models, 4 * steps, n)
 
 
 def _kept(models: int, n: int, steps: int, every: int) -> tuple[int, int, int, int]:
@@ -140,8 +140,8 @@ def _rk4(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     weights = (w1, b1, w2, b2, w3, b3)
     c1, v1, *saved = _launch(c, v, wavelength, weights, steps, precision, output, save=save)
-    gamma, slope, ranges, states = saved if save else (c1.new_empty(0) for _ in range(4))
-    return c1, v1, gamma, slope, ranges, states
+    ranges, gamma, slope, states = saved if save else (c1.new_empty(0) for _ in range(4))
+    return c1, v1, ranges, gamma, slope, states
 
 
 @_rk4.register_fake
@@ -159,8 +159,8 @@ def _states(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     weights = (w1, b1, w2, b2, w3, b3)
     _, _, *saved, states = _launch(c, v, wavelength, weights, steps, precision, output, save, ALL)
-    gamma, slope, ranges = saved if save else (states.new_empty(0) for _ in range(3))
-    return states, gamma, slope, ranges
+    ranges, gamma, slope = saved if save else (states.new_empty(0) for _ in range(3))
+    return states, ranges, gamma, slope
 
 
 @_states.register_fake
@@ -238,7 +238,7 @@ def _gradients(ctx, grad_c, grad_v, every):
         _, _, *stages, states = _launch(c, v, inputs[0], inputs[1:], *ctx.codes, save=True, every=every)
     else:
         stages = ctx.stages
-    gamma, slope, ranges = stages
+    ranges, gamma, slope = stages
     *points, total = _backward(
         grad_c, grad_v, *inputs, gamma, slope, ranges, states, *ctx.codes, every, ctx.needs_input_grad[2]
     )

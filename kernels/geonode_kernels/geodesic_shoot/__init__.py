@@ -125,7 +125,7 @@ def _backward(
     good = status == CONVERGED
     a, v, lam = (torch.where(good, plain(t), 0.0) for t in (start, velocity, wavelength))
     weights = (w1, b1, w2, b2, w3, b3)
-    *_, gamma, slope, ranges, states = integrate(a, v, lam, weights, steps, precision, output, save=True)
+    *_, ranges, gamma, slope, states = integrate(a, v, lam, weights, steps, precision, output, save=True)
     by_a, by_v = reverse(torch.ones_like(a), torch.zeros_like(a), gamma, slope, ranges, states, steps, SECOND)
     scale = torch.where(good, -plain(grad) / by_v, 0.0)
     slope *= scale[:, None]
