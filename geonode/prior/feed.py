@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 
 import torch
+from torch import Tensor
 
 from geonode.prior.examples import QUERIES, Examples, Shape, draw_examples
 from geonode.prior.features import Features, features
@@ -20,6 +21,18 @@ class Batch:
 
     examples: Examples
     features: Features
+
+    def tensors(self) -> list[Tensor]:
+        """All of them, in a fixed order."""
+        return [getattr(part, field.name) for part in (self.examples, self.features) for field in fields(part)]
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Batch:
+        """The batch with ``function`` of every tensor in its place."""
+        changed = [
+            type(part)(**{field.name: function(getattr(part, field.name)) for field in fields(part)})
+            for part in (self.examples, self.features)
+        ]
+        return Batch(*changed)
 
 
 def levels_of(settings: PretrainSettings, number: int) -> int:

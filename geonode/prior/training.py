@@ -20,6 +20,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, IterableDataset
 
 from geonode.errors import InputError
+from geonode.prior.captured import CapturedLosses, Compute
 from geonode.prior.feed import Batch, Feed, make, sized
 from geonode.prior.loss import Errors, errors, total
 from geonode.prior.network import Network
@@ -57,6 +58,7 @@ class PretrainModule(lightning.LightningModule):
         self._window: list[Tensor] = []
         self._assays, self._since = 0, time.perf_counter()
         self._lost: Tensor | int = 0
+        self._loss = loss_of(self.network, settings)
         self.seen = 0
         self.until: float | None = None
         self.checkpoint: Path | None = None
@@ -81,12 +83,12 @@ class PretrainModule(lightning.LightningModule):
         return DataLoader(Numbers(self.trainer.global_step * self.settings.accumulate), batch_size=None)
 
     def on_train_start(self) -> None:
-        """The feed of this rank; on a GPU the blocks are compiled (once for all shapes)."""
+        """The feed of this rank; on a GPU the loss is compiled and captured."""
         start = self.trainer.global_step * self.settings.accumulate
         self.feed = Feed(self.settings, start, self.global_rank, self.device)
-        if self.device.type == "cuda":
-            for block in self.network.blocks:
-                block.compile(dynamic=True)
+        # Half precision needs the scaled loss in the backward pass, which a captured one has behind it.
+        if self.device.type == "cuda" and self.trainer.precision != "16-mixed":
+            self._loss = CapturedLosses(self._loss, list(self.network.parameters()))
         self._since = time.perf_counter()
 
     # ------------------------------------------------------------------ training
@@ -94,16 +96,10 @@ class PretrainModule(lightning.LightningModule):
     def training_step(self, number: int, _: int) -> Tensor:
         """Loss of one batch."""
         batch = self.feed.batch(int(number))
-        e = self._errors(self.network, batch)
-        loss = total(e, self.settings.likelihood)
-        self._window.append(_summary(e).detach())
+        loss, summary = self._loss(batch)
+        self._window.append(summary)
         self._assays += len(batch.examples.levels)
         return loss
-
-    def _errors(self, network: Network, batch: Batch) -> Errors:
-        output = network(batch.features, self.settings.anchors)
-        with torch.autocast(self.device.type, enabled=False):
-            return errors(batch.features, output, batch.examples)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Clip the gradient; one that is not finite becomes zero (and is counted in the log)."""
@@ -179,7 +175,7 @@ class PretrainModule(lightning.LightningModule):
                 levels = sorted(s.levels)[number % len(s.levels)]
                 batch = make(sized(s, levels), seed=_VALIDATION_SEED, step=number, device=self.device, **kind)
                 with autocast:
-                    rows.append(_summary(self._errors(self.average, batch)))
+                    rows.append(_summary(_errors(self.average, s.anchors, batch)))
             held, held_start, truth, truth_start, surprise = torch.stack(rows).mean(0).tolist()
             changes = {"held out": held - held_start, "truth": truth - truth_start, "surprise": surprise}
             found[name] = {key: round(value, 4) for key, value in changes.items()}
@@ -194,7 +190,7 @@ class PretrainModule(lightning.LightningModule):
             {"params": [p for p in self.network.parameters() if p.ndim > 1], "weight_decay": s.weight_decay},
             {"params": [p for p in self.network.parameters() if p.ndim < 2], "weight_decay": 0.0},
         ]
-        optimiser = torch.optim.AdamW(groups, lr=s.lr, betas=(0.9, 0.98))
+        optimiser = torch.optim.AdamW(groups, lr=s.lr, betas=(0.9, 0.98), fused=self.device.type == "cuda")
         schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, s.learning_rate)
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
@@ -205,6 +201,22 @@ class PretrainModule(lightning.LightningModule):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Go on with the log."""
         self.history, self.seen = list(checkpoint["history"]), checkpoint["seen"]
+
+
+def loss_of(network: Network, settings: PretrainSettings) -> Compute:
+    """The function of a batch that is minimised."""
+
+    def compute(batch: Batch) -> tuple[Tensor, Tensor]:
+        e = _errors(network, settings.anchors, batch)
+        return total(e, settings.likelihood), _summary(e).detach()
+
+    return compute
+
+
+def _errors(network: Network, anchors: int, batch: Batch) -> Errors:
+    output = network(batch.features, anchors)
+    with torch.autocast(output.change.device.type, enabled=False):
+        return errors(batch.features, output, batch.examples)
 
 
 def _summary(e: Errors) -> Tensor:
