@@ -59,18 +59,18 @@ class Feed:
     """Batches by their numbers; ``settings.chunk`` batches of one shape are drawn together and kept for later.
 
     Batch ``number`` is the k-th of its number of standards; it is part k modulo chunk of draw k div chunk. It depends
-    on seed, rank and number alone, and a resumed run goes on with the same batches.
+    on seed, lane and number alone, and a resumed run goes on with the same batches.
 
     Args:
         settings: of the pre-training.
         start: number of the first batch that will be asked for; the others follow in order.
-        rank: of this process; each has assays of its own.
+        lane: batches of a step differ by it (`geonode.prior.lanes`).
         device: where they are drawn.
     """
 
-    def __init__(self, settings: PretrainSettings, start: int, rank: int, device: torch.device | str) -> None:
+    def __init__(self, settings: PretrainSettings, start: int, lane: int, device: torch.device | str) -> None:
         self.settings, self.device = settings, device
-        self.seed = settings.seed * 10_007 + rank
+        self.seed = settings.seed * 10_007 + lane
         self.count = Counter(levels_of(settings, number) for number in range(start))
         self.kept: dict[int, Sequence[Batch]] = {}
 
