@@ -10,6 +10,7 @@ import copy
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, IterableDataset
 
 from geonode.errors import InputError
-from geonode.prior.captured import CapturedLosses, Compute
-from geonode.prior.feed import Batch, Feed, make, sized
+from geonode.prior.captured import CapturedLoss
+from geonode.prior.examples import Examples, draw_examples
+from geonode.prior.feed import Batch, Feed, make, sized, with_features
 from geonode.prior.loss import Errors, errors, total
 from geonode.prior.network import Network
 from geonode.prior.settings import PretrainSettings
@@ -58,7 +60,7 @@ class PretrainModule(lightning.LightningModule):
         self._window: list[Tensor] = []
         self._assays, self._since = 0, time.perf_counter()
         self._lost: Tensor | int = 0
-        self._loss = loss_of(self.network, settings)
+        self._loss: Callable[[Examples], tuple[Tensor, Tensor]] = partial(loss_of, settings, self.network)
         self.seen = 0
         self.until: float | None = None
         self.checkpoint: Path | None = None
@@ -86,10 +88,16 @@ class PretrainModule(lightning.LightningModule):
         """The feed of this rank; on a GPU the loss is compiled and captured."""
         start = self.trainer.global_step * self.settings.accumulate
         self.feed = Feed(self.settings, start, self.global_rank, self.device)
-        # Half precision needs the scaled loss in the backward pass, which a captured one has behind it.
+        # float16 needs the scaled loss in the backward pass, which a captured one has behind it.
         if self.device.type == "cuda" and self.trainer.precision != "16-mixed":
-            self._loss = CapturedLosses(self._loss, list(self.network.parameters()))
+            self._loss = self._captured()
         self._since = time.perf_counter()
+
+    def _captured(self) -> CapturedLoss:
+        shapes = [sized(self.settings, levels) for levels in sorted(self.settings.levels)]
+        batches = (draw_examples(shape, seed=0, device=self.device) for shape in shapes)
+        with self.trainer.precision_plugin.forward_context():
+            return CapturedLoss(partial(loss_of, self.settings), self.network, batches)
 
     # ------------------------------------------------------------------ training
 
@@ -98,7 +106,7 @@ class PretrainModule(lightning.LightningModule):
         batch = self.feed.batch(int(number))
         loss, summary = self._loss(batch)
         self._window.append(summary)
-        self._assays += len(batch.examples.levels)
+        self._assays += len(batch.levels)
         return loss
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
@@ -203,14 +211,10 @@ class PretrainModule(lightning.LightningModule):
         self.history, self.seen = list(checkpoint["history"]), checkpoint["seen"]
 
 
-def loss_of(network: Network, settings: PretrainSettings) -> Compute:
-    """The function of a batch that is minimised."""
-
-    def compute(batch: Batch) -> tuple[Tensor, Tensor]:
-        e = _errors(network, settings.anchors, batch)
-        return total(e, settings.likelihood), _summary(e).detach()
-
-    return compute
+def loss_of(settings: PretrainSettings, network: Network, batch: Examples) -> tuple[Tensor, Tensor]:
+    """What is minimised, and its summary without a gradient."""
+    e = _errors(network, settings.anchors, with_features(batch))
+    return total(e, settings.likelihood), _summary(e).detach()
 
 
 def _errors(network: Network, anchors: int, batch: Batch) -> Errors:
