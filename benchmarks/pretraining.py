@@ -11,12 +11,14 @@ included, after all shapes have been compiled and captured; SM activity by NVML'
 from __future__ import annotations
 
 import argparse
+import copy
 import dataclasses
 import json
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,34 +28,32 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from geonode.bench.activity import TITLES, Monitor  # noqa: E402
-from geonode.prior.captured import CapturedLosses  # noqa: E402
-from geonode.prior.examples import draw_examples  # noqa: E402
-from geonode.prior.feed import Batch, Feed, make, sized  # noqa: E402
+from geonode.prior.captured import CapturedLoss  # noqa: E402
+from geonode.prior.examples import Examples, Shape, draw_examples  # noqa: E402
+from geonode.prior.feed import sized  # noqa: E402
 from geonode.prior.settings import PretrainSettings  # noqa: E402
 from geonode.prior.stored import load_network  # noqa: E402
-from geonode.prior.training import PretrainModule, loss_of, pretrain  # noqa: E402
+from geonode.prior.training import loss_of, pretrain  # noqa: E402
 from geonode_runtime.files import write_text  # noqa: E402
 
 
 def equality(settings: PretrainSettings, half: bool) -> dict[str, dict[str, float]]:
     """Difference of the loss and relative one of the gradients, captured against step by step, float32 or bfloat16."""
-    module = PretrainModule(settings).cuda()
-    module.begin_with(load_network())
-    compute, parameters = loss_of(module.network, settings), list(module.network.parameters())
+    network = copy.deepcopy(load_network()).requires_grad_().cuda()
+    loss_at, parameters = partial(loss_of, settings), list(network.parameters())
+    shapes = [dataclasses.replace(sized(settings, levels), batch=64) for levels in sorted(settings.levels)]
+    examples = [[draw_examples(shape, seed=1, step=step, device="cuda") for shape in shapes] for step in range(2)]
     found: dict[str, dict[str, float]] = {}
-    captured = CapturedLosses(compute, parameters)
-    for levels in sorted(settings.levels):
-        shape = dataclasses.replace(sized(settings, levels), batch=64)
-        batches = [make(shape, seed=1, step=step, device="cuda") for step in range(2)]
-        with torch.autocast("cuda", torch.bfloat16, enabled=half):
-            captured(batches[1])  # the graph must not remember the batch that it was captured with
-            loss, _ = captured(batches[0])
-            plain, _ = compute(batches[0])
-        mine = torch.autograd.grad(loss, parameters)
-        theirs = torch.autograd.grad(plain, parameters)
-        off = sum((a - b).square().sum() for a, b in zip(mine, theirs, strict=True)).sqrt()
-        size = sum(b.square().sum() for b in theirs).sqrt()
-        found[f"{levels} standards"] = {"loss": float((loss - plain).abs()), "gradients": float(off / size)}
+    with torch.autocast("cuda", torch.bfloat16, enabled=half):
+        captured = CapturedLoss(loss_at, network, examples[1])  # it must not remember the batches of the capture
+        for batch in examples[0]:
+            loss, _ = captured(batch)
+            plain, _ = loss_at(network, batch)
+            mine, theirs = (torch.autograd.grad(value, parameters) for value in (loss, plain))
+            off = sum((a - b).square().sum() for a, b in zip(mine, theirs, strict=True)).sqrt()
+            size = sum(b.square().sum() for b in theirs).sqrt()
+            differences = {"loss": float((loss - plain).detach().abs()), "gradients": float(off / size)}
+            found[f"{batch.levels.shape[1]} standards"] = differences
     return found
 
 
@@ -106,25 +106,21 @@ def profile(name: str, work: Callable[[], Any], rows: int) -> None:
 
 
 def profiles(settings: PretrainSettings, rows: int) -> None:
-    """Draw, features and one captured step at a few numbers of standards."""
-    module = PretrainModule(settings).cuda()
-    parameters = list(module.network.parameters())
-    captured = CapturedLosses(loss_of(module.network, settings), parameters)
-    for levels in (5, 10, 22):
-        feed = Feed(dataclasses.replace(settings, levels={levels: 1.0}), 0, 0, torch.device("cuda"))
-        shape = dataclasses.replace(sized(settings, levels), batch=sized(settings, levels).batch * settings.chunk)
-        named = f"{levels} standards, {shape.batch} assays"
-        profile(f"{named} drawn", lambda s=shape: draw_examples(s, seed=1, step=1, device="cuda"), rows)
-        profile(f"{named} and their features", lambda s=shape: make(s, seed=1, step=1, device="cuda"), rows)
-        batch = feed.batch(0)
+    """A draw and one captured step at a few numbers of standards."""
+    network = copy.deepcopy(load_network()).requires_grad_().cuda()
+    with torch.autocast("cuda", torch.bfloat16):
+        for levels in (5, 10, 22):
+            shape = sized(settings, levels)
+            many = dataclasses.replace(shape, batch=shape.batch * settings.chunk)
 
-        def step(batch: Batch = batch) -> None:
-            with torch.autocast("cuda", torch.bfloat16):
-                loss, _ = captured(batch)
-            loss.backward()
+            def drawn(many: Shape = many) -> Examples:
+                return draw_examples(many, seed=1, step=1, device="cuda")
 
-        step()
-        profile(f"{levels} standards, one step of {len(batch.examples.levels)} assays", step, rows)
+            profile(f"{levels} standards, {many.batch} assays drawn", drawn, rows)
+            batch = drawn().split(shape.batch)[0]
+            captured = CapturedLoss(partial(loss_of, settings), network, [batch])
+            step = partial(lambda captured, batch: captured(batch)[0].backward(), captured, batch)
+            profile(f"{levels} standards, one step of {shape.batch} assays", step, rows)
 
 
 def main() -> None:

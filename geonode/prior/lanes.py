@@ -12,7 +12,8 @@ from __future__ import annotations
 import torch
 
 from geonode.errors import InputError
-from geonode.prior.feed import Batch, Feed
+from geonode.prior.examples import Examples
+from geonode.prior.feed import Feed
 from geonode.prior.settings import PretrainSettings
 
 
@@ -51,9 +52,9 @@ class Lanes:
         self._feeds = [Feed(settings, step, lane, device) for lane in mine]
         # Lightning divides by `each`, DDP by `processes`
         self._weight = self.each * processes / settings.accumulate
-        self._last: Batch | None = None
+        self._last: Examples | None = None
 
-    def batch(self, number: int) -> tuple[Batch, float]:
+    def batch(self, number: int) -> tuple[Examples, float]:
         """Batch ``number`` of this process, counted from the start of the run, and its weight in the mean."""
         step, lane = divmod(number, self.each)
         if lane >= len(self._feeds):

@@ -42,7 +42,7 @@ class PretrainSettings:
     wavelengths: int = 48
     anchors: int = 40
     levels: dict[int, float] = field(default_factory=lambda: dict(LEVELS))
-    chunk: int = 8
+    chunk: int = 16
     accumulate: int = 1
     exclude: tuple[str, ...] = ()
     likelihood: float = 0.2

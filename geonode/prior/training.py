@@ -11,6 +11,7 @@ import copy
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,8 +22,9 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, IterableDataset
 
 from geonode.errors import InputError
-from geonode.prior.captured import CapturedLosses, Compute
-from geonode.prior.feed import Batch, make, sized
+from geonode.prior.captured import CapturedLoss
+from geonode.prior.examples import Examples, draw_examples
+from geonode.prior.feed import Batch, make, sized, with_features
 from geonode.prior.lanes import Lanes, lanes_of
 from geonode.prior.loss import Errors, errors, total
 from geonode.prior.network import Network
@@ -64,7 +66,7 @@ class PretrainModule(lightning.LightningModule):
         self._window: list[Tensor] = []
         self._assays, self._since = 0, time.perf_counter()
         self._lost: Tensor | int = 0
-        self._loss = loss_of(self.network, settings)
+        self._loss: Callable[[Examples], tuple[Tensor, Tensor]] = partial(loss_of, settings, self.network)
         self.seen = 0
         self.until: float | None = None
         self.checkpoint: Path | None = None
@@ -95,10 +97,16 @@ class PretrainModule(lightning.LightningModule):
         self.lanes = Lanes(self.settings, step, self.global_rank, ranks, self.device)
         if self.stopping is not None:
             self.stopping.listen()
-        # Half precision needs the scaled loss in the backward pass, which a captured one has behind it.
+        # float16 needs the scaled loss in the backward pass, which a captured one has behind it.
         if self.device.type == "cuda" and self.trainer.precision != "16-mixed":
-            self._loss = CapturedLosses(self._loss, list(self.network.parameters()))
+            self._loss = self._captured()
         self._since = time.perf_counter()
+
+    def _captured(self) -> CapturedLoss:
+        shapes = [sized(self.settings, levels) for levels in sorted(self.settings.levels)]
+        batches = (draw_examples(shape, seed=0, device=self.device) for shape in shapes)
+        with self.trainer.precision_plugin.forward_context():
+            return CapturedLoss(partial(loss_of, self.settings), self.network, batches)
 
     # ------------------------------------------------------------------ training
 
@@ -108,7 +116,7 @@ class PretrainModule(lightning.LightningModule):
         loss, summary = self._loss(batch)
         if weight:
             self._window.append(summary)
-            self._assays += len(batch.examples.levels)
+            self._assays += len(batch.levels)
         return loss * weight
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
@@ -224,19 +232,15 @@ class PretrainModule(lightning.LightningModule):
             counts.update(dict.fromkeys(("ready", "started", "processed", "completed"), done))
 
 
-def loss_of(network: Network, settings: PretrainSettings) -> Compute:
-    """The function of a batch that is minimised."""
-
-    def compute(batch: Batch) -> tuple[Tensor, Tensor]:
-        e = _errors(network, settings.anchors, batch)
-        return total(e, settings.likelihood), _summary(e).detach()
-
-    return compute
+def loss_of(settings: PretrainSettings, network: Network, batch: Examples) -> tuple[Tensor, Tensor]:
+    """What is minimised, and its summary without a gradient."""
+    e = _errors(network, settings.anchors, with_features(batch))
+    return total(e, settings.likelihood), _summary(e).detach()
 
 
 def _errors(network: Network, anchors: int, batch: Batch) -> Errors:
     if next(network.parameters()).dtype == torch.float64:  # precision 64-true; the corpus draws float32
-        batch = batch.map(lambda tensor: tensor.double() if tensor.dtype == torch.float32 else tensor)
+        batch = batch.double()
     output = network(batch.features, anchors)
     with torch.autocast(output.change.device.type, enabled=False):
         return errors(batch.features, output, batch.examples)
