@@ -330,8 +330,7 @@ class Calibration:
         Args:
             spectra: ``[U, V]``.
             level, method: as for `quantify`.
-            genuine: they are spectra of this assay's own standards, which are never judged as if they might be in
-                another unit or no spectra at all (a blank may be zero throughout).
+            genuine: they are this assay's own standards, never judged to be in another unit or no spectra at all.
 
         Raises:
             InputError: as `quantify`, or masked values that a step needs.
@@ -347,7 +346,7 @@ class Calibration:
             found = self.posterior.answer_many(self.facts, unknowns, level)
         else:
             found = answer_many(self.inverse, self.facts, unknowns, level)
-        return [Explained.of(*each[:1], self, *each[1:]) for each in zip(found, aligned, names, strict=True)]
+        return [Explained.of(f, self, u, name) for f, u, name in zip(found, aligned, names, strict=True)]
 
     @cached_property
     def posterior(self) -> PosteriorQuantifier:
