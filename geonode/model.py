@@ -184,8 +184,8 @@ class GeodesicModel(PredictsOnDevice):
             (mean, std), each an xarray.DataArray with dims (concentration, wavelength), in the unit of the standards.
             std is that of one further measured spectrum: that of the pre-trained flow's Student t; for a flow that was
             trained on the standards the GP's calibrated Student-t band and the spread of its members besides; with
-            ``config.folds`` that of the neural ensemble, calibrated by its own held-out errors. Where
-            the model has a preprocessing, both are preprocessed spectra; their attribute ``preprocessing`` says how.
+            ``config.folds`` that of the neural ensemble, calibrated by its own held-out errors. With a preprocessing both
+            are preprocessed spectra; their attribute ``preprocessing`` says how.
 
         Raises:
             InputError: not finite, or beyond what the neural flow was trained for.
@@ -229,8 +229,7 @@ class GeodesicModel(PredictsOnDevice):
             level: probability that the interval holds, 0.8 for the bands of figures and reports.
             predictor: as for `predict_spectra`.
 
-        Returns:
-            (low, high), each as the mean of `predict_spectra`.
+        Returns: (low, high), each as the mean of `predict_spectra`.
 
         Raises:
             InputError: as `predict_spectra`, or a level that is not between 0 and 1.
