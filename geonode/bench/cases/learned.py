@@ -30,16 +30,27 @@ class _Watch(lightning.Callback):
             trainer.should_stop = True
 
 
-def _pretrain(setting: Setting, size: Size) -> Work:
-    """`geonode.prior.pretrain` at ``size.wavelengths``, ``size.pairs`` assays a step, all of six standards."""
-    from geonode.prior import PretrainSettings, cpu_settings, pretrain
-    from geonode.prior.feed import sized
+def _settings(setting: Setting) -> Any:
+    """Of a pre-training whose every batch has as many standards, and with them as many assays."""
+    from geonode.prior import PretrainSettings, cpu_settings
 
     base = PretrainSettings() if setting.device == "cuda" else cpu_settings()
-    few = base.with_changes(
-        steps=STEPS, levels={STANDARDS: 1.0}, validate_every=10**9, seed=setting.seed, wavelengths=size.wavelengths
-    )
-    assays = sized(few, STANDARDS).batch
+    return base.with_changes(steps=STEPS, levels={STANDARDS: 1.0}, validate_every=10**9, seed=setting.seed)
+
+
+def _batches(setting: Setting) -> list[Size]:
+    """Assays of a step, and their wavelengths."""
+    from geonode.prior.feed import sized
+
+    shape = sized(_settings(setting), STANDARDS)
+    return [Size(shape.batch, shape.wavelengths)]
+
+
+def _pretrain(setting: Setting, size: Size) -> Work:
+    """`geonode.prior.pretrain`: ``size.pairs`` assays a step, at ``size.wavelengths``."""
+    from geonode.prior import pretrain
+
+    few, assays = _settings(setting), size.pairs
 
     def trained(steps: int, after: Callable[[], bool] | None = None) -> Any:
         callbacks = [] if after is None else [_Watch(after)]
@@ -97,12 +108,7 @@ def _posterior(setting: Setting, size: Size) -> Work:
     )  # fmt: skip
 
 
-register(
-    Case(
-        "pretrain-step", "a step of pre-training", _pretrain, sizes([Size(256, 24)], [Size(456, 48)]),
-        window=lambda size: 5.0,
-    )
-)  # fmt: skip
+register(Case("pretrain-step", "a step of pre-training", _pretrain, _batches, window=lambda size: 5.0))
 register(
     Case("quantify-posterior", "unknowns by the learned posterior", _posterior, sizes([Size(96, 601)], [Size(96, 601)]))
 )
