@@ -39,12 +39,12 @@ def in_order_of(expected: np.ndarray | None, X: Any) -> Any:
     found = wavelengths_of(X)
     if expected is None or found is None:
         return X
-    order = np.argsort(found, kind="stable")[np.argsort(np.argsort(expected, kind="stable"), kind="stable")]
     if len(found) != len(expected):
         raise InputError(
             f"the spectra have {len(found)} wavelengths, {_range(found)}, and the standards {len(expected)}, "
             f"{_range(expected)}; give those of the standards, or interpolate to them."
         )
+    order = np.argsort(found, kind="stable")[np.argsort(np.argsort(expected, kind="stable"), kind="stable")]
     far = np.abs(found[order] - expected) > _SAME * np.abs(expected).max()
     if far.any():
         first = int(np.argmax(far))

@@ -17,6 +17,7 @@ from geonode.data.readers import names, text
 from geonode.data.readers.dialect import Dialect, doubtful_number, two_readings
 from geonode.data.readers.joining import Joined, join, normalise
 from geonode.data.readers.recording import Recording, Trace
+from geonode.data.readers.which_spectrum import says_which
 from geonode.errors import ReaderError
 
 _CONCENTRATION = re.compile(r"conc|konz", re.I)
@@ -186,9 +187,13 @@ def _read_two_lines(path: Path, remarks: list[str], body: tuple[int, str], diale
 
 
 def split_unit(header: str) -> tuple[str, str]:
-    """``Cl (mM)``, ``Cl [mM]`` or ``Cl / mM`` → (``Cl``, ``mM``); any other header is its own name, without a unit."""
+    """``Cl (mM)``, ``Cl [mM]``, ``Cl / mM`` or ``Konz. mM`` → (``Cl``, ``mM``); any other header is its own name,
+    without a unit."""
     match = re.fullmatch(r"(.*?)\s*(?:\(([^()]*)\)|\[([^\[\]]*)\]|\s/\s*(\S+))", header)
     if not match or not match.group(1):
+        name, _, last = header.strip().rpartition(" ")
+        if _CONCENTRATION.search(name) and names.is_unit(last):
+            return name.removesuffix(" in").rstrip(" ,;:"), last
         return header.strip(), ""
     return match.group(1).strip(), next(g for g in match.groups()[1:] if g is not None).strip()
 
@@ -216,7 +221,11 @@ def apply_table(recording: Recording, found: ConcentrationTable, column: str | S
     rows = joined.entries
     listed = [row for row in rows if row is not None]
     others = [c for c in found.header if c != key and c not in columns]
-    varying = [c for c in others if len({found.rows[row].get(c, "") for row in listed}) > 1]
+
+    def cells(name: str) -> list[str]:
+        return [found.rows[row].get(name, "") for row in listed]
+
+    varying = [c for c in others if len(set(cells(c))) > 1 and not says_which(c, cells(c), cells(key))]
     numeric = [c for c in varying if all(_plain_or_unknown(found, row, c) for row in listed)]
     labels = [c for c in varying if c not in numeric and not _UNIT_COLUMN.fullmatch(c)]
     missing = []
@@ -295,10 +304,13 @@ def _match_rows(
 def _concentration_columns(found: ConcentrationTable, key: str, column: str | Sequence[str] | None) -> list[str]:
     if column is not None:
         wanted = [column] if isinstance(column, str) else list(column)
+        named = []
         for name in wanted:
-            if name not in found.header or name == key:
+            own = name if name in found.header else split_unit(name)[0]  # as it stands in the file, unit and all
+            if own not in found.header or own == key:
                 raise found.fail(f"there is no column '{name}' of concentrations; there are {listing(found.header)}.")
-        return wanted
+            named.append(own)
+        return named
     candidates = [c for c in found.header if c != key]
     numeric = [c for c in candidates if found.is_numeric(c)]
     called = [c for c in candidates if _CONCENTRATION.search(c)]
