@@ -68,7 +68,7 @@ def fitted(truth: Callable, levels=LEVELS, noise: float = 0.002, **words: Any) -
 
 def drifting(c) -> np.ndarray:
     """A straight line beside an interferent that goes its own way: no curve."""
-    amount = 0.6 * np.sin(7.0 * np.atleast_1d(c)) ** 2
+    amount = 0.6 * np.sin(4.0 * np.atleast_1d(c)) ** 2
     return straight(c) + amount[:, None] * band(560.0, 45.0)
 
 

@@ -214,8 +214,8 @@ class CurveCheck:
             return (
                 f"PLS finds the {len(self.squares[0])} interior levels, each left out, with an error of "
                 f"{pls:.3g}{unit}, and the curve with {curve:.3g}{unit}. That is too little evidence to call this "
-                "assay no curve, so answers follow the curve: compare them with PLS (geonode evaluate --inverse has both), and "
-                "measure more standards"
+                "assay no curve, so answers follow the curve: compare them with PLS (geonode evaluate --inverse has "
+                "both), and measure more standards"
             )
         return (
             f"the curve through the standards {said}: measure more standards between them, results are wide until then "
