@@ -201,6 +201,11 @@ def test_one_column_under_two_headers_is_refused_and_two_blanks_of_zeros_are_not
         ("5 mmol L⁻¹", 5, "mM"),
         ("5 mg/l", 5, "mg/L"),
         ("dye-5mM-a", 5, "mM"),
+        ("dye  5  mM", 5, "mM"),
+        ("5\u2009mM", 5, "mM"),
+        ("plate 2: 5 mM", 5, "mM"),
+        ("sample E 5 mM", 5, "mM"),
+        ("dye_0.5_M", 0.5, "M"),
         ("FZ010_AuNP_DMSA_250mM_NaCl", 250, "mM"),
     ],
 )
@@ -210,14 +215,19 @@ def test_numbers_in_names_as_people_write_them(name, value, unit):
 
 
 @pytest.mark.parametrize(
-    "name", ["9_M4kR", "A9M", "x5mMol", "Rhodamine 6G", "100%T", "Tris 10 mM dye 5 µM", "v1.2.3 M", "3M2"]
+    "name", ["9_M4kR", "subject_10_M", "7_M", "A9M", "x5mMol", "Rhodamine 6G", "100%T", "Tris 10 mM dye 5 µM", "v1.2.3 M", "3M2"]
 )
 def test_identifiers_and_two_numbers_are_no_concentration(name):
     assert concentration_in(name) is None
 
 
 @pytest.mark.parametrize(
-    "name", ["1,000 ppm", "3-5 mM", "10-4 M", "<5 mM", "~5 mM", "5±1 mM", "1 500 ppm", "3 to 5 mM"]
+    "name",
+    [
+        *("1,000 ppm", "3-5 mM", "10-4 M", "<5 mM", "~5 mM", "5±1 mM", "1 500 ppm", "3 to 5 mM"),
+        *("5x10-4 M", "5 10-4 M", "5.10^-4 M", "2^-3 M", "1.5^-3 mM", "1e-3.5 M", "10^-3.5 M", "1 e-3 M", "1.e-3 M"),
+        *("1E 3 ppm", "1'000 ppm", "1’000 ppm", "1 1/2 mM", "1:2 mM", "-5 mM", "dye –5 mM"),
+    ],
 )
 def test_what_may_be_two_numbers_is_in_doubt(tmp_path, name):
     assert concentration_in(name) is None
