@@ -51,7 +51,7 @@ def test_dockerfile_pins_copies_what_exists_and_does_not_run_as_root():
     install = next(arguments for name, arguments in lines if "pip install" in arguments)
     extras = re.search(r"\.\[([\w,-]+)\]", install)[1].split(",")
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(extras) <= set(known) and "--constraint constraints.txt" in install
+    assert set(extras) <= set(known) and "PIP_CONSTRAINT=constraints.txt" in install
     user = max(i for i, name in enumerate(names) if name == "USER")
     assert "root" not in lines[user][1] and user < names.index("ENTRYPOINT")
 
