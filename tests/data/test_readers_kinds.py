@@ -178,6 +178,65 @@ def test_one_column_under_two_headers_is_refused_and_two_blanks_of_zeros_are_not
     assert len(geonode.load_standards(zeros)) == 3
 
 
+NAMES = ("c", "a", "b", "d")
+LEVELS = (30.0, 10.0, 20.0, 40.0)
+
+
+def joined(tmp_path, note, names=NAMES, **how):
+    plate = write(tmp_path / "plate.csv", table(names, LEVELS))
+    return geonode.load_standards(plate, concentrations=write(tmp_path / "note.csv", note), **how)
+
+
+@pytest.mark.parametrize("note", ["a,10\nb,20\nc,30\nd,40\n", "10;a\n20;b\n30;c\n40;d\n", "a\t10\nb\t20\nc\t30\n"])
+def test_a_table_without_a_header_is_refused_and_its_first_line_not_lost(tmp_path, note):
+    with pytest.raises(ReaderError, match=r"the first line .* reads like a sample.*write a header above it"):
+        joined(tmp_path, note)
+
+
+@pytest.mark.parametrize(
+    ("first", "names"), [(0, "s3,s1,s2,s4"), (0, "dye 03,dye 01,dye 02,dye 04"), (2, "s3,s1,s2,s4")]
+)
+def test_numbers_that_begin_elsewhere_are_no_names(tmp_path, first, names):
+    """Counted from 0 in the table and from 1 in the names, every spectrum would get its neighbour's concentration."""
+    note = "no,conc\n" + "\n".join(f"{k},{10 * (k - first + 1)}" for k in range(first, first + 4))
+    with pytest.raises(ReaderError, match=r"may be any of '[0-9]+', '[0-9]+' in the column 'no'"):
+        joined(tmp_path, note, names.split(","))
+
+
+@pytest.mark.parametrize("again", ["a,10", "a,11", "A,10"])
+def test_a_sample_that_stands_twice_in_a_table_is_named(tmp_path, again):
+    with pytest.raises(ReaderError, match=r"stands twice in the column 'sample' \(rows 2 and 6\)"):
+        joined(tmp_path, f"sample,conc\na,10\nb,20\nc,30\nd,40\n{again}\n")
+
+
+@pytest.mark.parametrize("header", ["absorbance", "Temperature", "OD600", "date", "time", "index", "volume"])
+def test_a_lone_column_that_is_called_something_else_is_not_taken_unless_named(tmp_path, header):
+    note = f"sample,{header}\na,10\nb,20\nc,30\nd,40\n"
+    with pytest.raises(ReaderError, match=f"'{header}', which is called something else than a concentration"):
+        joined(tmp_path, note)
+    assert levels_by_name(joined(tmp_path, note, column=header)) == dict(zip(NAMES, LEVELS, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("note", "unit"),
+    [
+        ("sample,conc,conc sd\na,10,1\nb,20,2\nc,30,1\nd,40,3\n", ""),
+        ("sample,conc,error\na,10,1\nb,20,2\nc,30,1\nd,40,3\n", ""),
+        ("sample,conc\n,mM\na,10\nb,20\nc,30\nd,40\n", "mM"),
+        ("sample,date,conc\na,1/2/24,10\nb,2/2/24,20\nc,3/2/24,30\nd,4/2/24,40\n", ""),
+        ("group,sample,conc\nX,a,10\n,b,20\n,c,30\n,d,40\n", ""),
+        ("sample,conc\na,10 mM\nb,0.02 M\nc,30000 uM\nd,4e-2 M\n", "mM"),
+    ],
+    ids=["spread", "error", "line of units", "dates", "group once", "units mixed"],
+)
+def test_what_else_stands_in_a_table_does_not_matter(tmp_path, note, unit):
+    data = joined(tmp_path, note)
+    written = {"mM": 1.0, "µM": 1000.0, "": 1.0}[data.units["concentration"]]
+    assert unit == "" or data.units["concentration"] in ("mM", "µM")
+    for name, c in zip(data.names, data.concentrations, strict=True):
+        assert c == pytest.approx(written * dict(zip(NAMES, LEVELS, strict=True))[name])
+
+
 # --- concentrations that belong to another sample: names --------------------------------------------------------------
 
 
@@ -215,7 +274,19 @@ def test_numbers_in_names_as_people_write_them(name, value, unit):
 
 
 @pytest.mark.parametrize(
-    "name", ["9_M4kR", "subject_10_M", "7_M", "A9M", "x5mMol", "Rhodamine 6G", "100%T", "Tris 10 mM dye 5 µM", "v1.2.3 M", "3M2"]
+    "name",
+    [
+        "9_M4kR",
+        "subject_10_M",
+        "7_M",
+        "A9M",
+        "x5mMol",
+        "Rhodamine 6G",
+        "100%T",
+        "Tris 10 mM dye 5 µM",
+        "v1.2.3 M",
+        "3M2",
+    ],
 )
 def test_identifiers_and_two_numbers_are_no_concentration(name):
     assert concentration_in(name) is None

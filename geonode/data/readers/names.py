@@ -51,7 +51,9 @@ _VALUE = (
     rf"|(?P<plain>{_DECIMAL})(?:[eE](?P<exponent>[-−–+]?\d{{1,3}}))?)"
 )
 _JOINT = r"(?:[ \u00a0\u2009\u202f]{0,3}|_)"
-_PATTERN = re.compile(rf"(?<![A-Za-z0-9.,/^⁻])(?P<value>{_VALUE})(?P<joint>{_JOINT})(?P<unit>{_UNIT})(?![A-Za-z0-9/⁻^])")
+_PATTERN = re.compile(
+    rf"(?<![A-Za-z0-9.,/^⁻])(?P<value>{_VALUE})(?P<joint>{_JOINT})(?P<unit>{_UNIT})(?![A-Za-z0-9/⁻^])"
+)
 _ALONE = re.compile(rf"\s*(?P<value>{_VALUE}){_JOINT}(?P<unit>{_UNIT})\s*")
 # What stands before a value and makes it something else: a range, a power without its sign, a bound, the beginning of a
 # number that is written in a way that is not read (5x10-5, 2^-3, 1e-3.5, 1 E 3, 1'000, 1:2), or a sign of its own.

@@ -12,7 +12,7 @@ import numpy as np
 
 from geonode.data.checks import Floats
 from geonode.data.readers import names, table, units
-from geonode.data.readers.concentrations import split_unit
+from geonode.data.readers.concentration_table import split_unit
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.tablefinder import FEWEST_ROWS, FoundTable, axis_of, find_table, header_of, wavelengths_in
 from geonode.data.readers.text import shorten
