@@ -117,7 +117,7 @@ def unknowns_of(truth: Callable, seed: int) -> list[dict[str, Any]]:
             {"name": f"u{len(made)}", "wavelengths": wavelengths, "values": values, "mask": mask, "options": options}
         )
 
-    for c in (*draw.uniform(0.0, 75.0, 7), 0.0, 30.0, 60.0, 70.0):
+    for c in (*draw.uniform(0.0, 75.0, 5), 0.0, 30.0, 60.0, 70.0):
         add(noisy(truth, [c], int(draw.integers(1 << 30))))
     add(noisy(truth, [25.0] * 3, 5))
     add(noisy(truth, [25.0] * 3, 6, noise=0.02))
@@ -131,6 +131,9 @@ def unknowns_of(truth: Callable, seed: int) -> list[dict[str, Any]]:
     finer = np.arange(298.0, 704.0, 1.5)
     add(np.array([np.interp(finer, WAVE, row) for row in noisy(truth, [15.0], 11)]), finer)
     add(noisy(truth, [15.0], 12)[:, ::2], WAVE[::2])
+    add(noisy(truth, [15.0], 12)[:, ::4], WAVE[::4])
+    coarse = np.arange(299.0, 705.0, 13.0)
+    add(np.array([np.interp(coarse, WAVE, row) for row in noisy(truth, [35.0], 17)]), coarse)
     add(noisy(truth, [25.0], 13), level=0.5, dilution=10.0, dilutionStd=0.2)
     add(noisy(truth, [25.0], 14), level=0.95, dilution=2.0)
     add(np.minimum(3.0 * noisy(truth, [55.0], 15), 1.6))
