@@ -433,6 +433,54 @@ def test_the_axis_may_stand_behind_the_values(tmp_path, header):
     np.testing.assert_array_equal(trace.values, spectrum(5))
 
 
+@pytest.mark.parametrize("first", ["Zeile", "Kanal", "Ligne", "N°", "Datenpunkt"])
+@pytest.mark.parametrize("start", [0, 1, 1000])
+def test_a_column_that_counts_in_another_language(tmp_path, first, start):
+    rows = [
+        f"{first}\tnm\tExt",
+        *(f"{start + k}\t{a:g}\t{v}" for k, (a, v) in enumerate(zip(X, spectrum(5), strict=True))),
+    ]
+    found = read_file(write(tmp_path / "a.txt", "\n".join(rows)))
+    (trace,) = found.traces
+    np.testing.assert_allclose(trace.values, spectrum(5))
+    assert f"column 1 '{first}' left out: it counts, and is no spectrum" in found.notes
+
+
+@pytest.mark.parametrize("header", ["T° Abs", "Temperature(°C)", "Temp.", "Temperatur [°C]", "Température (°C)"])
+def test_the_temperatures_of_a_plate_reader_are_no_spectrum(tmp_path, header):
+    rows = [f"Wavelength\t{header}\tA1", *(f"{a:g}\t25.1\t{v}" for a, v in zip(X, spectrum(5), strict=True))]
+    found = read_file(write(tmp_path / "a.txt", "\n".join(rows)))
+    (trace,) = found.traces
+    np.testing.assert_allclose(trace.values, spectrum(5))
+    assert not found.mask_reasons and any("a temperature, and no spectrum" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("second", ["Dark", "Reference", "Raw"])
+def test_raw_columns_named_above_a_row_of_units_are_no_spectra(tmp_path, second):
+    rows = [f"Wave;Sample;{second};Absorbance", "[nm];[counts];[counts];[A.U.]"]
+    rows += [f"{a:.2f};1000.1;500.2;{v}" for a, v in zip(X, spectrum(5), strict=True)]
+    (trace,) = read_file(write(tmp_path / "a.txt", "\n".join(rows))).traces
+    np.testing.assert_allclose(trace.values, spectrum(5))
+
+
+@pytest.mark.parametrize("header", ["nm,A", "Wavelength,Abs", "nm,A1,A2"])
+def test_commas_between_and_within_numbers_are_refused(tmp_path, header):
+    count = header.count(",")
+    rows = [header, *(f"{a:.1f}," + ",".join([f"{v:.4f}"] * count) for a, v in zip(X, spectrum(5), strict=True))]
+    with pytest.raises(ReaderError, match="commas stand between the numbers and within them"):
+        read_file(write(tmp_path / "a.csv", "\n".join(rows).replace(".", ",")))
+
+
+@pytest.mark.parametrize("header", ['"nm","A"', '"Wavelength (nm)","blank","5 mM"', "nm,A"])
+def test_quotes_tell_decimal_commas_from_commas(tmp_path, header):
+    count = header.count(",")
+    rows = [header, *(",".join([f'"{a:.1f}"', *[f'"{v:.4f}"'] * count]) for a, v in zip(X, spectrum(5), strict=True))]
+    found = read_file(write(tmp_path / "a.csv", "\n".join([rows[0], *(row.replace(".", ",") for row in rows[1:])])))
+    assert len(found.traces) == count
+    np.testing.assert_allclose(found.traces[-1].wavelengths, X)
+    np.testing.assert_allclose(found.traces[-1].values, spectrum(5))
+
+
 @pytest.mark.parametrize("second", ["Wavenumber (cm-1)", "eV", "Raman shift"])
 def test_a_second_axis_is_no_spectrum(tmp_path, second):
     rows = [f"{a:g},{1e7 / a:.3f},{v}" for a, v in zip(X, spectrum(5), strict=True)]
@@ -467,6 +515,13 @@ def test_a_plate_of_readings_is_no_set_of_spectra(tmp_path, rows, columns, delim
         ("Wavelength (µm)", np.linspace(0.9, 2.5, 30), "µm"),
         ("Wavenumber / cm-1", np.linspace(4000, 400, 30), "cm-1"),
         ("Time (s)", np.linspace(0.5, 300, 30), "s"),
+        ("Frequency (PHz)", np.linspace(400, 700, 30), "PHz"),
+        ("f / Hz", np.linspace(400, 700, 30), "Hz"),
+        ("Energy (keV)", np.linspace(400, 700, 30), "keV"),
+        ("Wavenumber (1/m)", np.linspace(400, 700, 30), "1/m"),
+        ("Wellenzahl [m-1]", np.linspace(400, 700, 30), "m-1"),
+        ("Wavelength (pm)", np.linspace(400, 700, 30), "pm"),
+        ("Wavelength / m", np.linspace(4e-7, 7e-7, 30), "m"),
         ("wavelength", np.linspace(0.4, 0.8, 30), ""),
         ("", np.linspace(4000, 400, 30), ""),
     ],
@@ -480,7 +535,7 @@ def test_an_axis_is_never_nanometres_by_default(tmp_path, header, axis, unit):
     np.testing.assert_allclose(
         found.traces[0].wavelengths, written if factor is None else 1239.841984 * factor / written
     )
-    if unit not in ("µm", "cm-1"):
+    if unit not in ("µm", "cm-1", "1/m", "m-1", "pm", "m"):
         assert any(word in note for note in found.notes for word in ("converted", "does not say", "no wavelength"))
 
 
