@@ -209,8 +209,12 @@ def _read_two_lines(path: Path, remarks: list[str], body: tuple[int, str], diale
 
 
 def split_unit(header: str) -> tuple[str, str]:
-    """``Cl (mM)``, ``Cl [mM]`` or ``Cl / mM`` → (``Cl``, ``mM``); any other header is its own name, without a unit."""
+    """``Cl (mM)``, ``Cl [mM]``, ``Cl / mM`` or ``Konz. mM`` → (``Cl``, ``mM``); any other header is its own name,
+    without a unit."""
     match = re.fullmatch(r"(.*?)\s*(?:\(([^()]*)\)|\[([^\[\]]*)\]|\s/\s*(\S+))", header)
     if not match or not match.group(1):
+        name, _, last = header.strip().rpartition(" ")
+        if CALLED_SO.search(name) and names.is_unit(last):
+            return name.removesuffix(" in").rstrip(" ,;:"), last
         return header.strip(), ""
     return match.group(1).strip(), next(g for g in match.groups()[1:] if g is not None).strip()

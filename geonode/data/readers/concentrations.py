@@ -9,6 +9,7 @@ from geonode.data.readers.concentration_table import CALLED_SO, SPREAD, UNIT_COL
 from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.joining import Joined, join, normalise
 from geonode.data.readers.recording import Recording, Trace
+from geonode.data.readers.which_spectrum import says_which
 from geonode.errors import ReaderError
 
 
@@ -39,10 +40,14 @@ def apply_table(recording: Recording, found: ConcentrationTable, column: str | S
     rows = joined.entries
     listed = [row for row in rows if row is not None]
     others = [c for c in found.header if c != key and c not in columns]
-    varying = [c for c in others if len({found.rows[row].get(c, "") for row in listed}) > 1]
+
+    def cells(name: str) -> list[str]:
+        return [found.rows[row].get(name, "") for row in listed]
+
+    varying = [c for c in others if len(set(cells(c))) > 1 and not says_which(c, cells(c), cells(key))]
     numeric = [c for c in varying if all(_plain_or_unknown(found, row, c) for row in listed)]
     # words that several samples share tell series apart; those that differ in every row, such as a date, do not
-    shared = [c for c in varying if len({found.rows[row].get(c, "") for row in listed}) < len(listed)]
+    shared = [c for c in varying if len(set(cells(c))) < len(listed)]
     labels = [c for c in shared if c not in numeric and not UNIT_COLUMN.fullmatch(c)]
     missing = []
     for trace, row in zip(recording.traces, rows, strict=True):
@@ -136,10 +141,13 @@ def _repeated(traces: Sequence[Trace], cells: list[str], column: str, found: Con
 def _concentration_columns(found: ConcentrationTable, key: str, column: str | Sequence[str] | None) -> list[str]:
     if column is not None:
         wanted = [column] if isinstance(column, str) else list(column)
+        named = []
         for name in wanted:
-            if name not in found.header or name == key:
+            own = name if name in found.header else split_unit(name)[0]  # as it stands in the file, unit and all
+            if own not in found.header or own == key:
                 raise found.fail(f"there is no column '{name}' of concentrations; there are {listing(found.header)}.")
-        return wanted
+            named.append(own)
+        return named
     candidates = [c for c in found.header if c != key and not SPREAD.search(c)]
     numeric = [c for c in candidates if found.is_numeric(c)]
     called = [c for c in candidates if CALLED_SO.search(c)]
