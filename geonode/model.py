@@ -267,8 +267,8 @@ class GeodesicModel:
             remedy = "there is no concentration below zero" if outside[0] < 0.0 <= low else margin
             made = "trained" if self.flow is None else "read"
             raise InputError(
-                f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {self.dataset.units['concentration']}, the "
-                f"range the neural flow was {made} for; {remedy}."
+                f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {self.dataset.units['concentration']}, "
+                f"the range the neural flow was {made} for; {remedy}."
             )
 
     def _labelled(self, c: np.ndarray, mean: Any, std: Any, dof: float) -> tuple[xr.DataArray, xr.DataArray]:
