@@ -268,13 +268,13 @@ class GeodesicModel(PredictsOnDevice):
 
     def _require_served(self, c: np.ndarray) -> None:
         low, high = self.served_range
-        outside = c[(c < low) | (c > high)]
-        if len(outside):
-            unit = self.dataset.units["concentration"]
+        if len(outside := c[(c < low) | (c > high)]):
+            margin = "fit again with a larger margin, or predict with predictor='gp'"
+            remedy = "there is no concentration below zero" if outside[0] < 0.0 <= low else margin
+            made = "trained" if self.flow is None else "read"
             raise InputError(
-                f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {unit}, the range the neural flow was "
-                f"{'trained' if self.flow is None else 'read'} for; fit again "
-                "with a larger margin, or predict with predictor='gp'."
+                f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {self.dataset.units['concentration']}, "
+                f"the range the neural flow was {made} for; {remedy}."
             )
 
     def save(self, path: str | Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from functools import partial
 
 import pytest
@@ -12,6 +13,7 @@ from geonode_kernels import FlowUnits
 from tests.kernels.common import check, draws, metric_weights, relative
 from tests.tolerances import tolerance
 
+integrate = importlib.import_module("geonode_kernels.geodesic_rk4")._launch
 # models, pairs, wavelengths, hidden of the metric, hidden of the flow, steps
 CASES = [
     (1, 1, 2, (3, 5), 1, 3),
@@ -48,6 +50,19 @@ def test_the_coupled_ode_and_every_gradient(device, poisoned, case, output):
     kernel, plain = (partial(carried, **options, backend=backend) for backend in ("triton", "torch"))
     # a bias added to ln g scales every length alike: no geodesic sees it
     check(kernel, plain, arguments, constant=[8] if output == "exp" else [], largest=5e-6)
+
+
+@pytest.mark.parametrize("function", [carried, shot])
+def test_gradients_are_asked_at_the_nodes_of_paths_that_are_interpolated(device, poisoned, function):
+    arguments = inputs(device, 1, 5, 8, (3, 5), 2)
+    arguments = [arguments[0], arguments[0] + 0.3 * arguments[1], arguments[2], *(0.5 * t for t in arguments[3:])]
+    if function is carried:
+        arguments[1] = arguments[1] - arguments[0]
+    options = {"steps": 6, **(SHOOT if function is shot else {})}
+    ranges = integrate(*arguments[:3], arguments[3:9], 6, 0, 0, save=True)[2]
+    assert bool((ranges != 0).all()) or function is shot  # of the shot, it is the velocity that decides
+    kernel, plain = (partial(function, **options, backend=backend) for backend in ("triton", "torch"))
+    check(kernel, plain, arguments, largest=3e-5)
 
 
 @pytest.mark.parametrize("output", ["softplus", "exp"])

@@ -9,7 +9,7 @@ from .. import _blocks
 from .._dispatch import dispatch, width_refusal
 from .._runtime import launch, output_code, output_name, padded, plain, plain_vjp, precision_code
 from .._weights import FlowUnits
-from ..geodesic_rk4 import _kept
+from ..geodesic_rk4 import _kept, _stages, shorten
 from ..geodesic_rk4 import _launch as integrate
 from ..geodesic_shoot import launch_search
 from ..metric_christoffel import launch_backward, split_weights
@@ -133,10 +133,10 @@ def _new(like: Tensor, *shape: int) -> Tensor:
 
 
 def _launch(c, v, wavelength, weights, units, steps, precision, output, shot):
-    """(∫F dt, ∂A/∂b where ``shot``, Γ, ∂Γ/∂c, states)."""
+    """(∫F dt, ∂A/∂b where ``shot``, ranges, Γ, ∂Γ/∂c, states)."""
     from . import _triton
 
-    *_, gamma, slope, states = integrate(c, v, wavelength, weights, steps, precision, output, save=True)
+    *_, ranges, gamma, slope, states = integrate(c, v, wavelength, weights, steps, precision, output, save=True)
     place, pace, shift, gain, level = map(plain, units)
     models, n = c.shape
     hidden, width = shift.shape[1:]
@@ -149,14 +149,14 @@ def _launch(c, v, wavelength, weights, units, steps, precision, output, shot):
             plain(c), plain(v), gamma, slope, place, pace, shift, gain, level, change, ratio, n, width, hidden, steps,
             1.0 / steps, K=padded(hidden), SHOT=shot, **o,
         )  # fmt: skip
-    return change, ratio, gamma, slope, states
+    return change, ratio, ranges, gamma, slope, states
 
 
 def _launch_back(grad, ratio, wavelength, weights, units, kept, steps, precision, output, rows):
     """Gradients to c, v, the wavelength, all weights [M, size], and place, pace, shift, gain; ``ratio`` of a shot."""
     from . import _triton
 
-    gamma, slope, states = kept
+    ranges, gamma, slope, states = kept
     place, pace, shift, gain, _ = map(plain, units)
     models, _, n = gamma.shape
     hidden, width = shift.shape[1:]
@@ -174,8 +174,9 @@ def _launch_back(grad, ratio, wavelength, weights, units, kept, steps, precision
         to_c, to_v, to_shift, *sums, pairs, width, hidden, steps, 1.0 / steps, chunk, K=padded(hidden),
         SHOT=ratio is not None, **o,
     )  # fmt: skip
+    shorten(points, to_gamma, states[:, 0, 0], ranges)
     _, to_wavelength, total = launch_backward(
-        points, wavelength, weights, (to_gamma,), precision, output, 1, points=False, rows=rows
+        points, wavelength, weights, (to_gamma,), precision, output, 1, points=False, rows=rows, ranges=ranges
     )
     to_place, to_pace, to_gain = (part.sum((0, 2)) for part in sums)
     return to_c, to_v, to_wavelength, total, to_place, to_pace, to_shift.sum(0), to_gain
@@ -185,7 +186,7 @@ def _launch_back(grad, ratio, wavelength, weights, units, kept, steps, precision
 def _carry(
     c: Tensor, v: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor,
     place: Tensor, pace: Tensor, shift: Tensor, gain: Tensor, level: Tensor, steps: int, precision: int, output: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     weights, units = (w1, b1, w2, b2, w3, b3), (place, pace, shift, gain, level)
     change, _, *kept = _launch(c, v, wavelength, weights, units, steps, precision, output, shot=False)
     return change, *kept
@@ -196,26 +197,27 @@ def _(c, v, wavelength, w1, b1, w2, b2, w3, b3, place, pace, shift, gain, level,
     return _new(c, *c.shape), *_fake_kept(c, steps)
 
 
-def _fake_kept(c: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
+def _fake_kept(c: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     m, n = c.shape
-    return _new(c, m, 4 * steps, n), _new(c, m, 4 * steps, n), _new(c, *_kept(m, n, steps, SECOND))
+    ranges, gamma, slope = (_new(c, *shape) for shape in _stages(m, n, steps))
+    return ranges, gamma, slope, _new(c, *_kept(m, n, steps, SECOND))
 
 
 @torch.library.custom_op("geonode::coupled_rk4_backward", mutates_args=())
 def _carry_back(
     grad: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor,
-    place: Tensor, pace: Tensor, shift: Tensor, gain: Tensor, level: Tensor, gamma: Tensor, slope: Tensor,
-    states: Tensor, steps: int, precision: int, output: int, rows: bool,
+    place: Tensor, pace: Tensor, shift: Tensor, gain: Tensor, level: Tensor, ranges: Tensor, gamma: Tensor,
+    slope: Tensor, states: Tensor, steps: int, precision: int, output: int, rows: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     weights, units = (w1, b1, w2, b2, w3, b3), (place, pace, shift, gain, level)
-    kept = gamma, slope, states
+    kept = ranges, gamma, slope, states
     return _launch_back(grad, None, wavelength, weights, units, kept, steps, precision, output, rows)
 
 
 @_carry_back.register_fake
 def _(
-    grad, wavelength, w1, b1, w2, b2, w3, b3, place, pace, shift, gain, level, gamma, slope, states, steps, precision,
-    output, rows,
+    grad, wavelength, w1, b1, w2, b2, w3, b3, place, pace, shift, gain, level, ranges, gamma, slope, states, steps,
+    precision, output, rows,
 ):  # fmt: skip
     return _fake_back(grad, wavelength, w2, (place, pace, shift, gain))
 
@@ -258,8 +260,8 @@ def _shot(
     start: Tensor, end: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor,
     b3: Tensor, place: Tensor, pace: Tensor, shift: Tensor, gain: Tensor, level: Tensor, steps: int, newton: int,
     stages: int, tolerance: float, drift_tolerance: float, precision: int, output: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """∫F dt, status, velocity, ∂A/∂b, Γ, ∂Γ/∂c, states."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """∫F dt, status, velocity, ∂A/∂b, ranges, Γ, ∂Γ/∂c, states."""
     weights, units = (w1, b1, w2, b2, w3, b3), (place, pace, shift, gain, level)
     numbers = steps, newton, stages, tolerance, drift_tolerance, precision, output
     velocity, status, *_ = launch_search(start, end, wavelength, weights, *numbers)
@@ -281,19 +283,19 @@ def _(
 @torch.library.custom_op("geonode::coupled_shot_backward", mutates_args=())
 def _shot_back(
     grad: Tensor, status: Tensor, ratio: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor,
-    w3: Tensor, b3: Tensor, place: Tensor, pace: Tensor, shift: Tensor, gain: Tensor, level: Tensor, gamma: Tensor,
-    slope: Tensor, states: Tensor, steps: int, precision: int, output: int, rows: bool,
+    w3: Tensor, b3: Tensor, place: Tensor, pace: Tensor, shift: Tensor, gain: Tensor, level: Tensor, ranges: Tensor,
+    gamma: Tensor, slope: Tensor, states: Tensor, steps: int, precision: int, output: int, rows: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     weights, units = (w1, b1, w2, b2, w3, b3), (place, pace, shift, gain, level)
-    lam, kept = torch.where(status == CONVERGED, plain(wavelength), 0.0), (gamma, slope, states)
+    lam, kept = torch.where(status == CONVERGED, plain(wavelength), 0.0), (ranges, gamma, slope, states)
     to_start, _, *rest = _launch_back(grad, ratio, lam, weights, units, kept, steps, precision, output, rows)
     return to_start, grad * ratio, *rest
 
 
 @_shot_back.register_fake
 def _(
-    grad, status, ratio, wavelength, w1, b1, w2, b2, w3, b3, place, pace, shift, gain, level, gamma, slope, states,
-    steps, precision, output, rows,
+    grad, status, ratio, wavelength, w1, b1, w2, b2, w3, b3, place, pace, shift, gain, level, ranges, gamma, slope,
+    states, steps, precision, output, rows,
 ):  # fmt: skip
     return _fake_back(grad, wavelength, w2, (place, pace, shift, gain))
 
