@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from geonode.bundle import PLAIN, read_bundle, write_bundle
 from geonode.calibration.assessment.coverage import coverage
 from geonode.calibration.calibration import Calibration
+from geonode.calibration.columns import in_order_of, wavelengths_of
 from geonode.errors import BundleError, InputError
 from geonode_runtime.verdicts import Quantification
 
@@ -35,13 +36,16 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     Attributes:
         calibration_: the fitted :class:`~geonode.calibration.calibration.Calibration`.
         n_features_in_: W.
-        feature_names_in_: the names of the columns, where they had some; spectra whose columns are named otherwise, or
-            stand in another order, are refused.
+        feature_names_in_: the names of the columns, where they had some that are text; spectra whose columns are named
+            otherwise, or stand in another order, are refused.
+        wavelengths_in_: ``[W]`` of the columns of a DataFrame or the coordinate of a DataArray, where those are
+            numbers, else None. Spectra that name theirs too are put into this order; other wavelengths are refused.
     """
 
     calibration_: Calibration
     n_features_in_: int
     feature_names_in_: np.ndarray
+    wavelengths_in_: np.ndarray | None
 
     def __init__(self, concentration_std: float = 0.0, level: float = 0.8, method: str | None = None) -> None:
         self.concentration_std = concentration_std
@@ -61,6 +65,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
             InputError: fewer than two levels, or not one group label per spectrum.
             ValueError: (of scikit-learn) values that are not finite, or fewer than three spectra.
         """
+        self.wavelengths_in_ = wavelengths_of(X)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=3)
         y = np.asarray(y, dtype=np.float64)
         if groups is not None:
@@ -73,7 +78,8 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """The estimate ``[U]`` that ``quantify`` gives for each row of ``X [U, W]``.
 
-        Where several concentrations explain a spectrum, that of the most probable piece; ``quantify`` says so.
+        Where several concentrations explain a spectrum, that of the most probable piece; ``quantify`` says so. Where
+        the standards lie on no curve and PLS is much better, it is PLS's, as in ``quantify``.
 
         Args:
             X: ``[U, W]``.
@@ -123,6 +129,8 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         arrays, meta = self.calibration_.state()
         names = getattr(self, "feature_names_in_", None)
         kept = {} if names is None else {"feature_names": [str(name) for name in names]}
+        if self.wavelengths_in_ is not None:
+            kept["wavelengths"] = self.wavelengths_in_.tolist()
         return arrays, {"calibration": meta, "parameters": self.get_params(), **kept}
 
     @classmethod
@@ -131,6 +139,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         made = cls(**meta["parameters"])
         made.calibration_ = Calibration.from_state(arrays, meta["calibration"])
         made.n_features_in_ = arrays["spectra"].shape[1]
+        made.wavelengths_in_ = np.array(meta["wavelengths"]) if "wavelengths" in meta else None
         if "feature_names" in meta:
             # scikit-learn then refuses columns that come in another order or under other names.
             made.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
@@ -161,6 +170,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         return cls.from_state({name: value.numpy() for name, value in tensors.items()}, meta[_KIND])
 
     def _checked(self, X: Any) -> np.ndarray:
+        X = in_order_of(self.wavelengths_in_, X)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _answers(self, X: Any, level: float | None, method: str | None, genuine: bool = False) -> list[Quantification]:

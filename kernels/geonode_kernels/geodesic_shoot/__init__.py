@@ -7,6 +7,7 @@ from torch import Tensor
 
 from .. import _blocks
 from .._dispatch import dispatch, width_refusal
+from .._nodes import NEEDED, PADDED, nodes_for
 from .._runtime import launch, output_code, output_name, padded, plain, plain_vjp, precision_code
 from ..geodesic_rk4 import SECOND, reverse
 from ..geodesic_rk4 import _launch as integrate
@@ -77,17 +78,15 @@ def _places(device: torch.device) -> Tensor:
     return reference.chord_places(torch.empty(0, dtype=torch.float32, device=device))
 
 
-@torch.library.custom_op("geonode::geodesic_shoot", mutates_args=())
-def _shoot(
-    start: Tensor, end: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor,
-    b3: Tensor, steps: int, newton: int, stages: int, tolerance: float, drift_tolerance: float, precision: int,
-    output: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+def launch_search(
+    start, end, wavelength, weights, steps, newton, stages, tolerance, drift_tolerance, precision, output
+):
+    """(velocity, status, residual, iterations, drift) [M, N], without a gradient."""
     from . import _triton
 
-    weights = [plain(w) for w in (w1, b1, w2, b2, w3, b3)]
+    weights = [plain(w) for w in weights]
     models, n = start.shape
-    h2, h1 = w2.shape[1:]
+    h2, h1 = weights[2].shape[1:]
     new = lambda dtype=torch.float32: torch.empty((models, n), dtype=dtype, device=start.device)  # noqa: E731
     velocity, residual, drift = new(), new(), new()
     status, iterations = new(torch.int64), new(torch.int64)
@@ -97,10 +96,22 @@ def _shoot(
             _triton.shoot_kernel, (-(-n // o["BLOCK"]), models),
             plain(start), plain(end), plain(wavelength), *weights, _places(start.device), velocity, residual, drift,
             status, iterations, n, h1, h2, steps, coarser(steps), newton, stages, tolerance, drift_tolerance,
-            K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, STAGE_STEPS=reference.STAGE_STEPS,
-            NODES=reference.CHORD_NODES, ROUNDINGS=ROUNDINGS, **o,
+            NEEDED, K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output,
+            STAGE_STEPS=reference.STAGE_STEPS, PLACES=reference.CHORD_NODES,
+            PADDED_PLACES=padded(reference.CHORD_NODES), ROUNDINGS=ROUNDINGS,
+            NODES=nodes_for(4 * steps), PADDED=PADDED, **o,
         )  # fmt: skip
     return velocity, status, residual, iterations, drift
+
+
+@torch.library.custom_op("geonode::geodesic_shoot", mutates_args=())
+def _shoot(
+    start: Tensor, end: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor,
+    b3: Tensor, steps: int, newton: int, stages: int, tolerance: float, drift_tolerance: float, precision: int,
+    output: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    weights, numbers = (w1, b1, w2, b2, w3, b3), (steps, newton, stages, tolerance, drift_tolerance, precision, output)
+    return launch_search(start, end, wavelength, weights, *numbers)
 
 
 @_shoot.register_fake
@@ -122,11 +133,13 @@ def _backward(
     good = status == CONVERGED
     a, v, lam = (torch.where(good, plain(t), 0.0) for t in (start, velocity, wavelength))
     weights = (w1, b1, w2, b2, w3, b3)
-    *_, gamma, slope, states = integrate(a, v, lam, weights, steps, precision, output, save=True)
-    by_a, by_v = reverse(torch.ones_like(a), torch.zeros_like(a), gamma, slope, states, steps, SECOND)
+    *_, ranges, gamma, slope, states = integrate(a, v, lam, weights, steps, precision, output, save=True)
+    by_a, by_v = reverse(torch.ones_like(a), torch.zeros_like(a), gamma, slope, ranges, states, steps, SECOND)
     scale = torch.where(good, -plain(grad) / by_v, 0.0)
     slope *= scale[:, None]
-    _, to_wavelength, total = launch_backward(gamma, lam, weights, (slope,), precision, output, 1, points=False)
+    _, to_wavelength, total = launch_backward(
+        gamma, lam, weights, (slope,), precision, output, 1, points=False, ranges=ranges
+    )
     return scale * by_a, -scale, to_wavelength, total
 
 
