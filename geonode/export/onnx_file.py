@@ -153,7 +153,6 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "dof": inverse.dof,
         "rank": inverse.rank,
         "ends_at_zero": inverse.ends_at_zero,
-        "posterior": None,
         "unfit_for_posterior": calibration.unfit_for_posterior,
         "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
         "steps": steps,
@@ -178,11 +177,20 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     }
     if pls is not None:
         arrays |= {"pls_vector": pls.vector, "pls_centre": pls.centre}
-    if not calibration.unfit_for_posterior:
-        known, facts["posterior"] = calibration.posterior.known.state()
-        arrays |= {f"posterior_{name}": value for name, value in known.items()}
-        arrays |= {f"network_{name}": value.astype("<f4") for name, value in calibration.posterior.weights.items()}
+    facts["posterior"], learned = _posterior(calibration)
+    arrays |= learned
     return Exported(spectra, Quantifier(inverse)), facts, arrays
+
+
+def _posterior(calibration: Any) -> tuple[dict[str, float] | None, dict[str, np.ndarray]]:
+    """Numbers and arrays of the learned posterior; None where it cannot answer."""
+    if calibration.unfit_for_posterior:
+        return None, {}
+    known, numbers = calibration.posterior.known.state()
+    arrays = {f"posterior_{name}": value for name, value in known.items()}
+    return numbers, arrays | {
+        f"network_{name}": value.astype("<f4") for name, value in calibration.posterior.weights.items()
+    }
 
 
 def _standing(calibration: Any) -> dict[str, Any]:
