@@ -83,7 +83,8 @@ class ReplicateCheck:
         (name,) = self.names
         said = f"the replicate '{name}' of {self.level:g}{unit} lies {scatter} from its siblings"
         if self.looks_like is not None:
-            return f"{said} and looks like {self.looks_like:g}{unit}: put its label right, or leave it out"
+            blank = " (a blank, or an empty cuvette or well)" if self.looks_like == 0.0 else ""
+            return f"{said} and looks like {self.looks_like:g}{unit}{blank}: put its label right, or leave it out"
         if self.empty:
             return f"{said}, and next to nothing is in it (an empty cuvette or well): leave it out"
         return f"{said} and looks like no other level: leave it out, or measure it again"

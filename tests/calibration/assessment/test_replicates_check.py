@@ -62,7 +62,7 @@ def dataset(of: dict) -> SpectralDataset:
     ("kind", "named", "said"),
     [
         ("swapped", {"20-2", "100-2"}, "looks like 100 µM"),
-        ("water", {"50-1"}, "next to nothing is in it"),
+        ("water", {"50-1"}, "looks like 0 µM (a blank, or an empty cuvette or well)"),
         ("another dye", {"50-1"}, "looks like no other level"),
     ],
 )
@@ -129,15 +129,18 @@ def test_genuine_replicates_are_accused_in_less_than_one_assay_of_a_hundred(repl
         assert not check_replicates(np.asarray(simulated.concentrations), np.asarray(simulated.spectra))
 
 
+def test_an_empty_well_needs_no_blank_and_no_names_to_be_seen() -> None:
+    of = {key: value for key, value in water(standards(3)).items() if key[0] > 0.0}
+    (unnamed,) = check_replicates(np.array([c for c, _ in of]), np.stack(list(of.values())))
+    assert "next to nothing is in it" in unnamed.sentence("µM") and unnamed.looks_like is None
+    assert unnamed.names == ("1 of 3",)
+
+
 def test_there_is_nothing_to_say_without_replicates_or_levels() -> None:
     of = standards(1)
     assert check_replicates(np.array([c for c, _ in of]), np.stack(list(of.values()))) == []
     two = {key: value for key, value in standards(3).items() if key[0] in (0.0, 10.0)}
     assert check_replicates(np.array([c for c, _ in two]), np.stack(list(two.values()))) == []
-    unnamed = check_replicates(
-        np.array([c for c, _ in water(standards(3))]), np.stack(list(water(standards(3)).values()))
-    )
-    assert unnamed[0].names == ("1 of 3",)
 
 
 def test_fit_inspect_quantify_and_the_report_name_it(tmp_path) -> None:
