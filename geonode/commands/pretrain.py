@@ -47,6 +47,8 @@ def register(app: typer.Typer) -> None:
             geonode pretrain --out weights/ --steps 40000
 
             geonode pretrain --out trial/ --seconds 60
+
+            python -m geonode.prior --out weights/ --start prior-2.safetensors
         """
         import torch
 
