@@ -71,20 +71,16 @@ def row(variant: str, seed: int, steps: int) -> dict[str, Any]:
     """One training and what it reaches."""
     settings = settings_of(seed, steps)
     with without(variant), tempfile.TemporaryDirectory() as folder:
-        if variant == "start":
-            module = PretrainModule(settings)
-        else:
-            module = pretrain(settings, folder, accelerator="cpu")
+        module = PretrainModule(settings) if variant == "start" else pretrain(settings, folder, accelerator="cpu")
         return {"variant": variant, "seed": seed, "steps": 0 if variant == "start" else steps, **module.validate()}
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The record as a table; errors as ratios to the Gaussian process's."""
     lines = ["# Parts of the pre-trained flow", "", "Short trainings of a small network on a CPU; error ÷ `gp`.", ""]
-    lines += [
-        "| variant | seed | steps | known: level left out | truth | surprise | left out: level | truth | surprise |"
-    ]
-    lines += ["|---|" + "---|" * 8]
+    heads = ["variant", "seed", "steps"]
+    heads += [f"{kind}: {of}" for kind in ("known", "left out") for of in ("level taken out", "truth", "surprise")]
+    lines += ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for one in rows:
         cells = []
         for kind in ("known families", "families left out"):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import geonode
 from geonode.data import SpectralDataset
+from geonode.prior import AssayFlow
 
 RELATIVE = 5e-5  # of the range: 159 shares from logits of up to 20 in float32, of candidates up to three scales apart
 LAWS = settings(max_examples=6, deadline=None)
@@ -32,10 +33,16 @@ def between(c: np.ndarray) -> np.ndarray:
     return np.append(0.5 * (np.unique(c)[1:] + np.unique(c)[:-1]), 1.05 * c.max())
 
 
+def flow_of(c, spectra, wavelengths) -> AssayFlow:
+    """The flow of the model that `fit` makes with no settings."""
+    flow = geonode.fit(SpectralDataset(spectra, c, wavelengths)).flow
+    assert isinstance(flow, AssayFlow), "fit takes the pre-trained flow by default"
+    return flow
+
+
 def spectra_of(c, spectra, wavelengths, asked) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation by the model that `fit` makes with no settings."""
     model = geonode.fit(SpectralDataset(spectra, c, wavelengths))
-    assert model.flow is not None, "fit takes the pre-trained flow by default"
     mean, std = model.predict_spectra(asked)
     return mean.values, std.values
 
@@ -76,7 +83,7 @@ def test_what_is_asked_for_beside_a_place_does_not_change_it(seed, levels, count
 @given(seed=seeds, levels=sizes, places=st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3))
 def test_no_length_there_and_back_and_every_way_round(seed, levels, places):
     c, spectra, wavelengths = assay(seed, levels)
-    flow = geonode.fit(SpectralDataset(spectra, c, wavelengths)).flow
+    flow = flow_of(c, spectra, wavelengths)
     a, b, by_way = (np.array([c.min() + p * np.ptp(c)]) for p in places)
     assert not flow.transport(a, a).any()
     there = flow.transport(a, b)
@@ -88,7 +95,7 @@ def test_no_length_there_and_back_and_every_way_round(seed, levels, places):
 @given(seed=seeds, levels=sizes)
 def test_doubt_is_a_function_of_geodesic_distance(seed, levels):
     c, spectra, wavelengths = assay(seed, levels)
-    flow = geonode.fit(SpectralDataset(spectra, c, wavelengths)).flow
+    flow = flow_of(c, spectra, wavelengths)
     beyond = flow.predict(np.linspace(c.max(), c.max() + 0.2 * np.ptp(c), 5))
     doubt = flow.doubt
     assert np.allclose(beyond.scale**2, doubt.sigma**2 * beyond.distance + doubt.tau**2, rtol=1e-4)
