@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 
@@ -20,6 +21,15 @@ class Batch:
 
     examples: Examples
     features: Features
+
+    def double(self) -> Batch:
+        """The same in float64 throughout."""
+        return Batch(_double(self.examples), _double(self.features))
+
+
+def _double(part: Any) -> Any:
+    values = {field.name: getattr(part, field.name) for field in fields(part)}
+    return replace(part, **{name: value.double() for name, value in values.items() if value.dtype == torch.float32})
 
 
 def levels_of(settings: PretrainSettings, number: int) -> int:
@@ -52,18 +62,18 @@ class Feed:
     """Batches by their numbers; ``settings.chunk`` batches of one shape are drawn together and kept for later.
 
     Batch ``number`` is the k-th of its number of standards; it is part k modulo chunk of draw k div chunk. It depends
-    on seed, rank and number alone, and a resumed run goes on with the same batches.
+    on seed, lane and number alone, and a resumed run goes on with the same batches.
 
     Args:
         settings: of the pre-training.
         start: number of the first batch that will be asked for; the others follow in order.
-        rank: of this process; each has assays of its own.
+        lane: batches of a step differ by it (`geonode.prior.lanes`).
         device: where they are drawn.
     """
 
-    def __init__(self, settings: PretrainSettings, start: int, rank: int, device: torch.device | str) -> None:
+    def __init__(self, settings: PretrainSettings, start: int, lane: int, device: torch.device | str) -> None:
         self.settings, self.device = settings, device
-        self.seed = settings.seed * 10_007 + rank
+        self.seed = settings.seed * 10_007 + lane
         self.count = Counter(levels_of(settings, number) for number in range(start))
         self.kept: dict[int, Sequence[Examples]] = {}
 
