@@ -132,6 +132,6 @@ def test_captured_loss_and_gradients_are_those_computed_step_by_step(half):
             loss, plain = captured(batch)[0], loss_of(settings, network, batch)[0]
             assert float((loss - plain).detach().abs()) < (2e-3 if half else 1e-4)
             mine, theirs = (torch.autograd.grad(value, list(network.parameters())) for value in (loss, plain))
-            one, other = (torch.cat([gradient.flatten() for gradient in found]) for found in (mine, theirs))
+            one, other = (torch.cat([gradient.flatten() for gradient in part]) for part in (mine, theirs))
             # measured in bfloat16 on an H200: 0.006 and 0.06
             assert float((one - other).norm() / other.norm()) < (0.1 if half else 1e-3)
