@@ -95,7 +95,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--variant", action="append", choices=VARIANTS, help="default: all")
     parser.add_argument("--seed", type=int, action="append", help="default: 0 and 1")
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=300)
     args = parser.parse_args()
     for variant in args.variant or VARIANTS:
         for seed in args.seed or (0, 1):
