@@ -184,8 +184,8 @@ class GeodesicModel(PredictsOnDevice):
             (mean, std), each an xarray.DataArray with dims (concentration, wavelength), in the unit of the standards.
             std is that of one further measured spectrum: that of the pre-trained flow's Student t; for a flow that was
             trained on the standards the GP's calibrated Student-t band and the spread of its members besides; with
-            ``config.folds`` that of the neural ensemble, calibrated by its own held-out errors. With a preprocessing both
-            are preprocessed spectra; their attribute ``preprocessing`` says how.
+            ``config.folds`` that of the neural ensemble, calibrated by its own held-out errors. With a preprocessing
+            both are preprocessed spectra; their attribute ``preprocessing`` says how.
 
         Raises:
             InputError: not finite, or beyond what the neural flow was trained for.
