@@ -31,7 +31,7 @@ LAYERS = [
     {"report"},
     {"validation"},
     {"analytes"},
-    {"artifact"},
+    {"artifact", "on_device"},
     {"model"},
     {"sweep"},
     {"export", "bench", "plotting", "commands", "cli", "__main__", "testing"},
