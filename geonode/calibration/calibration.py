@@ -338,11 +338,11 @@ class Calibration:
     @property
     def facts(self) -> Facts:
         """What answers need to know of the standards besides the curve."""
-        pls = self.curve_check.pls if self.curve_check.pls_is_better else None
+        pls, caution = self.curve_check.in_answers(self.unit)
         rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit, pls is None)
         wide = not self.checked or bool(wide_limits_of(self))
         shapes = Shapes(self.gp.level_means, self.inverse.projection.scale, wide)
-        return Facts(len(self.levels), rules, self.standard_spectra, shapes, pls)
+        return Facts(len(self.levels), rules, self.standard_spectra, shapes, pls, caution)
 
     @cached_property
     def standard_spectra(self) -> StandardSpectra:

@@ -32,8 +32,9 @@ def remarks_on(calibration: Calibration) -> list[str]:
             f"spectra are preprocessed ({calibration.preprocessing}): signals, sensitivities and residuals are those "
             "of preprocessed spectra"
         )
-    if not calibration.curve_check.is_curve or calibration.curve_check.pls_is_better:
-        remarks.append(calibration.curve_check.sentence(calibration.unit))
+    curve = calibration.curve_check
+    if not curve.is_curve or curve.pls_is_better or curve.pls_is_closer:
+        remarks.append(curve.sentence(calibration.unit))
     if not calibration.checked:
         remarks.append(
             f"{UNCHECKED} ({len(calibration.levels)} standards vouch for {100 * calibration.attainable:.1f} % at "

@@ -102,6 +102,6 @@ def _consequences(made: Calibration) -> list[str]:
     curve = made.curve_check
     return [
         "" if made.response.responds else made.response.sentence(),
-        "" if curve.is_curve and not curve.pls_is_better else curve.sentence(made.unit),
+        "" if curve.is_curve and not (curve.pls_is_better or curve.pls_is_closer) else curve.sentence(made.unit),
         *(wide_limits_of(made) or [""]),
     ]
