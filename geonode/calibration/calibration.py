@@ -34,6 +34,7 @@ from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import FEWEST_CHECKED, VerdictRules
 
 if TYPE_CHECKING:
+    from geonode.calibration.assessment.standing import Standing
     from geonode_runtime.posterior.answers import LearnedPosterior
 
 
@@ -51,6 +52,7 @@ class Calibration:
             then come as measured. None: spectra are as measured.
         ensemble: the neural flow with its folds, on which everything then rests in place of the Gaussian process.
         minimum_levels: 3; with 2 there is nothing to leave out, so nothing checks the sets and no limit is learned.
+        names: ``[N]`` of the standards, for what is said of single ones.
 
     Attributes:
         gp, inverse, held_out, curve_check: the parts.
@@ -76,6 +78,7 @@ class Calibration:
         preprocessing: Preprocessing | None = None,
         ensemble: NodeEnsemble | None = None,
         minimum_levels: int = 3,
+        names: Sequence[str] = (),
     ) -> None:
         c = np.asarray(concentrations, dtype=np.float64)
         x = np.asarray(spectra, dtype=np.float64)
@@ -88,6 +91,7 @@ class Calibration:
         self.unit = unit
         self.signal, self.wavelength_label, self.wavelength_unit = "signal", "wavelength", ""
         notes: list[str] = []
+        self.names, self.prepared = tuple(names), c
         c = merged_levels(c, notes)
         self.wavelengths = np.arange(x.shape[1], dtype=float) if wavelengths is None else np.asarray(wavelengths, float)
         self.concentrations, self.spectra = c, x
@@ -145,6 +149,7 @@ class Calibration:
             unit=dataset.units["concentration"],
             preprocessing=preprocessing,
             ensemble=ensemble,
+            names=dataset.names,
         )
         units = dataset.units
         made.signal = f"{dataset.signal} / {units['signal']}" if units["signal"] else dataset.signal or "signal"
@@ -172,7 +177,15 @@ class Calibration:
             concentration_std=self.concentration_std,
             unit=self.unit,
             preprocessing=self.preprocessing,
+            names=self.names,
         )
+
+    @cached_property
+    def standing(self) -> Standing:
+        """What the standards deserve: wrong replicates, levels that contradict the others, whether they are usable."""
+        from geonode.calibration.assessment.standing import Standing
+
+        return Standing(self)
 
     @property
     def deviations(self) -> np.ndarray | None:
