@@ -178,8 +178,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     if pls is not None:
         arrays |= {"pls_vector": pls.vector, "pls_centre": pls.centre}
     facts["posterior"], learned = _posterior(calibration)
-    arrays |= learned
-    return Exported(spectra, Quantifier(inverse)), facts, arrays
+    return Exported(spectra, Quantifier(inverse)), facts, arrays | learned
 
 
 def _posterior(calibration: Any) -> tuple[dict[str, float] | None, dict[str, np.ndarray]]:
