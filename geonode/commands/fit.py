@@ -27,6 +27,7 @@ from geonode.commands.common import (
 from geonode.commands.live import live_view
 from geonode.commands.outputs import BUNDLE, Force, check_output, listed_files
 from geonode.commands.plan import read_config
+from geonode.commands.plane import fit_two, refuse_given
 from geonode.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
@@ -145,6 +146,8 @@ def register(app: typer.Typer) -> None:
             geonode fit standards.csv --settings settings.json --epochs 200 --out velocity.bundle
 
             geonode fit plate.csv --concentrations note.csv --column Cl --select "pH=7.4" --out chloride.bundle
+
+            geonode fit plate.csv --concentrations note.csv --column pH --column Cl --out plane.bundle
         """
         from geonode.config import GeodesicConfig
         from geonode.data import Preprocessing, load_standards
@@ -173,6 +176,12 @@ def register(app: typer.Typer) -> None:
             decimal=decimal,
             sheet=sheet,
         )
+        if dataset.dim > 1:
+            given = {"--preprocess": preprocess, "--standard-uncertainty": uncertainty, "--settings": settings}
+            given |= {"--flow": flow, "--folds": folds, "--checkpoint": checkpoint, "--epochs": epochs}
+            refuse_given({name: bool(value) for name, value in given.items()}, "standards")
+            fit_two(dataset, out, quiet)
+            return
         std = None
         if uncertainty is not None:
             std = standard_uncertainty(uncertainty, dataset.levels)

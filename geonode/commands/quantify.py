@@ -11,6 +11,7 @@ import typer
 from geonode.commands.amounts import dilution_factor, factor_uncertainty
 from geonode.commands.common import Decimal, Quiet, Sheet, remarkable, say, write_text
 from geonode.commands.outputs import ANSWER, DRAWING, RESULTS, Force, check_output
+from geonode.commands.plane import quantify_two, refuse_given
 from geonode.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,10 +88,13 @@ def register(app: typer.Typer) -> None:
 
             geonode quantify assay.bundle plate.csv --select A1
 
+            geonode quantify plane.bundle unknown.csv --plot plane.png     (two analytes: see `geonode fit`)
+
             geonode quantify assay.bundle plate.csv --each --plot answers.html --table results.xlsx
 
             geonode quantify assay.bundle unknown.csv --method posterior
         """
+        from geonode.analytes.plane_file import is_plane
         from geonode.calibration.assessment.quality import check_nominal
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.model import load
@@ -99,6 +103,20 @@ def register(app: typer.Typer) -> None:
         from geonode.schema import SCHEMAS
 
         _check(method, json_path, plot, table, [bundle, *unknowns, *(blank or [])], force)
+        if is_plane(bundle):
+            one = {
+                "--qc": qc is not None,
+                "--blank": bool(blank),
+                "--dilution": dilution != "1",
+                "--table": bool(table),
+            }
+            refuse_given(one, "standards")
+            how = {"select": select, "each": each, "average": average, "decimal": decimal, "sheet": sheet}
+            quantify_two(
+                bundle, unknowns, reading=how, level=level, saturation=saturation, json_path=json_path, plot=plot,
+                quiet=quiet,
+            )  # fmt: skip
+            return
         model = load(bundle)
         if qc is not None:
             check_nominal(model.calibration, qc, "a control (--qc)")
