@@ -224,7 +224,7 @@ class Calibration:
                 f"spectra are preprocessed ({self.preprocessing}): signals, sensitivities and residuals are those of "
                 "preprocessed spectra"
             )
-        if not self.curve_check.is_curve or self.curve_check.pls_is_better:
+        if not self.curve_check.is_curve or self.curve_check.pls_is_better or self.curve_check.pls_is_closer:
             remarks.append(self.curve_check.sentence(self.unit))
         if not self.checked:
             remarks.append(
@@ -358,11 +358,11 @@ class Calibration:
     @property
     def facts(self) -> Facts:
         """What answers need to know of the standards besides the curve."""
-        pls = self.curve_check.pls if self.curve_check.pls_is_better else None
+        pls, caution = self.curve_check.in_answers(self.unit)
         rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit, pls is None)
         wide = not self.checked or bool(self._wide_limits())
         shapes = Shapes(self.gp.level_means, self.inverse.projection.scale, wide)
-        return Facts(len(self.levels), rules, self.standard_spectra, shapes, pls)
+        return Facts(len(self.levels), rules, self.standard_spectra, shapes, pls, caution)
 
     @cached_property
     def standard_spectra(self) -> StandardSpectra:

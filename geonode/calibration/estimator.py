@@ -5,6 +5,7 @@ This module imports scikit-learn; ``import geonode`` does not.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -77,7 +78,8 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """The concentration ``[U]`` whose predicted spectrum lies nearest to each row of ``X [U, W]``.
 
-        Where several fit alike, that in the most probable component of the set; ``quantify`` says so.
+        Where several fit alike, that in the most probable component of the set; ``quantify`` says so. Where the
+        standards lie on no curve and PLS is much better, it is PLS's, as in ``quantify``.
 
         Args:
             X: ``[U, W]``.
@@ -182,10 +184,15 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if not 0.0 < level < 1.0:
             raise InputError(f"the level of the set must lie between 0 and 1, but {level} was given.")
-        model = self.calibration_.inverse
-        spectra, _ = self.calibration_.standard_spectra.as_new(self._checked(X))
+        model, facts = self.calibration_.inverse, self.calibration_.facts
+        spectra, _ = facts.standards.as_new(self._checked(X))
         coordinates, residual = model.projection.coordinates(spectra)
-        return concentration_sets(model, model.distances(coordinates, np.maximum(residual, 1.0)), level)
+        found = concentration_sets(model, model.distances(coordinates, np.maximum(residual, 1.0)), level)
+        if facts.pls is None:
+            return found
+        values = [facts.pls.value(one, None, facts.standards) for one in spectra]
+        pieces = [facts.pls.component(value, level) for value in values]
+        return [replace(one, components=(piece,)) for one, piece in zip(found, pieces, strict=True)]
 
 
 def _group_means(y: np.ndarray, groups: Any) -> np.ndarray:

@@ -76,13 +76,15 @@ class Measurer(Curve, Protocol):
 @dataclass(frozen=True)
 class Facts:
     """What answers need to know of the standards besides the curve: how many there are, the rules of verdicts, their
-    own spectra, the shapes of their levels, and PLS where that is the better model of them (None elsewhere)."""
+    own spectra, the shapes of their levels, PLS where that is the better model of them (None elsewhere), and what to
+    say beside every concentration where it may be (empty elsewhere)."""
 
     levels: int
     rules: VerdictRules
     standards: StandardSpectra
     shapes: Shapes | None = None
     pls: PLSRegression | None = None
+    caution: str = ""
 
     @property
     def attainable(self) -> float:
@@ -98,6 +100,8 @@ def check_options(level: float, dilution: float, dilution_std: float) -> None:
     """
     if not 0.0 < level < 1.0:
         raise InputError(f"the level of the set must lie between 0 and 1, but {level} was given.")
+    if isinstance(dilution, str):
+        raise InputError(f"the dilution factor must be a number, 10 for 1:10, but '{dilution}' was given.")
     if not DILUTIONS[0] <= dilution <= DILUTIONS[1]:
         raise InputError(
             f"the dilution factor must be a number between {DILUTIONS[0]:g} and {DILUTIONS[1]:g}, but {dilution:g} was "
@@ -262,6 +266,8 @@ def quantification(
     level = found.level
     best = scale_component(found.best, *factor, level, dof)
     notes = [*unknown.notes, *reasons]
+    if facts.caution and said != "does not match":
+        notes.append(facts.caution)
     if facts.levels < FEWEST_CHECKED:
         notes.append(UNCHECKED)
     elif level > facts.attainable:

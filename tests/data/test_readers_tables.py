@@ -13,7 +13,7 @@ import geonode
 from geonode.commands import inspect as inspect_command
 from geonode.data import inspect_file
 from geonode.data.readers import concentrations, recognise
-from geonode.data.readers.concentrations import split_unit
+from geonode.data.readers.concentration_table import split_unit
 from geonode.data.readers.joining import normalise
 from geonode.data.readers.names import concentration_in, units_in
 from geonode.data.readers.selection import alternatives
@@ -74,7 +74,7 @@ def test_two_analytes_and_their_units(tmp_path):
         ("name,conc\n", "not a table of concentrations"),
         ("name,name\na,1\n", "header of distinct names"),
         ("name,conc\nother,1\nanother,2\n", "no column with a distinct entry for each sample names the spectra"),
-        ("name,conc\nsample_1,0\nsample_1,5\n", "no column with a distinct entry"),
+        ("name,conc\nsample_1,0\nsample_1,5\n", r"'sample_1' stands twice in the column 'name' \(rows 2 and 3\)"),
         ("name,conc,dose\nsample_1,0,1\nsample_2,1,2\n", None),
         ("name,a,b\nsample_1,0,1\nsample_2,1,2\n", r"2 columns may be the concentration \('a', 'b'\)"),
         ("name,colour\nsample_1,red\nsample_2,blue\n", "no column of numbers beside the names"),

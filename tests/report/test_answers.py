@@ -68,7 +68,13 @@ def fitted(truth: Callable, levels=LEVELS, noise: float = 0.002, **words: Any) -
 
 def drifting(c) -> np.ndarray:
     """A straight line beside an interferent that goes its own way: no curve."""
-    amount = 0.6 * np.sin(7.0 * np.atleast_1d(c)) ** 2
+    amount = 0.6 * np.sin(4.0 * np.atleast_1d(c)) ** 2
+    return straight(c) + amount[:, None] * band(560.0, 45.0)
+
+
+def unsteady(c) -> np.ndarray:
+    """A straight line beside a little of an interferent, of which five standards show too little."""
+    amount = 0.05 * np.random.default_rng(3).random(np.size(c))
     return straight(c) + amount[:, None] * band(560.0, 45.0)
 
 
@@ -83,9 +89,11 @@ CALIBRATIONS = {
     "preprocessed": lambda: fitted(monotone, preprocessing=["range:320-680", "savgol:9,2,1", "snv"]),
     "several analytes": lambda: fitted(drifting, np.linspace(0.0, 60.0, 13), 0.0005),
     "smoothed": lambda: fitted(folding, preprocessing="savgol:7,2"),
+    "PLS a little better": lambda: fitted(unsteady, np.linspace(0.0, 60.0, 5), 0.005),
 }
 TRUTHS = {
     "several analytes": drifting,
+    "PLS a little better": straight,
     "folding": folding,
     "uncertain standards": folding,
     "smoothed": folding,

@@ -9,15 +9,8 @@ from pathlib import Path
 from geonode.data.dataset import SpectralDataset
 from geonode.data.readers.assemble import assemble
 from geonode.data.readers.base import ReadingOptions
-from geonode.data.readers.concentrations import (
-    ConcentrationTable,
-    NoEntryError,
-    apply_columns,
-    apply_mapping,
-    apply_table,
-    listing,
-    read_table,
-)
+from geonode.data.readers.concentration_table import ConcentrationTable, read_table
+from geonode.data.readers.concentrations import NoEntryError, apply_columns, apply_mapping, apply_table, listing
 from geonode.data.readers.recognition import PathLike, read_file
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.tablefinder import FEWEST_ROWS
@@ -91,6 +84,11 @@ def record(
     Args and errors as for `load_standards`.
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if hasattr(path, "columns") or hasattr(path, "dims") or not all(isinstance(p, str | os.PathLike) for p in paths):
+        raise InputError(
+            f"load_standards reads files, and {type(path).__name__} is none; geonode.fit takes DataFrames and "
+            "DataArrays as they are, and geonode.SpectralDataset(spectra, concentrations, wavelengths) arrays."
+        )
     if not paths:
         raise InputError("load_standards: the list of files is empty; name at least one.")
     options = ReadingOptions(decimal or "", sheet or "")

@@ -139,7 +139,8 @@ class _Job:
     def _at_once(self, block: Lines) -> Floats | None:
         """All values of a block by numpy's parser; None where a cell needs a closer look."""
         mark, lines = self.dialect.delimiter, block.texts
-        if self.dialect.thousands or (self.dialect.decimal == "," and any("." in line for line in lines)):
+        decimal = self.dialect.decimal
+        if self.dialect.thousands or mark == decimal or (decimal == "," and any("." in line for line in lines)):
             return None
         if any('"' in line for line in lines):
             lines = [self.dialect.unquoted(line) for line in lines]
@@ -200,7 +201,8 @@ class _Job:
     def _wrong(self, cell: str, line: int, column: int):
         what = f"'{text.shorten(cell)}', which is no number" if cell else "empty"
         named = f" ('{text.shorten(self.header[column])}')" if column < len(self.header) else ""
-        return self.recording.fail(f"row {line}, column {column + 1}{named} is {what}; repair that cell.")
+        remedy = "repair that cell" if cell else "repair that cell, or remove the column where it has no values"
+        return self.recording.fail(f"row {line}, column {column + 1}{named} is {what}; {remedy}.")
 
 
 def _require_no_doubt(rows: Lines, columns: Sequence[int], dialect: Dialect, recording: Recording) -> None:
