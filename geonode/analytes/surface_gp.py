@@ -213,7 +213,11 @@ class SurfaceGP:
 
     @classmethod
     def from_state(cls, levels: Any, level_means: Any, state: dict[str, Tensor], settings: dict[str, Any]) -> SurfaceGP:
-        """What `state` gave, on the levels ``[n, D]`` and level means ``[n, W]`` that were fitted."""
+        """A fitted process again.
+
+        Args:
+            levels, level_means: ``[n, D]`` and ``[n, W]`` that were fitted. state, settings: what `state` gave.
+        """
         made, job = cls(**settings), _checked(levels, level_means)
         surfaces = Surfaces(1, made.starts, made.hidden, job[0].shape[1], len(WARPS), made.seed)
         surfaces.load_state_dict(state)
@@ -330,8 +334,6 @@ class SurfaceGP:
             outside,
             ~(between | outside),
         )
-
-    # ------------------------------------------------------------------ geometry
 
     def embedding(self) -> EnsembleEmbedding:
         """φ of the starts side by side, as a function of warp coordinates."""

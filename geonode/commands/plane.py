@@ -34,14 +34,15 @@ def refuse_given(options: Mapping[str, bool], what: str) -> None:
         raise InputError(f"{given[0]} is for one analyte, and these {what} vary in two; leave it out.")
 
 
-def fit_two(dataset: SpectralDataset, out: Path, quiet: bool) -> None:
-    """Fit standards of two analytes, write the bundle and say what it can be asked for.
+def fit_two(dataset: SpectralDataset, out: Path, quiet: bool, given: Mapping[str, object]) -> None:
+    """Fit standards of two analytes, write the bundle and say what it can be asked for; ``given``: option → its value.
 
     Raises:
-        InputError: more than two analytes, and as `geonode.analytes.fit_plane`.
+        InputError: more than two analytes, an option that is for one, and as `geonode.analytes.fit_plane`.
     """
     from geonode.analytes import fit_plane, save_plane
 
+    refuse_given({name: bool(value) for name, value in given.items()}, "standards")
     if dataset.dim > 2:
         raise InputError(
             f"{dataset.dim} analytes ({', '.join(dataset.analytes)}): a calibration is for one or two; name them with "

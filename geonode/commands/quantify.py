@@ -133,21 +133,7 @@ def register(app: typer.Typer) -> None:
             **_blank(blank, model, decimal),
         }
         unit = model.dataset.units["concentration"]
-        entries, answers, refused = [], [], []
-        for unknown in found:
-            try:
-                answer = model.quantify(unknown, **options)
-            except InputError as error:
-                if len(found) == 1:
-                    raise
-                refused.append(str(error))
-                entries.append({"name": unknown.name, "spectra": list(unknown.spectra_names), "refused": str(error)})
-                say(f"no answer: {error}", quiet)
-                continue
-            answers.append(answer)
-            entries.append(_told(unknown, answer, unit, quiet))
-            if qc is not None:
-                entries[-1]["qc"] = _control(model, unknown, qc, quiet)
+        entries, answers, refused = _answered(model, found, options, qc, quiet)
         if not answers:
             raise InputError(f"none of the {len(refused)} unknowns has an answer: {refused[0]}")
         standing = _standing(model)
@@ -164,6 +150,33 @@ def register(app: typer.Typer) -> None:
             raise InputError(f"no answer for {len(refused)} of {len(found)} unknowns: {refused[0]}")
         if not all(entry["qc"]["passed"] for entry in entries if "qc" in entry):
             raise typer.Exit(1)
+
+
+def _answered(
+    model: GeodesicModel, found: list[UnknownSpectra], options: dict[str, Any], qc: float | None, quiet: bool
+) -> tuple[list[dict[str, Any]], list[Answer], list[str]]:
+    """Entries for the JSON file, answers, and what was said of unknowns that have none.
+
+    Raises:
+        InputError: the only unknown has none.
+    """
+    unit = model.dataset.units["concentration"]
+    entries, answers, refused = [], [], []
+    for unknown in found:
+        try:
+            answer = model.quantify(unknown, **options)
+        except InputError as error:
+            if len(found) == 1:
+                raise
+            refused.append(str(error))
+            entries.append({"name": unknown.name, "spectra": list(unknown.spectra_names), "refused": str(error)})
+            say(f"no answer: {error}", quiet)
+            continue
+        answers.append(answer)
+        entries.append(_told(unknown, answer, unit, quiet))
+        if qc is not None:
+            entries[-1]["qc"] = _control(model, unknown, qc, quiet)
+    return entries, answers, refused
 
 
 def _told(unknown: UnknownSpectra, answer: Answer, unit: str, quiet: bool) -> dict[str, Any]:
