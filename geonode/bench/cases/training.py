@@ -149,7 +149,7 @@ def _blueprint(setting: Setting, size: Size) -> Work:
     stages = 4 * config.path.ode_steps
     shape, limit = (1, levels, levels, size.wavelengths), 5e-2 if half else 1e-3
     return Work(
-        **_training(setting, shape, config, steps, limit, drawn=False, epochs=2, ode_steps=6, newton_steps=4),
+        **_training(setting, shape, config, steps, limit, drawn=False, epochs=2, ode_steps=6),
         counts={"samples": size.pairs * steps, "odes": n, "gradient_steps": steps, "epochs": steps},
         # the way back of the path alone: what shooting took differs from problem to problem
         operations=products(setting.device, "kernel", 3.0 * DOTS * n * evaluations(setting.device, stages)),
