@@ -13,7 +13,7 @@ from geonode.calibration.leave_out import levels_kept, levels_to_leave_out
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.prior.flow import AssayFlow, replicate_variance
-from geonode.prior.stored import load_network, weights_of, weights_record
+from geonode.prior.stored import load_network, weights_at_hand, weights_of, weights_record
 from geonode.training.leave_out import Folds
 
 
@@ -67,10 +67,10 @@ def band_coverage(
 ) -> dict[str, float | None]:
     """How often the flow's 80 % bands held levels that it was read without, at responding and silent wavelengths; None
     where the ``weights`` that it was read with are not at hand."""
-    path = weights_of(config.flow.options)
-    if not path.is_file() or weights_record(path) != weights:
+    path = weights_at_hand(weights, config.flow.options)
+    if path is None:
         return {"bands_responding": None, "bands_silent": None}
-    network, means = load_network(weights_of(config.flow.options)), gp.level_means
+    network, means = load_network(path), gp.level_means
     left_out = levels_to_leave_out(len(means))
     inside = []
     for i in left_out:

@@ -10,10 +10,10 @@ import lightning
 import numpy as np
 import torch
 
-import geonode
 from geonode.bench.case import Case, Checked, Setting, Size, Work, register
 from geonode.bench.cases.common import sizes
 from geonode.data import simulate_assay
+from geonode.model import fit
 
 STANDARDS = 6
 STEPS = 3  # of a call on a CPU: Lightning's own start is in it
@@ -86,7 +86,7 @@ def _starts_as_its_process(setting: Setting, settings: Any) -> list[Checked]:
 def _posterior(setting: Setting, size: Size) -> Work:
     """`geonode.fit` of six standards, and what it says of ``size.pairs`` unknowns at once."""
     grid = np.linspace(350.0, 950.0, size.wavelengths).tolist()
-    model = geonode.fit(simulate_assay(wavelengths=grid), device=setting.device)
+    model = fit(simulate_assay(wavelengths=grid), device=setting.device)
     truth = np.linspace(3.0, 55.0, size.pairs)
     sets = [np.asarray(simulate_assay(truth.tolist(), wavelengths=grid, seed=7 + i).spectra) for i in range(2)]
 
