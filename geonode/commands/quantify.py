@@ -77,8 +77,9 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Find the concentration of an unknown from its spectrum.
 
-        The verdict is one of: quantified, ambiguous, below detection limit, outside calibrated range, does not match.
-        What does not match is explained: where along the spectrum it is off, by how much, which simple cause fits best.
+        The verdict is one of: quantified, ambiguous, below detection limit, outside calibrated range, does not match,
+        no curve (PLS answers instead). What does not match is explained: where along the spectrum it is off, by how
+        much, which simple cause fits best.
 
         Examples:
 
