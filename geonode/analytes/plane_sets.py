@@ -60,7 +60,7 @@ def credibility(found: PlaneDensity, point: np.ndarray) -> float:
 def region(found: PlaneDensity, level: float) -> Region:
     """The region at ``level`` (0 < level < 1)."""
     inside = _highest(found.density.ravel(), found.mass.ravel(), level).reshape(found.mass.shape)
-    numbers, count = label(inside, structure=np.ones((3, 3)))
+    numbers, count = label(inside, structure=np.ones((3, 3)))  # pyright: ignore[reportGeneralTypeIssues]
     edges = [_edges(axis) for axis in found.axes]
     pieces = []
     for number in range(1, count + 1):
@@ -70,9 +70,11 @@ def region(found: PlaneDensity, level: float) -> Region:
             continue
         top = np.unravel_index(int(np.where(own, found.density, -1.0).argmax()), own.shape)
         at = [np.flatnonzero(own.any(axis=1 - d)) for d in range(2)]
-        low, high = zip(*((float(e[k[0]]), float(e[k[-1] + 1])) for e, k in zip(edges, at, strict=True)), strict=True)
+        (low_1, high_1), (low_2, high_2) = (
+            (float(e[k[0]]), float(e[k[-1] + 1])) for e, k in zip(edges, at, strict=True)
+        )
         point = (float(found.axes[0][top[0]]), float(found.axes[1][top[1]]))
-        pieces.append(Piece(float(found.mass[own].sum()), point, low, high))
+        pieces.append(Piece(float(found.mass[own].sum()), point, (low_1, low_2), (high_1, high_2)))
     pieces.sort(key=lambda piece: -piece.probability)
     return Region(level, inside, tuple(pieces), found.axes)
 
