@@ -21,11 +21,12 @@ from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.given_standards import given_standards, prepared
 from geonode.data.labelled import half_width, labelled
+from geonode.device import resolve_device
 from geonode.errors import InputError
 from geonode.flow import FLOWS, CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
 from geonode.prior.flow import AssayFlow
-from geonode.prior.standards import band_coverage, flow_ensemble, read_all
+from geonode.prior.standards import band_coverage, flow_ensemble, read_all, with_weights
 from geonode.report.answer import Answer
 from geonode.report.conclusion import Conclusion
 from geonode.report.notebook import model_html, model_text
@@ -38,7 +39,6 @@ from geonode.training.problem import Problem, asked_range, fit_gp
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
-
 
 Progress = Callable[[str, int, int], None]
 
@@ -267,8 +267,8 @@ class GeodesicModel:
             unit = self.dataset.units["concentration"]
             raise InputError(
                 f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {unit}, the range the neural flow was "
-                f"{'trained' if self.flow is None else 'read'} for; fit again "
-                "with a larger margin, or predict with predictor='gp'."
+                f"{'trained' if self.flow is None else 'read'} for; fit again with a larger margin, or predict with "
+                "predictor='gp'."
             )
 
     def _labelled(self, c: np.ndarray, mean: Any, std: Any, dof: float) -> tuple[xr.DataArray, xr.DataArray]:
@@ -292,6 +292,7 @@ def fit(
     metric: Metric | LogMetric | type | str | None = None,
     flow: Flow | type | str | None = None,
     solver: Solver | type | str | None = None,
+    weights: str | Path | None = None,
     device: str = "auto",
     seed: int | None = None,
     progress: Progress | None = None,
@@ -314,6 +315,7 @@ def fit(
             object its class and the arguments it was made with are taken, so that every member of the ensemble starts
             from a seed of its own and a bundle can say what it holds; its class must be registered. A `Metric` is taken
             as one of concentration, a `LogMetric` as the correction of the warp.
+        weights: of the pre-trained flow, a file that `geonode.adapt` or `geonode pretrain` wrote; None for the default.
         device: ``auto``, ``cpu``, ``cuda`` or ``mps``, for the training; the fitted model lives on the CPU.
         seed: overrides ``config.seed``.
         progress: called as ``progress(what, done, total)``.
@@ -333,17 +335,15 @@ def fit(
 
     Raises:
         InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels, preprocessing
-            that cannot be done, or a metric, flow or solver that is not registered.
+            that cannot be done, weights that cannot be had, or a metric, flow or solver that is not registered.
         DeviceError: a device or precision that cannot be had.
         Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``.
         TrainingError: the loss did not stay finite, roll-backs with smaller steps included.
     """
-    config = config or GeodesicConfig()
     given = {"metric": metric, "flow": flow, "solver": solver, "seed": seed}
-    config = config.replace(**{name: value for name, value in given.items() if value is not None})
+    changes = {name: value for name, value in given.items() if value is not None}
+    config = with_weights((config or GeodesicConfig()).replace(**changes), weights)
     warn_of_idle_settings(config)
-    from geonode.device import resolve_device
-
     resolve_device(device)
     chain = Preprocessing.of(preprocessing)
     standards = prepared(given_standards(dataset))
