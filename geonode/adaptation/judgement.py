@@ -21,6 +21,7 @@ from geonode.prior.network import Network
 MOST_FOLDS = 6
 """Up to so many series each is left out by itself, more are left out in so many groups."""
 BAND = 0.8
+_WORTH = 0.99
 _BAND_ERROR = 0.15
 _ONE_ERROR = float(stdtr(1e6, 1.0))  # what lies below one standard error of a normal distribution: 84 %
 
@@ -73,9 +74,9 @@ class Judgement:
 
     @property
     def fell(self) -> bool:
-        """Whether the error fell by more than one standard error, widened as Student's t is with so few series."""
+        """Whether the error fell by 1 % and by its standard error, which is widened, as Student's t is, with few series."""
         wide = float(stdtrit(len(self.rows) - 1, _ONE_ERROR))
-        return math.log(self.ratio) + wide * math.log(self.factor) < 0.0
+        return self.ratio < _WORTH and self.ratio * self.factor**wide < 1.0
 
     @property
     def bands_hold(self) -> bool:

@@ -62,7 +62,7 @@ def adapters(network: Network) -> list[nn.Parameter]:
 
 
 def merged(network: Network) -> Network:
-    """A network on the CPU whose weights are W + U V, without adapters; it predicts what ``network`` does, to the bit."""
+    """A network without adapters, on the CPU, whose weights are W + U V; it predicts what ``network`` does."""
     state = {name: value for name, value in network.state_dict().items() if ".parametrizations." not in name}
     for name, layer in _layers(network).items():
         state[f"{name}.weight"] = layer.weight.detach()

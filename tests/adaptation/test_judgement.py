@@ -80,6 +80,7 @@ def test_every_series_is_left_out_once_with_a_group_of_few(monkeypatch, count, m
         ([row(0.5), row(0.6), row(0.55)], True),
         ([row(1.1), row(1.2), row(1.0)], False),
         ([row(0.4), row(1.5), row(1.2)], False),  # lower in the mean, by less than its error
+        ([row(0.995), row(0.994), row(0.996)], False),  # next to nothing
         ([row(0.8), row(0.99)], False),  # two series say little: Student's t
         ([row(0.5, 0.8, 0.5)] * 3, False),  # bands that hold half of what they should hold
         ([row(0.5, 0.5, 0.6)] * 3, True),  # bands that were worse
