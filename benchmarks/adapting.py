@@ -1,6 +1,6 @@
 """What adapting the shipped weights to an instrument's own calibrations is worth, on made-up instruments.
 
-    python benchmarks/adapting.py            # all faults, a few minutes on two cores; writes benchmarks/results/adapting.*
+    python benchmarks/adapting.py  # all faults, some minutes on two cores; writes benchmarks/results/adapting.*
 
 Six earlier calibrations of six standards are given to `geonode.adapt`; its judgement (each left out in turn) stands
 beside what the adapted weights do on twelve later calibrations, which nothing has seen.
@@ -52,8 +52,8 @@ def page(rows: list[dict[str, Any]]) -> str:
     lines = [
         "# Adapting to an instrument",
         "",
-        f"`python benchmarks/adapting.py`: {EARLIER} earlier calibrations of 6 standards × {WIDTH} wavelengths, {LATER}",
-        "later ones; error after ÷ before (× one standard error), and what 80 % bands hold before → after.",
+        f"`python benchmarks/adapting.py`: {EARLIER} earlier calibrations of 6 standards × {WIDTH} wavelengths,",
+        f"{LATER} later ones; error after ÷ before (× one standard error), and what 80 % bands hold before → after.",
         "",
         "| fault | verdict | series left out | bands | later series | bands | seconds |",
         "|---|---|---|---|---|---|---|",

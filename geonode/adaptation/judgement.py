@@ -74,7 +74,7 @@ class Judgement:
 
     @property
     def fell(self) -> bool:
-        """Whether the error fell by 1 % and by its standard error, which is widened, as Student's t is, with few series."""
+        """Whether the error fell by 1 % and by one standard error, wider with few series as Student's t is."""
         wide = float(stdtrit(len(self.rows) - 1, _ONE_ERROR))
         return self.ratio < _WORTH and self.ratio * self.factor**wide < 1.0
 
