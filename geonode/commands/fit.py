@@ -157,9 +157,8 @@ def register(app: typer.Typer) -> None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
         if profile and log is None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
-        changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
-        changes["flow"] = flow
-        changes = {name: value for name, value in changes.items() if value is not None}
+        given = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
+        changes = {name: value for name, value in {**given, "flow": flow}.items() if value is not None}
         if settings is not None:
             config = read_config(settings, blueprint).replace(**changes)
         else:

@@ -68,7 +68,7 @@ def test_from_the_files_to_a_bundle_predictions_answers_and_an_export(adapted, f
         ("report", bundle, "--out", tmp_path / "r"),
     ):
         assert (done := run(*words)).exit_code == 0, done.output
-    assert "adapted from small" in (tmp_path / "r").read_text()
+    assert "adapted from small" in (tmp_path / "r" / "report.html").read_text()
     spectra = np.loadtxt(tmp_path / "p.csv", delimiter=",", skiprows=1)
     np.testing.assert_allclose(spectra[:, 1], model.predict_spectra([100.0])[0].values[0], rtol=1e-8)
     done = run("evaluate", today, "--weights", out, "--method", "node", "--method", "gp", "--json", tmp_path / "e.json")
