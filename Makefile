@@ -12,6 +12,8 @@ WORKERS ?= 2
 PY := $(VENV)/bin/python
 # torch is named in the pip call itself, so that a local CPU build of exactly this release is preferred.
 TORCH := $(shell grep -E '^torch==' constraints.txt)
+# The build backend is of constraints.txt too: pip before 25.3 reads the first variable for it, later ones the second.
+PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
 SOURCES := geonode runtime kernels tests $(wildcard benchmarks examples tools)
 
 RELEASE := .venv-release
@@ -72,18 +74,18 @@ $(PY):
 
 $(VENV)/.core-installed: pyproject.toml constraints.txt | $(PY)
 	$(PY) -m pip install --quiet --upgrade "pip>=24"
-	$(PY) -m pip install --quiet $(PIP_FLAGS) --constraint constraints.txt $(TORCH) --editable .
+	$(PINNED) $(PY) -m pip install --quiet $(PIP_FLAGS) $(TORCH) --editable .
 	@touch $@
 
 $(VENV)/.test-installed: pyproject.toml constraints.txt | $(PY)
 	$(PY) -m pip install --quiet --upgrade "pip>=24"
-	$(PY) -m pip install --quiet $(PIP_FLAGS) --constraint constraints.txt $(TORCH) --editable '.[test,readers,simulate,export,cluster,accelerate,docs]'
+	$(PINNED) $(PY) -m pip install --quiet $(PIP_FLAGS) $(TORCH) --editable '.[test,readers,simulate,export,cluster,accelerate,docs]'
 	@touch $@ $(VENV)/.core-installed
 
 # Release: tools in an environment of their own (tools/requirements.txt).
 dist: $(RELEASE)/.installed
-	rm -rf dist build
-	$(RELEASE)/bin/python -m build --outdir dist .
+	rm -rf dist
+	$(PINNED) $(RELEASE)/bin/python -m build --outdir dist .
 
 test-wheel: dist
 	PIP_FLAGS="$(PIP_FLAGS)" tools/test_wheel.sh $(PYTHON)
@@ -103,5 +105,5 @@ $(RELEASE)/.installed: tools/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(RELEASE) build dist demo lightning_logs .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(RELEASE) dist demo lightning_logs .pytest_cache .ruff_cache .hypothesis
 	find geonode kernels tests -name __pycache__ -type d -prune -exec rm -rf {} +

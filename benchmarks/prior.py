@@ -188,7 +188,7 @@ def one_batch(network: Network, batch: Batch) -> dict[str, np.ndarray]:
         "geodesic distance": torch.minimum(lower, upper).mean(-1),
         "plain distance": plain,
     }
-    return {key: value.numpy() for key, value in values.items()}
+    return {key: value.cpu().numpy() for key, value in values.items()}
 
 
 def summary(rows: dict[str, np.ndarray], chosen: np.ndarray) -> dict[str, float]:

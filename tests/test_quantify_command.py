@@ -211,3 +211,39 @@ def test_three_standards_decide_no_control_and_claim_no_band(tmp_path: Path) -> 
     assert page.exit_code == 0, page.output
     text = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
     assert "80 % band of one further spectrum" not in text and "no set is claimed" in text and '"half":null' in text
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (np.zeros(len(WAVE)), "is zero at every wavelength"),
+        (np.full(len(WAVE), 25.0), "is 25 at every wavelength"),
+        (1e-4 * spectrum(5.0), "must be in another unit"),
+    ],
+)
+def test_of_many_unknowns_one_without_an_answer_costs_no_other_its(bundle, tmp_path, bad, said) -> None:
+    columns, heads = [spectrum(15.0), bad, spectrum(50.0)], ["one", "two", "three"]
+    plate = write(tmp_path / "plate.csv", columns, heads)
+    made = run("quantify", bundle, plate, "--each", "--json", tmp_path / "r.json", "--table", tmp_path / "t.csv")
+    assert made.exit_code == 2 and "no answer: " in made.output and said in made.output
+    assert "no answer for 1 of 3 unknowns" in made.output.splitlines()[-1]
+    entries = json.loads((tmp_path / "r.json").read_text())["unknowns"]
+    assert [entry["name"].split(": ")[-1] for entry in entries] == heads
+    assert said in entries[1]["refused"] and "estimate" not in entries[1]
+    assert [entries[k]["estimate"] for k in (0, 2)] == pytest.approx([15.0, 50.0], abs=2.0)
+    assert len((tmp_path / "t.csv").read_text().splitlines()) == 3
+    none = run("quantify", bundle, write(tmp_path / "none.csv", [bad, 2 * bad], ["a", "b"]), "--each")
+    assert none.exit_code == 2 and "none of the 2 unknowns has an answer" in none.output
+
+
+@pytest.mark.parametrize(
+    ("head", "axis"),
+    [("wavelength (µm)", WAVE / 1e3), ("wavenumber (cm-1)", 1e7 / WAVE), ("wavelength (Å)", 10 * WAVE)],
+)
+def test_an_unknown_in_another_unit_of_the_axis_is_converted_and_says_so(bundle, tmp_path, head, axis) -> None:
+    rows = "\n".join(f"{w:.12g},{v:.9g}" for w, v in zip(axis, spectrum(27.0), strict=True))
+    (tmp_path / "u.csv").write_text(f"{head},absorbance\n{rows}\n")
+    done = run("quantify", bundle, tmp_path / "u.csv", "--json", tmp_path / "r.json")
+    assert done.exit_code == 0 and "to nm, that of the standards" in done.output, done.output
+    (found,) = json.loads((tmp_path / "r.json").read_text())["unknowns"]
+    assert found["estimate"] == pytest.approx(27.0, abs=1.0)

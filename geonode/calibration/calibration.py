@@ -29,7 +29,7 @@ from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown
-from geonode_runtime.verdicts import FEWEST_CHECKED, Quantification, VerdictRules
+from geonode_runtime.verdicts import FEWEST_CHECKED, VerdictRules
 
 if TYPE_CHECKING:
     from geonode.calibration.posterior.quantifier import PosteriorQuantifier
@@ -224,7 +224,7 @@ class Calibration:
                 f"spectra are preprocessed ({self.preprocessing}): signals, sensitivities and residuals are those of "
                 "preprocessed spectra"
             )
-        if not self.curve_check.is_curve or self.curve_check.pls_is_better:
+        if not self.curve_check.is_curve or self.curve_check.pls_is_better or self.curve_check.pls_is_closer:
             remarks.append(self.curve_check.sentence(self.unit))
         if not self.checked:
             remarks.append(
@@ -324,15 +324,13 @@ class Calibration:
 
     def quantify_many(
         self, spectra: Any, level: float = 0.8, genuine: bool = False, method: str = "profile"
-    ) -> list[Quantification]:
-        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together; none
-        of them explains itself (ask `quantify` for that).
+    ) -> list[Explained]:
+        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together.
 
         Args:
             spectra: ``[U, V]``.
             level, method: as for `quantify`.
-            genuine: they are spectra of this assay's own standards, which are never judged as if they might be in
-                another unit or no spectra at all (a blank may be zero throughout).
+            genuine: they are this assay's own standards, never judged to be in another unit or no spectra at all.
 
         Raises:
             InputError: as `quantify`, or masked values that a step needs.
@@ -340,13 +338,15 @@ class Calibration:
         check_method(method)
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
-        unknowns = [
-            self.measured.preprocessed(self.measured.aligned(row, name=name, genuine=genuine), name)
-            for row, name in zip(rows, names, strict=True)
+        aligned = [
+            self.measured.aligned(row, name=name, genuine=genuine) for row, name in zip(rows, names, strict=True)
         ]
+        unknowns = [self.measured.preprocessed(one, name) for one, name in zip(aligned, names, strict=True)]
         if method == "posterior":
-            return self.posterior.answer_many(self.facts, unknowns, level)
-        return answer_many(self.inverse, self.facts, unknowns, level)
+            found = self.posterior.answer_many(self.facts, unknowns, level)
+        else:
+            found = answer_many(self.inverse, self.facts, unknowns, level)
+        return [Explained.of(f, self, u, name) for f, u, name in zip(found, aligned, names, strict=True)]
 
     @cached_property
     def posterior(self) -> PosteriorQuantifier:
@@ -358,11 +358,11 @@ class Calibration:
     @property
     def facts(self) -> Facts:
         """What answers need to know of the standards besides the curve."""
-        pls = self.curve_check.pls if self.curve_check.pls_is_better else None
+        pls, caution = self.curve_check.in_answers(self.unit)
         rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit, pls is None)
         wide = not self.checked or bool(self._wide_limits())
         shapes = Shapes(self.gp.level_means, self.inverse.projection.scale, wide)
-        return Facts(len(self.levels), rules, self.standard_spectra, shapes, pls)
+        return Facts(len(self.levels), rules, self.standard_spectra, shapes, pls, caution)
 
     @cached_property
     def standard_spectra(self) -> StandardSpectra:

@@ -5,6 +5,7 @@ This module imports scikit-learn; ``import geonode`` does not.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from geonode.bundle import PLAIN, read_bundle, write_bundle
 from geonode.calibration.assessment.coverage import coverage
 from geonode.calibration.calibration import Calibration
+from geonode.calibration.columns import in_order_of, wavelengths_of
 from geonode.errors import BundleError, InputError
 from geonode_runtime.sets import concentration_sets
 from geonode_runtime.verdicts import Quantification
@@ -35,13 +37,16 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     Attributes:
         calibration_: the fitted :class:`~geonode.calibration.calibration.Calibration`.
         n_features_in_: W.
-        feature_names_in_: the names of the columns, where they had some; spectra whose columns are named otherwise, or
-            stand in another order, are refused.
+        feature_names_in_: the names of the columns, where they had some that are text; spectra whose columns are named
+            otherwise, or stand in another order, are refused.
+        wavelengths_in_: ``[W]`` of the columns of a DataFrame or the coordinate of a DataArray, where those are
+            numbers, else None. Spectra that name theirs too are put into this order; other wavelengths are refused.
     """
 
     calibration_: Calibration
     n_features_in_: int
     feature_names_in_: np.ndarray
+    wavelengths_in_: np.ndarray | None
 
     def __init__(self, concentration_std: float = 0.0, level: float = 0.8) -> None:
         self.concentration_std = concentration_std
@@ -60,6 +65,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
             InputError: fewer than two levels, or not one group label per spectrum.
             ValueError: (of scikit-learn) values that are not finite, or fewer than three spectra.
         """
+        self.wavelengths_in_ = wavelengths_of(X)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=3)
         y = np.asarray(y, dtype=np.float64)
         if groups is not None:
@@ -72,7 +78,8 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """The concentration ``[U]`` whose predicted spectrum lies nearest to each row of ``X [U, W]``.
 
-        Where several fit alike, that in the most probable component of the set; ``quantify`` says so.
+        Where several fit alike, that in the most probable component of the set; ``quantify`` says so. Where the
+        standards lie on no curve and PLS is much better, it is PLS's, as in ``quantify``.
 
         Args:
             X: ``[U, W]``.
@@ -129,6 +136,8 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         arrays, meta = self.calibration_.state()
         names = getattr(self, "feature_names_in_", None)
         kept = {} if names is None else {"feature_names": [str(name) for name in names]}
+        if self.wavelengths_in_ is not None:
+            kept["wavelengths"] = self.wavelengths_in_.tolist()
         return arrays, {"calibration": meta, "parameters": self.get_params(), **kept}
 
     @classmethod
@@ -137,6 +146,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         made = cls(**meta["parameters"])
         made.calibration_ = Calibration.from_state(arrays, meta["calibration"])
         made.n_features_in_ = arrays["spectra"].shape[1]
+        made.wavelengths_in_ = np.array(meta["wavelengths"]) if "wavelengths" in meta else None
         if "feature_names" in meta:
             # scikit-learn then refuses columns that come in another order or under other names.
             made.feature_names_in_ = np.array(meta["feature_names"], dtype=object)
@@ -167,16 +177,22 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         return cls.from_state({name: value.numpy() for name, value in tensors.items()}, meta[_KIND])
 
     def _checked(self, X: Any) -> np.ndarray:
+        X = in_order_of(self.wavelengths_in_, X)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _sets(self, X: Any, level: float) -> list[Any]:
         check_is_fitted(self)
         if not 0.0 < level < 1.0:
             raise InputError(f"the level of the set must lie between 0 and 1, but {level} was given.")
-        model = self.calibration_.inverse
-        spectra, _ = self.calibration_.standard_spectra.as_new(self._checked(X))
+        model, facts = self.calibration_.inverse, self.calibration_.facts
+        spectra, _ = facts.standards.as_new(self._checked(X))
         coordinates, residual = model.projection.coordinates(spectra)
-        return concentration_sets(model, model.distances(coordinates, np.maximum(residual, 1.0)), level)
+        found = concentration_sets(model, model.distances(coordinates, np.maximum(residual, 1.0)), level)
+        if facts.pls is None:
+            return found
+        values = [facts.pls.value(one, None, facts.standards) for one in spectra]
+        pieces = [facts.pls.component(value, level) for value in values]
+        return [replace(one, components=(piece,)) for one, piece in zip(found, pieces, strict=True)]
 
 
 def _group_means(y: np.ndarray, groups: Any) -> np.ndarray:

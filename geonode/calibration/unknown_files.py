@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from geonode.data import SpectralDataset
+from geonode.data.axis_units import convert_axis
 from geonode.data.checks import IDENTICAL_AT_LEAST, check_same_grid
 from geonode.data.readers import record
 from geonode.data.readers.concentrations import listing
@@ -138,6 +139,7 @@ def read_unknowns(
     recordings = record(list(paths), decimal=decimal, sheet=sheet)
     if standards is not None:
         for recording in recordings:
+            _convert_axis(recording, standards.wavelength_unit)
             _require_comparable(recording, standards)
     found: Found = []
     for recording in recordings:
@@ -151,6 +153,20 @@ def read_unknowns(
     _require_no_copies(found)
     groups = [[one] for one in found] if each else [found]
     return [_together(group, select) for group in groups]
+
+
+def _convert_axis(recording: Recording, unit: str) -> None:
+    """Wavelengths in the standards' unit, in place, where both files say theirs and one converts to the other."""
+    mine = recording.wavelength_unit
+    if mine in ("", unit) or not unit:
+        return
+    moved = [axis for t in recording.traces if (axis := convert_axis(t.wavelengths, mine, unit)) is not None]
+    if len(moved) < len(recording.traces):
+        return
+    for trace, axis in zip(recording.traces, moved, strict=True):
+        trace.wavelengths = axis
+    recording.wavelength_unit = unit
+    recording.notes.append(f"wavelengths converted from {mine} to {unit}, that of the standards")
 
 
 def _require_comparable(recording: Recording, standards: SpectralDataset) -> None:

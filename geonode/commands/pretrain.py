@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from geonode.commands.common import Quiet, say
-from geonode.errors import InputError
+from geonode.errors import InputError, Interrupted
 
 
 def register(app: typer.Typer) -> None:
@@ -37,7 +37,13 @@ def register(app: typer.Typer) -> None:
         start: Annotated[
             Path | None, typer.Option("--start", help="Weights (.safetensors) that a new run begins with.")
         ] = None,
-        devices: Annotated[int, typer.Option("--devices", min=1, help="Devices; several train side by side.")] = 1,
+        accumulate: Annotated[
+            int | None,
+            typer.Option("--accumulate", min=1, help="Batches of a step in all; default one a process, or as resumed."),
+        ] = None,
+        devices: Annotated[
+            int, typer.Option("--devices", min=1, help="Devices of this machine; under torchrun or SLURM theirs.")
+        ] = 1,
         quiet: Quiet = False,
     ) -> None:
         """Pre-train the flow on simulated assays: a GPU makes what ships, a minute on a CPU shows it learn.
@@ -47,6 +53,8 @@ def register(app: typer.Typer) -> None:
             geonode pretrain --out weights/ --steps 40000
 
             geonode pretrain --out trial/ --seconds 60
+
+            torchrun --nproc-per-node 8 -m geonode pretrain --out weights/ --steps 40000
         """
         import torch
 
@@ -57,31 +65,49 @@ def register(app: typer.Typer) -> None:
         base = PretrainSettings() if torch.cuda.is_available() else cpu_settings()
         if tokens is not None:
             changes["tokens"] = tokens
-        settings = base.resized(width, blocks).with_changes(**changes)
-        if resume is not None and not resume.is_file():
-            raise InputError(f"The checkpoint {resume} is not there; give one that `geonode pretrain` wrote.")
         if resume is not None and start is not None:
             raise InputError("--resume goes on with a run and --start begins one; give either.")
-        card = _run(settings, out, seconds, resume, start, devices, quiet)
-        say(f"weights: {card}", quiet)
+        changes["accumulate"] = accumulate or _accumulated(resume, devices)
+        settings = base.resized(width, blocks).with_changes(**changes)
+        _run(settings, out, seconds, resume, start, devices, quiet)
+
+
+def _accumulated(resume: Path | None, devices: int) -> int:
+    """Batches of a step: those of the run that goes on, else one a process."""
+    from geonode.training.launch import launched
+
+    if resume is None:
+        job = launched() if devices == 1 else None
+        return devices if job is None else job[1]
+    if not resume.is_file():
+        raise InputError(f"The checkpoint {resume} is not there; give one that `geonode pretrain` wrote.")
+    from geonode.training.checkpoint import load_checkpoint
+
+    return int(load_checkpoint(resume).get("accumulate", 1))
 
 
 def _run(
     settings: Any, out: Path, seconds: float | None, resume: Path | None, start: Path | None, devices: int, quiet: bool
-) -> Path:
+) -> None:
     from geonode.prior.stored import load_network, save_network
     from geonode.prior.training import card_of, pretrain
 
-    module = pretrain(
-        settings,
-        out,
-        devices=devices,
-        resume=resume,
-        start=None if start is None else load_network(start),
-        max_seconds=seconds,
-        report=lambda line: say(_line(line), quiet),
-    )
-    return save_network(module.average, card_of(module), out, "pretrained")
+    try:
+        module = pretrain(
+            settings,
+            out,
+            devices=devices,
+            resume=resume,
+            start=None if start is None else load_network(start),
+            max_seconds=seconds,
+            report=lambda line: say(_line(line), quiet),
+        )
+    except Interrupted as stop:
+        typer.echo(f"geonode: {stop}", err=True)
+        raise typer.Exit(143) from None  # 128 + SIGTERM: schedulers see that it is not done
+    if module.trainer.is_global_zero:
+        card = save_network(module.average, card_of(module), out, "pretrained")
+        say(f"weights: {card}", quiet)
 
 
 def _line(line: dict[str, Any]) -> str:

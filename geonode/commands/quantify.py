@@ -11,6 +11,7 @@ import typer
 from geonode.commands.amounts import dilution_factor, factor_uncertainty
 from geonode.commands.common import Decimal, Quiet, Sheet, remarkable, say, write_text
 from geonode.commands.outputs import ANSWER, DRAWING, RESULTS, Force, check_output
+from geonode.errors import InputError
 
 if TYPE_CHECKING:
     from geonode.calibration.unknown_files import UnknownSpectra
@@ -92,7 +93,6 @@ def register(app: typer.Typer) -> None:
         """
         from geonode.calibration.assessment.quality import check_nominal
         from geonode.calibration.unknown_files import read_unknowns
-        from geonode.data.readers.concentrations import listing
         from geonode.model import load
         from geonode.report.answer import plot_answers
         from geonode.report.results_table import answer_rows, write_table
@@ -115,22 +115,23 @@ def register(app: typer.Typer) -> None:
             **_blank(blank, model, decimal),
         }
         unit = model.dataset.units["concentration"]
-        entries, answers, failed = [], [], False
+        entries, answers, refused = [], [], []
         for unknown in found:
-            answer = model.quantify(unknown, **options)
-            entry = _entry(unknown, answer)
-            say(f"{unknown.name}: {answer.sentence(unit)}", quiet)
-            if len(unknown.spectra_names) > 1:
-                say(f"  average of {len(unknown.spectra_names)} spectra: {listing(unknown.spectra_names)}", quiet)
-            for reason in answer.why:
-                say(f"  cause: {reason}", quiet)
+            try:
+                answer = model.quantify(unknown, **options)
+            except InputError as error:
+                if len(found) == 1:
+                    raise
+                refused.append(str(error))
+                entries.append({"name": unknown.name, "spectra": list(unknown.spectra_names), "refused": str(error)})
+                say(f"no answer: {error}", quiet)
+                continue
             answers.append(answer)
-            for note in remarkable(entry["notes"]):
-                say(f"  note: {note}", quiet)
+            entries.append(_told(unknown, answer, unit, quiet))
             if qc is not None:
-                entry["qc"] = _control(model, unknown, qc, quiet)
-                failed = failed or not entry["qc"]["passed"]
-            entries.append(entry)
+                entries[-1]["qc"] = _control(model, unknown, qc, quiet)
+        if not answers:
+            raise InputError(f"none of the {len(refused)} unknowns has an answer: {refused[0]}")
         standing = _standing(model)
         say(standing["sentence"], quiet)
         if plot is not None:
@@ -138,16 +139,28 @@ def register(app: typer.Typer) -> None:
         if table is not None:
             write_table(table, answer_rows(answers))
         if json_path is not None:
-            data = {
-                "schema_version": SCHEMAS["quantify"],
-                "bundle": str(bundle),
-                "unit": unit,
-                "standards": standing,
-                "unknowns": entries,
-            }
-            write_text(json_path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-        if failed:
+            head = {"schema_version": SCHEMAS["quantify"], "bundle": str(bundle), "unit": unit, "standards": standing}
+            text = json.dumps({**head, "unknowns": entries}, indent=2, ensure_ascii=False, allow_nan=False)
+            write_text(json_path, text + "\n")
+        if refused:
+            raise InputError(f"no answer for {len(refused)} of {len(found)} unknowns: {refused[0]}")
+        if not all(entry["qc"]["passed"] for entry in entries if "qc" in entry):
             raise typer.Exit(1)
+
+
+def _told(unknown: UnknownSpectra, answer: Answer, unit: str, quiet: bool) -> dict[str, Any]:
+    """One answer, said and as an entry of the JSON file."""
+    from geonode.data.readers.concentrations import listing
+
+    entry = _entry(unknown, answer)
+    say(f"{unknown.name}: {answer.sentence(unit)}", quiet)
+    if len(unknown.spectra_names) > 1:
+        say(f"  average of {len(unknown.spectra_names)} spectra: {listing(unknown.spectra_names)}", quiet)
+    for reason in answer.why:
+        say(f"  cause: {reason}", quiet)
+    for note in remarkable(entry["notes"]):
+        say(f"  note: {note}", quiet)
+    return entry
 
 
 def _diluted(dilution: str, dilution_std: str, level: float, quiet: bool) -> tuple[float, float]:

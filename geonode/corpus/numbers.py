@@ -56,9 +56,10 @@ def _finalise(word: Tensor) -> Tensor:
 
 
 @functools.lru_cache(maxsize=4096)
-def _constant(value: float | tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Constants kept on the device: making them anew would wait for it."""
-    return torch.tensor(value, dtype=dtype, device=device)
+def constant(value: float | tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Constants kept on the device: making them anew would wait for it, which no CUDA graph may do."""
+    with torch.inference_mode(False):
+        return torch.tensor(value, dtype=dtype, device=device)
 
 
 class Source:
@@ -166,7 +167,7 @@ class Numbers:
         number = self._take(shape)
         if (low, high) == (0.0, 1.0):
             return number
-        low_, high_ = (_constant(value, self.dtype, self.device) for value in (low, high))
+        low_, high_ = (constant(value, self.dtype, self.device) for value in (low, high))
         return torch.lerp(low_, high_, number)
 
     def log_uniform(self, low: float, high: float, *shape: int) -> Tensor:
@@ -194,4 +195,4 @@ class Numbers:
         """int64: a number from 0 on, in proportion to the ``weights``, of any ``shape``."""
         total, number = sum(weights), self._take(shape).float()
         edges = tuple(edge / total for edge in itertools.accumulate(weights))[:-1]
-        return torch.bucketize(number.contiguous(), _constant(edges, torch.float32, number.device))
+        return torch.bucketize(number.contiguous(), constant(edges, torch.float32, number.device))

@@ -55,9 +55,8 @@ class NodeSpectra(nn.Module):
         if ode is None or problem is None:
             raise InputError("This model was fitted with predictor='gp' and has no neural flow; export it as 'gp'.")
         if ode.flow.tanh_units() is None:
-            reason = "has a formula of its own" if ode.flow.path_independent else "depends on its path"
             raise InputError(
-                f"A flow of kind '{model.config.flow.name}' {reason} and has no closed form to export; "
+                f"A flow of kind '{model.config.flow.name}' depends on its path and has no closed form to export; "
                 "export the Gaussian process instead (predictor gp), or fit with flow='path_independent'."
             )
         self.gp = GPSpectra(model.gp)

@@ -148,6 +148,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
             "is_curve": rules.is_curve,
         },
         "pls": None if pls is None else {"offset": pls.offset, "rmsecv": pls.error, "components": pls.components},
+        "caution": calibration.facts.caution,
         "shape_decides": calibration.facts.shapes is not None and calibration.facts.shapes.decides,
         "dof": inverse.dof,
         "rank": inverse.rank,

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from geonode.flow.base import FlowPoint
-from geonode.metric import fused
 from geonode_kernels._gauss import gauss_legendre
 from geonode_kernels.velocity_flow import path_points
 
@@ -65,14 +64,14 @@ class FlowPath:
             self._half_range = 0.5 * self.ode.table.length(self.table.density)
         return self._half_range
 
-    def positions(self, nodes: int) -> Tensor:
-        """u [M, Q, B, W] at the Gauss nodes, with its derivative by the ends and the metric: one launch on a GPU."""
+    def positions(self, nodes: int) -> tuple[Tensor, Tensor]:
+        """u and ρ = √g̃ there [M, Q, B, W] at the Gauss nodes, with their derivatives: one launch on a GPU."""
         table, fixed = self.ode.table, self.table.density.detach()
         return path_points(
             self.ends,
             self.half_range[:, 0],
             table.coefficients(self.table.density),
-            table.density_coefficients(fixed),
+            table.density_coefficients(self.table.density),
             table.at_nodes(fixed),
             table.nodes,
             table.low,
@@ -80,15 +79,6 @@ class FlowPath:
             nodes,
             backend=self.backend,
         )
-
-    def density_at(self, positions: Tensor) -> Tensor:
-        """ρ = √g̃ at ``positions`` [M, Q, B, W]: one launch on a GPU."""
-        flat = positions.flatten(1, 2)
-        if fused.metric_weights(self.ode.metric) is None:
-            return torch.exp(0.5 * self.ode.log_metric(flat, self.index)).view(positions.shape)
-        wavelength = self.ode.wavelength if self.index is None else self.ode.wavelength[self.index]
-        line = wavelength.to(flat.dtype).expand(flat.shape)
-        return fused.density(self.ode.metric, flat, line, self.backend).view(positions.shape)
 
     def points(self, nodes: int, arc_length: bool = True) -> Iterator[tuple[FlowPoint, float]]:
         """Every Gauss node's point with its weight; the weights' sum is one, the path's time.
@@ -98,7 +88,7 @@ class FlowPath:
             arc_length: give ŝ and dŝ/dt.
         """
         start, end = self.ends[:, 0], self.ends[:, 1]
-        half_range, positions = self.half_range, self.positions(nodes)
+        half_range, (positions, _) = self.half_range, self.positions(nodes)
         for q, (x, weight) in enumerate(zip(*gauss_legendre(nodes), strict=True)):
             position = positions[:, q]
             density = torch.exp(0.5 * self.ode.log_metric(position, self.index))

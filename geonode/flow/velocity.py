@@ -37,6 +37,6 @@ class VelocityFlow(SpectralFlow):
         c = self.coefficients(path.index)
         assert c.nu is not None
         half = path.half_range[:, 0]
-        density = path.density_at(path.positions(nodes))
+        _, density = path.positions(nodes)
         flow = c.omega, c.nu, c.beta, c.a, c.a0
         return velocity_loss(path.ends, density, half, *flow, change.contiguous(), share, backend=path.backend)

@@ -1,4 +1,4 @@
-"""ln g̃ and √g̃ of a metric's network at many points: one kernel where there is one, on a GPU."""
+"""ln g̃ of a metric's network at many points: one kernel where there is one, on a GPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import Tensor
 
 from geonode.metric.base import Metric
 from geonode.metric.log import LogMetric
-from geonode_kernels import metric_density, metric_value, verify
+from geonode_kernels import metric_value, verify
 from geonode_kernels._dispatch import autocast_precision, width_refusal
 
 
@@ -30,11 +30,3 @@ def log_metric(metric: Metric | LogMetric, u: Tensor, wavelength: Tensor) -> Ten
     assert weights is not None
     flat = u.reshape(len(u), -1), wavelength.reshape(len(u), -1)
     return metric_value(*flat, *weights, precision=autocast_precision()).view(u.shape)
-
-
-def density(metric: Metric | LogMetric, u: Tensor, wavelength: Tensor, backend: str = "auto") -> Tensor:
-    """√g̃ [M, P, W] at u and scaled wavelengths [M, P, W] of a metric that has `metric_weights`."""
-    weights = metric_weights(metric)
-    assert weights is not None
-    flat = u.reshape(len(u), -1), wavelength.reshape(len(u), -1)
-    return metric_density(*flat, *weights, precision=autocast_precision(), backend=backend).view(u.shape)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from geonode.calibration.gp.grid import ALPHAS, ETAS, LENGTHS, LOG_PRIOR
 from geonode.calibration.gp.numerics import matern52
+from geonode.corpus.numbers import constant
 from geonode.metric.warp import WARPS, scaled_warps
 
 EFFECTIVE_OUTPUTS = 8.0
@@ -28,6 +29,7 @@ ALPHA_CLASSES = (2, 2, 1)
 ETA_CLASSES = (2, 1, 2)
 """How many neighbouring nuggets make a class: {1e-5, 1e-4}, {1e-3}, {0.01, 0.05}."""
 GROUPS = len(WARPS) * len(ALPHA_CLASSES) * len(ETA_CLASSES)
+_LOG_PRIOR = tuple(LOG_PRIOR.tolist())
 CANDIDATES = len(WARPS) * len(LENGTHS) * len(ALPHAS) * len(ETAS)
 
 
@@ -109,8 +111,7 @@ def smoothers(levels: Tensor, gram: Tensor, width: int, places: Tensor) -> Smoot
 
 def _kernel(left: Tensor, right: Tensor) -> Tensor:
     """k between ``left [a, B, V]`` and ``right [b, B, V]``: ``[a, b, B, V, ℓ, α]``."""
-    lengths = left.new_tensor(LENGTHS)
-    alphas = left.new_tensor(ALPHAS)
+    lengths, alphas = (constant(numbers, left.dtype, left.device) for numbers in (LENGTHS, ALPHAS))
     matern = matern52((left[:, None] - right[None]).abs()[..., None] / lengths)
     linear = (left[:, None] * right[None])[..., None, None]
     return 1.0 + alphas * linear + (1.0 - alphas) * matern[..., None]
@@ -122,7 +123,7 @@ def _inverses(kernel: Tensor) -> tuple[Tensor, Tensor]:
     Without pivoting: the matrices are positive definite with eigenvalues between 1e-5 and a few n.
     """
     matrix = kernel[..., None].repeat(*([1] * kernel.ndim), len(ETAS))
-    matrix.diagonal(dim1=0, dim2=1).add_(kernel.new_tensor(ETAS)[:, None])
+    matrix.diagonal(dim1=0, dim2=1).add_(constant(ETAS, kernel.dtype, kernel.device)[:, None])
     log_det = torch.zeros_like(matrix[0, 0])
     for k in range(len(matrix)):
         pivot = matrix[k, k].clone()
@@ -130,7 +131,7 @@ def _inverses(kernel: Tensor) -> tuple[Tensor, Tensor]:
         column = matrix[:, k].clone()
         row = matrix[k] / pivot
         row[k] = 1.0 / pivot
-        matrix[:, k] = 0.0
+        matrix[:, k].zero_()
         matrix.addcmul_(column[:, None], row[None], value=-1.0)
         matrix[k] = row
     return matrix, log_det
@@ -151,7 +152,7 @@ def _evidence(inverse: Tensor, log_det: Tensor, gram: Tensor, width: int) -> tup
     diagonal = torch.diagonal(inverse, dim1=0, dim2=1).movedim(-1, 0)
     left = (quadratic - torch.stack(lost) / diagonal).clamp_min(tiny)
     quadratic = quadratic.clamp_min(tiny)
-    prior = LOG_PRIOR.to(quadratic)[:, None, None, None]
+    prior = constant(_LOG_PRIOR, quadratic.dtype, quadratic.device)[:, None, None, None]
     whole = n * torch.log(quadratic / (n * width)) + log_det
     part = (n - 1) * torch.log(left / ((n - 1) * width)) + log_det + diagonal.log()
     return prior - 0.5 * EFFECTIVE_OUTPUTS * whole, prior - 0.5 * EFFECTIVE_OUTPUTS * part

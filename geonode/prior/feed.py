@@ -1,11 +1,12 @@
-"""Batches with their features, several at once: drawing 300 assays costs the host as much as drawing 2400."""
+"""Batches of examples by their numbers, several drawn at once: 300 assays cost the host as much as 4800."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 
@@ -20,6 +21,15 @@ class Batch:
 
     examples: Examples
     features: Features
+
+    def double(self) -> Batch:
+        """The same in float64 throughout."""
+        return Batch(_double(self.examples), _double(self.features))
+
+
+def _double(part: Any) -> Any:
+    values = {field.name: getattr(part, field.name) for field in fields(part)}
+    return replace(part, **{name: value.double() for name, value in values.items() if value.dtype == torch.float32})
 
 
 def levels_of(settings: PretrainSettings, number: int) -> int:
@@ -37,31 +47,37 @@ def sized(settings: PretrainSettings, levels: int) -> Shape:
 
 def make(shape: Shape, *, seed: int, step: int, device: torch.device | str, families=None, exclude=()) -> Batch:
     """A batch and its features, without a graph."""
-    examples = draw_examples(shape, seed=seed, step=step, device=device, families=families, exclude=exclude)
-    with torch.no_grad(), torch.autocast(torch.device(device).type, enabled=False):
-        return Batch(examples, features(examples.levels, examples.means, examples.places, examples.replicate_variance))
+    return with_features(draw_examples(shape, seed=seed, step=step, device=device, families=families, exclude=exclude))
+
+
+@torch.no_grad()
+def with_features(examples: Examples) -> Batch:
+    """Examples and what the network sees of them, in full precision, without a graph."""
+    with torch.autocast(examples.levels.device.type, enabled=False):
+        values = (examples.levels, examples.means, examples.places, examples.replicate_variance)
+        return Batch(examples, features(*values))
 
 
 class Feed:
     """Batches by their numbers; ``settings.chunk`` batches of one shape are drawn together and kept for later.
 
     Batch ``number`` is the k-th of its number of standards; it is part k modulo chunk of draw k div chunk. It depends
-    on seed, rank and number alone, and a resumed run goes on with the same batches.
+    on seed, lane and number alone, and a resumed run goes on with the same batches.
 
     Args:
         settings: of the pre-training.
         start: number of the first batch that will be asked for; the others follow in order.
-        rank: of this process; each has assays of its own.
+        lane: batches of a step differ by it (`geonode.prior.lanes`).
         device: where they are drawn.
     """
 
-    def __init__(self, settings: PretrainSettings, start: int, rank: int, device: torch.device | str) -> None:
+    def __init__(self, settings: PretrainSettings, start: int, lane: int, device: torch.device | str) -> None:
         self.settings, self.device = settings, device
-        self.seed = settings.seed * 10_007 + rank
+        self.seed = settings.seed * 10_007 + lane
         self.count = Counter(levels_of(settings, number) for number in range(start))
-        self.kept: dict[int, Sequence[Batch]] = {}
+        self.kept: dict[int, Sequence[Examples]] = {}
 
-    def batch(self, number: int) -> Batch:
+    def batch(self, number: int) -> Examples:
         """The next batch, number ``number``."""
         levels = levels_of(self.settings, number)
         draw, part = divmod(self.count[levels], self.settings.chunk)
@@ -70,9 +86,8 @@ class Feed:
             self.kept[levels] = self._draw(levels, draw)
         return self.kept[levels][part]
 
-    def _draw(self, levels: int, draw: int) -> list[Batch]:
+    def _draw(self, levels: int, draw: int) -> Sequence[Examples]:
         shape = sized(self.settings, levels)
         many = replace(shape, batch=shape.batch * self.settings.chunk)
-        batch = make(many, seed=self.seed, step=draw, device=self.device, exclude=self.settings.exclude)
-        pairs = zip(batch.examples.split(shape.batch), batch.features.split(shape.batch), strict=True)
-        return [Batch(*pair) for pair in pairs]
+        drawn = draw_examples(many, seed=self.seed, step=draw, device=self.device, exclude=self.settings.exclude)
+        return drawn.split(shape.batch)

@@ -24,10 +24,11 @@ class PretrainSettings:
         tokens: (standards + places) × wavelengths of a batch; sets how many assays a batch of each shape holds.
         wavelengths, anchors: of a training assay. levels: standards left in place → share of the batches.
         chunk: how many batches of one shape are drawn together (memory against time of the host).
-        accumulate: batches per step. exclude: families of chemistry left out (and validated on).
+        accumulate: batches of a step, which processes share out (`geonode.prior.lanes`). exclude: families of chemistry
+            left out (and validated on).
         likelihood: weight of the negative log likelihood in the loss.
         precision: as Lightning names it ("32", "bf16-mixed", …); None chooses by the device.
-        seed: of the initial weights and, with rank and step, of every batch.
+        seed: of the initial weights and, with lane and step, of every batch.
     """
 
     steps: int = 20_000
@@ -41,7 +42,7 @@ class PretrainSettings:
     wavelengths: int = 48
     anchors: int = 40
     levels: dict[int, float] = field(default_factory=lambda: dict(LEVELS))
-    chunk: int = 8
+    chunk: int = 16
     accumulate: int = 1
     exclude: tuple[str, ...] = ()
     likelihood: float = 0.2

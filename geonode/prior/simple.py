@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from geonode.corpus.numbers import constant
 from geonode.metric.warp import warp_values
 from geonode.prior.candidates import scaled
 
@@ -78,11 +79,11 @@ def _interpolation(levels: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
     left_out = []
     n = levels.shape[1]
     if n == 2:
-        one = torch.tensor([[1.0, -1.0], [-1.0, 1.0]], dtype=levels.dtype, device=levels.device)
+        one = constant((1.0, -1.0, -1.0, 1.0), levels.dtype, levels.device).view(2, 2)
         return rows, one.expand(len(levels), 2, 2, 2)
     for i in range(n):
-        others = [j for j in range(n) if j != i]
-        weights = _between(levels[:, others], levels[:, i : i + 1])[:, :, 0]  # [B, 2, n − 1]
+        others = torch.cat([levels[:, :i], levels[:, i + 1 :]], 1)
+        weights = _between(others, levels[:, i : i + 1])[:, :, 0]  # [B, 2, n − 1]
         left_out.append(torch.cat([-weights[..., :i], torch.ones_like(weights[..., :1]), -weights[..., i:]], -1))
     return rows, torch.stack(left_out, 2)
 
@@ -93,7 +94,7 @@ def _between(levels: Tensor, places: Tensor) -> Tensor:
     left = (torch.searchsorted(levels.contiguous(), places.contiguous()) - 1).clamp(0, n - 2)
     low, high = levels.gather(1, left), levels.gather(1, left + 1)
     t = (places - low) / (high - low)
-    here = torch.nn.functional.one_hot(left, n).to(levels.dtype)
-    there = torch.nn.functional.one_hot(left + 1, n).to(levels.dtype)
+    number = torch.arange(n, device=levels.device)
+    here, there = ((index[..., None] == number).to(levels.dtype) for index in (left, left + 1))
     both = torch.stack([t, t.clamp(0.0, 1.0)], 1)[..., None]
     return here[:, None] * (1.0 - both) + there[:, None] * both

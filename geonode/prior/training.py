@@ -1,7 +1,8 @@
-"""Pre-training with PyTorch Lightning: every rank draws its own assays on its own device, step by step.
+"""Pre-training with PyTorch Lightning: every process draws its own assays on its own device, step by step.
 
-Nothing is read from disk and nothing travels from the host: a batch is a function of (seed, rank, step). A run resumes
-from a checkpoint exactly where it stopped. What is shipped are averaged weights (EMA).
+Nothing is read from disk and nothing travels from the host: a batch is a function of (seed, lane, step), and a step is
+the same however many processes share its lanes. A run resumes from a checkpoint exactly where it stopped, also with
+another number of them. What is shipped are averaged weights (EMA).
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import copy
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import lightning
 import torch
@@ -20,10 +22,15 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, IterableDataset
 
 from geonode.errors import InputError
-from geonode.prior.feed import Batch, Feed, make, sized
+from geonode.prior.captured import CapturedLoss
+from geonode.prior.examples import Examples, draw_examples
+from geonode.prior.feed import Batch, make, sized, with_features
+from geonode.prior.lanes import Lanes, lanes_of
 from geonode.prior.loss import Errors, errors, total
 from geonode.prior.network import Network
 from geonode.prior.settings import PretrainSettings
+from geonode.prior.stopping import Stopping, told
+from geonode.training.launch import launched
 from geonode.training.lightning.checkpoints import SafetensorsIO
 
 _LOG_EVERY = 50
@@ -52,14 +59,18 @@ class PretrainModule(lightning.LightningModule):
         self.settings = settings
         self.report = report
         self.network = Network(settings.size)
+        if settings.precision == "64-true":  # Lightning would load a checkpoint into float32 and convert it afterwards
+            self.network.double()
         self.average = copy.deepcopy(self.network).requires_grad_(False)
         self.history: list[dict[str, Any]] = []
         self._window: list[Tensor] = []
         self._assays, self._since = 0, time.perf_counter()
         self._lost: Tensor | int = 0
+        self._loss: Callable[[Examples], tuple[Tensor, Tensor]] = partial(loss_of, settings, self.network)
         self.seen = 0
         self.until: float | None = None
         self.checkpoint: Path | None = None
+        self.stopping: Stopping | None = None
 
     def begin_with(self, network: Network) -> None:
         """Take another network's weights.
@@ -77,33 +88,36 @@ class PretrainModule(lightning.LightningModule):
     # ------------------------------------------------------------------ data
 
     def train_dataloader(self) -> DataLoader:
-        """Numbers of batches, going on where a checkpoint stopped."""
-        return DataLoader(Numbers(self.trainer.global_step * self.settings.accumulate), batch_size=None)
+        """Numbers of this process's batches, going on where a checkpoint stopped."""
+        return DataLoader(Numbers(self.trainer.global_step * self.trainer.accumulate_grad_batches), batch_size=None)
 
     def on_train_start(self) -> None:
-        """The feed of this rank; on a GPU the blocks are compiled (once for all shapes)."""
-        start = self.trainer.global_step * self.settings.accumulate
-        self.feed = Feed(self.settings, start, self.global_rank, self.device)
-        if self.device.type == "cuda":
-            for block in self.network.blocks:
-                block.compile(dynamic=True)
+        """The batches of this process; on a GPU the loss is compiled and captured."""
+        step, ranks = self.trainer.global_step, self.trainer.world_size
+        self.lanes = Lanes(self.settings, step, self.global_rank, ranks, self.device)
+        if self.stopping is not None:
+            self.stopping.listen()
+        # float16 needs the scaled loss in the backward pass, which a captured one has behind it.
+        if self.device.type == "cuda" and self.trainer.precision != "16-mixed":
+            self._loss = self._captured()
         self._since = time.perf_counter()
+
+    def _captured(self) -> CapturedLoss:
+        shapes = [sized(self.settings, levels) for levels in sorted(self.settings.levels)]
+        batches = (draw_examples(shape, seed=0, device=self.device) for shape in shapes)
+        with self.trainer.precision_plugin.forward_context():
+            return CapturedLoss(partial(loss_of, self.settings), self.network, batches)
 
     # ------------------------------------------------------------------ training
 
     def training_step(self, number: int, _: int) -> Tensor:
-        """Loss of one batch."""
-        batch = self.feed.batch(int(number))
-        e = self._errors(self.network, batch)
-        loss = total(e, self.settings.likelihood)
-        self._window.append(_summary(e).detach())
-        self._assays += len(batch.examples.levels)
-        return loss
-
-    def _errors(self, network: Network, batch: Batch) -> Errors:
-        output = network(batch.features, self.settings.anchors)
-        with torch.autocast(self.device.type, enabled=False):
-            return errors(batch.features, output, batch.examples)
+        """Loss of one batch, by its weight in the step."""
+        batch, weight = self.lanes.batch(int(number))
+        loss, summary = self._loss(batch)
+        if weight:
+            self._window.append(summary)
+            self._assays += len(batch.levels)
+        return loss * weight
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Clip the gradient; one that is not finite becomes zero (and is counted in the log)."""
@@ -116,18 +130,21 @@ class PretrainModule(lightning.LightningModule):
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Average the weights, log, validate."""
-        if (batch_idx + 1) % self.settings.accumulate:
+        if (batch_idx + 1) % self.trainer.accumulate_grad_batches:
             return
         step = self.trainer.global_step
-        if self.until is not None and step % _LOOK_EVERY == 0:
-            over = self.trainer.strategy.reduce_boolean_decision(time.perf_counter() > self.until, all=False)
+        if step % _LOOK_EVERY == 0:
+            late = self.until is not None and time.perf_counter() > self.until
+            over = late or (self.stopping is not None and self.stopping.asked)
+            over = self.trainer.strategy.reduce_boolean_decision(over, all=False)
             self.trainer.should_stop = self.trainer.should_stop or over
         # Early on the average forgets its start quickly: 0.9 after ten steps, 0.99 after a hundred.
         decay = min(self.settings.ema, (1.0 + step) / (10.0 + step))
         get_ema_multi_avg_fn(decay)(list(self.average.parameters()), list(self.network.parameters()), step)
-        if step % _LOG_EVERY == 0:
+        kept = step % self.settings.validate_every == 0 or step == self.settings.steps
+        if kept or step % _LOG_EVERY == 0:
             self._log_window(step)
-        if step % self.settings.validate_every == 0 or step == self.settings.steps:
+        if kept:
             self._say({"step": step, "validation": self.validate()})
             if self.checkpoint is not None:
                 self.trainer.save_checkpoint(self.checkpoint)
@@ -138,10 +155,14 @@ class PretrainModule(lightning.LightningModule):
             self._log_window(self.trainer.global_step)
 
     def _log_window(self, step: int) -> None:
-        means = torch.stack(self._window).mean(0).tolist()  # waits for the device
+        sums = torch.stack(self._window).sum(0)
+        counts = torch.tensor([len(self._window), self._assays]).to(sums)
+        reduced = self.trainer.strategy.reduce(torch.cat([sums, counts]).double(), reduce_op="sum")
+        *totals, batches, assays = reduced.tolist()  # waits for the device
+        means = [total / batches for total in totals]
         now = time.perf_counter()
-        self.seen += self._assays * self.trainer.world_size
-        rate = self._assays * self.trainer.world_size / (now - self._since)
+        self.seen += round(assays)
+        rate = assays / (now - self._since)
         self._window, self._assays, self._since = [], 0, now
         names = ("held out", "held out, start", "truth", "truth, start", "surprise")
         line = {
@@ -179,7 +200,7 @@ class PretrainModule(lightning.LightningModule):
                 levels = sorted(s.levels)[number % len(s.levels)]
                 batch = make(sized(s, levels), seed=_VALIDATION_SEED, step=number, device=self.device, **kind)
                 with autocast:
-                    rows.append(_summary(self._errors(self.average, batch)))
+                    rows.append(_summary(_errors(self.average, s.anchors, batch)))
             held, held_start, truth, truth_start, surprise = torch.stack(rows).mean(0).tolist()
             changes = {"held out": held - held_start, "truth": truth - truth_start, "surprise": surprise}
             found[name] = {key: round(value, 4) for key, value in changes.items()}
@@ -194,17 +215,35 @@ class PretrainModule(lightning.LightningModule):
             {"params": [p for p in self.network.parameters() if p.ndim > 1], "weight_decay": s.weight_decay},
             {"params": [p for p in self.network.parameters() if p.ndim < 2], "weight_decay": 0.0},
         ]
-        optimiser = torch.optim.AdamW(groups, lr=s.lr, betas=(0.9, 0.98))
+        optimiser = torch.optim.AdamW(groups, lr=s.lr, betas=(0.9, 0.98), fused=self.device.type == "cuda")
         schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, s.learning_rate)
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """The log travels with the weights."""
-        checkpoint["history"], checkpoint["seen"] = self.history, self.seen
+        checkpoint |= {"history": self.history, "seen": self.seen, "accumulate": self.settings.accumulate}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Go on with the log."""
+        """Go on with the log, and count batches as this number of processes does."""
         self.history, self.seen = list(checkpoint["history"]), checkpoint["seen"]
+        progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
+        done = checkpoint["global_step"] * self.trainer.accumulate_grad_batches
+        for counts in (progress["current"], progress["total"]):
+            counts.update(dict.fromkeys(("ready", "started", "processed", "completed"), done))
+
+
+def loss_of(settings: PretrainSettings, network: Network, batch: Examples) -> tuple[Tensor, Tensor]:
+    """What is minimised, and its summary without a gradient."""
+    e = _errors(network, settings.anchors, with_features(batch))
+    return total(e, settings.likelihood), _summary(e).detach()
+
+
+def _errors(network: Network, anchors: int, batch: Batch) -> Errors:
+    if next(network.parameters()).dtype == torch.float64:  # precision 64-true; the corpus draws float32
+        batch = batch.double()
+    output = network(batch.features, anchors)
+    with torch.autocast(output.change.device.type, enabled=False):
+        return errors(batch.features, output, batch.examples)
 
 
 def _summary(e: Errors) -> Tensor:
@@ -218,7 +257,7 @@ def pretrain(
     folder: str | Path,
     *,
     accelerator: str = "auto",
-    devices: int | str = 1,
+    devices: int = 1,
     resume: str | Path | None = None,
     start: Network | None = None,
     max_seconds: float | None = None,
@@ -226,32 +265,58 @@ def pretrain(
 ) -> PretrainModule:
     """Pre-train a network on simulated assays.
 
+    Several processes train by DDP, each on lanes of its own (see `geonode.prior.lanes`), where torchrun or SLURM
+    started them or where ``devices`` are more than one.
+
     Args:
         settings: see :class:`PretrainSettings`.
         folder: where ``last.ckpt`` is written at every validation and at the end (safetensors and JSON, no pickle).
-        accelerator, devices: as Lightning takes them; several devices train by DDP, each on assays of its own.
-        resume: a checkpoint to go on from, exactly as if it had not stopped.
+        accelerator, devices: as Lightning takes them; a launcher's processes come before ``devices``.
+        resume: a checkpoint to go on from, exactly as if it had not stopped, with as many processes as there are now.
         start: a network whose weights a new run begins with; None for a fresh one, the Gaussian process itself.
         max_seconds: stop after so many seconds, whatever the step.
-        report: called with every line of the log, a dictionary of numbers.
+        report: called with every line of the log, a dictionary of numbers, in the first process.
 
     Returns:
         The trained module; ``average`` is the network to ship.
+
+    Raises:
+        InputError: more processes than batches in a step, or weights of another size.
+        Interrupted: SIGTERM stopped it; its state is in ``folder``.
+        TrainingError: another process was lost.
     """
     lightning.seed_everything(settings.seed, verbose=False)
     module = PretrainModule(settings, report)
     if start is not None:
         module.begin_with(start)
     module.until = None if max_seconds is None else time.perf_counter() + max_seconds
-    accelerator = _accelerator(accelerator)
-    precision: Any = settings.precision or ("bf16-mixed" if accelerator == "cuda" else "32-true")
+    trainer = _trainer(settings, _accelerator(accelerator), devices)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    module.checkpoint = Path(folder) / "last.ckpt"
+    module.stopping = Stopping(module.checkpoint, trainer.world_size)
+    try:
+        trainer.fit(module, ckpt_path=None if resume is None else str(resume))
+        trainer.save_checkpoint(module.checkpoint)
+    except RuntimeError as error:
+        raise told(error, module.checkpoint) from error
+    finally:
+        module.stopping.over()
+    if module.stopping.asked:
+        raise module.stopping.stopped(trainer.global_step)
+    return module
+
+
+def _trainer(settings: PretrainSettings, accelerator: str, devices: int) -> lightning.Trainer:
+    job = launched() if devices == 1 else None
+    _, processes, here = job or (0, devices, devices)
     trainer = lightning.Trainer(
         accelerator=accelerator,
-        devices=devices,
-        precision=precision,
+        devices=here,
+        num_nodes=max(1, processes // here),
+        strategy="ddp" if processes > 1 else "auto",
+        precision=cast(Any, settings.precision or ("bf16-mixed" if accelerator == "cuda" else "32-true")),
         max_steps=settings.steps,
         max_epochs=-1,
-        accumulate_grad_batches=settings.accumulate,
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
@@ -260,11 +325,9 @@ def pretrain(
         num_sanity_val_steps=0,
         plugins=[SafetensorsIO()],
     )
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    module.checkpoint = Path(folder) / "last.ckpt"
-    trainer.fit(module, ckpt_path=None if resume is None else str(resume))
-    trainer.save_checkpoint(module.checkpoint)
-    return module
+    lanes_of(settings.accumulate, 0, trainer.world_size)  # refuses here, before processes wait for each other
+    trainer.accumulate_grad_batches = -(-settings.accumulate // trainer.world_size)
+    return trainer
 
 
 def _accelerator(name: str) -> str:

@@ -95,14 +95,49 @@ def value_and_derivatives(
     c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION: tl.constexpr, ORDER: tl.constexpr
 ):
     """y, ∂y/∂c (ORDER ≥ 1) and ∂²y/∂c² (ORDER = 2) for one tile of rows; ``zl`` [B, K1] = W1λ λ + b1."""
-    if PRECISION == 0:
-        return _accurate(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION, ORDER)
-    else:
-        return _quick(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, PRECISION, ORDER)
+    y, dy, ddy, _ = steepness_too(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION, ORDER, False)
+    return y, dy, ddy
 
 
 @triton.jit
-def _accurate(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION: tl.constexpr, ORDER: tl.constexpr):
+def steepness_too(
+    c,
+    zl,
+    wck,
+    w2_high,
+    w2_low,
+    w2_scale,
+    b2,
+    w3,
+    y0,
+    wc,
+    PRECISION: tl.constexpr,
+    ORDER: tl.constexpr,
+    STEEP: tl.constexpr,
+):
+    """As `value_and_derivatives`, and with STEEP (ORDER ≥ 1) the largest |∂z/∂c| of the second layer's sums z [B]."""
+    if PRECISION == 0:
+        return _accurate(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION, ORDER, STEEP)
+    else:
+        return _quick(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, PRECISION, ORDER, STEEP)
+
+
+@triton.jit
+def _accurate(
+    c,
+    zl,
+    wck,
+    w2_high,
+    w2_low,
+    w2_scale,
+    b2,
+    w3,
+    y0,
+    wc,
+    PRECISION: tl.constexpr,
+    ORDER: tl.constexpr,
+    STEEP: tl.constexpr,
+):
     """Through r = 1/(1 + exp 2z), both parts of every operand."""
     r = logistic_pair(c[:, None] * wck[None, :] + zl, PRECISION)
     h = SCALE - (2.0 * SCALE) * r
@@ -114,6 +149,7 @@ def _accurate(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION: 
     y = y0 - tl.sum(r2 * (2.0 * w3)[None, :], 1)
     dy = tl.zeros_like(y)
     ddy = tl.zeros_like(y)
+    steep = tl.zeros_like(y)
     if ORDER >= 1:
         d_scale = scale_for(tl.max(tl.abs(wc), 0))
         q = r - r * r
@@ -123,6 +159,8 @@ def _accurate(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION: 
         zd = dot(d_high, d_low, w2_high, w2_low, zero, PRECISION)
         q2 = r2 - r2 * r2
         dy = tl.sum(q2 * zd * w3[None, :], 1) * (4.0 / (d_scale * w2_scale))
+        if STEEP:
+            steep = tl.max(tl.abs(zd), 1) * (1.0 / (d_scale * w2_scale))
         if ORDER >= 2:
             e_scale = scale_for(tl.max(wc * wc, 0))
             e = q * (2.0 * r - 1.0) * (wc * wc * (8.0 * e_scale))[None, :]
@@ -131,11 +169,24 @@ def _accurate(c, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION: 
             ze = dot(e_high, e_low, w2_high, w2_low, zero, PRECISION) * (1.0 / (e_scale * w2_scale))
             slope = zd * (1.0 / (d_scale * w2_scale))
             ddy = 4.0 * tl.sum(q2 * (ze - 2.0 * (1.0 - 2.0 * r2) * slope * slope) * w3[None, :], 1)
-    return y, dy, ddy
+    return y, dy, ddy, steep
 
 
 @triton.jit
-def _quick(c, zl, wc, w2_high, w2_low, w2_scale, b2, w3, y0, PRECISION: tl.constexpr, ORDER: tl.constexpr):
+def _quick(
+    c,
+    zl,
+    wc,
+    w2_high,
+    w2_low,
+    w2_scale,
+    b2,
+    w3,
+    y0,
+    PRECISION: tl.constexpr,
+    ORDER: tl.constexpr,
+    STEEP: tl.constexpr,
+):
     """Through tanh itself, leading parts alone: as few instructions a hidden unit as there can be."""
     t = tanh_approx(c[:, None] * wc[None, :] + zl)
     zero = tl.zeros([c.shape[0], b2.shape[0]], tl.float32)
@@ -144,6 +195,7 @@ def _quick(c, zl, wc, w2_high, w2_low, w2_scale, b2, w3, y0, PRECISION: tl.const
     y = y0 + tl.sum(t2 * w3[None, :], 1)
     dy = tl.zeros_like(y)
     ddy = tl.zeros_like(y)
+    steep = tl.zeros_like(y)
     if ORDER >= 1:
         d_scale = scale_for(tl.max(tl.abs(wc), 0))
         q = 1.0 - t * t
@@ -152,12 +204,14 @@ def _quick(c, zl, wc, w2_high, w2_low, w2_scale, b2, w3, y0, PRECISION: tl.const
         slope_unit = 1.0 / (d_scale * w2_scale)
         q2 = w3[None, :] - (t2 * t2) * w3[None, :]
         dy = tl.sum(q2 * zd, 1) * slope_unit
+        if STEEP:
+            steep = tl.max(tl.abs(zd), 1) * slope_unit
         if ORDER >= 2:
             e_scale = scale_for(tl.max(wc * wc, 0))
             high = narrow(t * q * (wc * wc * e_scale)[None, :], PRECISION)
             ze = dot(high, high, w2_high, w2_low, zero, PRECISION) * (1.0 / (e_scale * w2_scale))
             ddy = -2.0 * tl.sum(q2 * (ze + t2 * (zd * zd) * (slope_unit * slope_unit)), 1)
-    return y, dy, ddy
+    return y, dy, ddy, steep
 
 
 @triton.jit

@@ -76,13 +76,15 @@ class Measurer(Curve, Protocol):
 @dataclass(frozen=True)
 class Facts:
     """What answers need to know of the standards besides the curve: how many there are, the rules of verdicts, their
-    own spectra, the shapes of their levels, and PLS where that is the better model of them (None elsewhere)."""
+    own spectra, the shapes of their levels, PLS where that is the better model of them (None elsewhere), and what to
+    say beside every concentration where it may be (empty elsewhere)."""
 
     levels: int
     rules: VerdictRules
     standards: StandardSpectra
     shapes: Shapes | None = None
     pls: PLSRegression | None = None
+    caution: str = ""
 
     @property
     def attainable(self) -> float:
@@ -262,6 +264,8 @@ def quantification(
     level = found.level
     best = scale_component(found.best, *factor, level, dof)
     notes = [*unknown.notes, *reasons]
+    if facts.caution and said != "does not match":
+        notes.append(facts.caution)
     if facts.levels < FEWEST_CHECKED:
         notes.append(UNCHECKED)
     elif level > facts.attainable:

@@ -96,7 +96,8 @@ class Model:
         rules: dict[str, Any] = {name: np.inf if value is None else value for name, value in facts["rules"].items()}
         levels, shapes = int(facts["levels"]), _shapes(facts, arrays)
         pls = _pls(facts.get("pls"), arrays, levels)
-        self._facts = Facts(levels, VerdictRules(**rules), _standard_spectra(arrays), shapes, pls)
+        standards, caution = _standard_spectra(arrays), str(facts.get("caution", ""))
+        self._facts = Facts(levels, VerdictRules(**rules), standards, shapes, pls, caution)
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
 
     def predict(self, concentrations: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,8 @@ _PLATEAU = 3
 _ABOVE_STANDARDS = 1.1
 # Values this many times larger than any standard's, or smaller than the smallest standard's, are another unit.
 _UNIT_FACTOR = 20.0
-# Steps of the unknown's wavelengths, in steps of the standards': from here on said to be coarse, and refused.
+# Steps of the unknown's wavelengths, in steps of the standards': from here on nothing between them is made up, and from
+# there on they are refused.
 _COARSE, _COARSEST = 2.0, 10.0
 
 
@@ -146,7 +147,8 @@ def _check_spectrum(values: np.ndarray, bad: np.ndarray, name: str, zero_is_ordi
 def _interpolate(
     values: np.ndarray, bad: np.ndarray, grid: np.ndarray, target: np.ndarray, notes: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Linear interpolation to the calibration's wavelengths, only where the unknown covers all of them."""
+    """To the calibration's wavelengths, only where the unknown covers all of them: by straight lines, or, where its own
+    are much further apart, at those next to its own alone."""
     spacing = float(np.diff(target).mean()) if len(target) > 1 else 1.0
     if len(grid) == len(target) and np.abs(np.sort(grid) - target).max() <= 1e-6 * spacing:
         order = np.argsort(grid)
@@ -176,26 +178,69 @@ def _interpolate(
     if np.abs(grid[at] - target)[~beyond].max(initial=0.0) <= 1e-6 * spacing:
         notes.append(f"the {len(target)} wavelengths of the standards were taken from its own {len(grid)}")
         return values[:, at], bad[:, at] | beyond
-    _check_step(grid, target, step, notes)
+    gaps = _gaps(grid, target, step)
     result = np.stack([np.interp(target, grid, row) for row in values])
     # A point between a good and a bad neighbour is bad: its value is made of both.
     reach = np.stack([np.interp(target, grid, row.astype(float)) for row in bad])
+    coarse = gaps > _COARSE * step
+    if not coarse.any():
+        notes.append(
+            f"interpolated linearly from its own {len(grid)} wavelengths to the {len(target)} of the standards"
+        )
+        return result, (reach > 0.0) | beyond
+    near = _nearest(grid, target, step)
+    result[:, coarse] = np.stack([_cubic(target[coarse], grid, row) for row in values])
+    beyond = beyond | (coarse & ~near)
+    notes.append(
+        f"its wavelengths are up to {gaps.max():.4g} apart and the standards' {step:.4g}: compared at the "
+        f"{int((~beyond).sum())} of their {len(target)} wavelengths that lie next to its own {len(grid)}, since "
+        "nothing between those was measured"
+    )
     return result, (reach > 0.0) | beyond
 
 
-def _check_step(grid: np.ndarray, target: np.ndarray, step: float, notes: list[str]) -> None:
-    """Say that values are interpolated; refuse where they would be made up over many steps of the standards."""
-    after = np.searchsorted(grid, target).clip(1, len(grid) - 1)
-    gap = float((grid[after] - grid[after - 1]).max()) if len(grid) > 1 else float("inf")
-    if gap > _COARSEST * step:
+def _gaps(grid: np.ndarray, target: np.ndarray, step: float) -> np.ndarray:
+    """``[W]`` how far apart the unknown's wavelengths on both sides of each of the standards' lie.
+
+    Raises:
+        InputError: many steps of the standards.
+    """
+    if len(grid) > 1:
+        after = np.searchsorted(grid, target).clip(1, len(grid) - 1)
+        gaps = grid[after] - grid[after - 1]
+    else:
+        gaps = np.full(len(target), np.inf)
+    if gaps.max() > _COARSEST * step:
         raise InputError(
-            f"the unknown has {len(grid)} wavelengths, up to {gap:.4g} apart, and the standards one every {step:.4g}: "
-            "too coarse to be interpolated; measure it with a finer step, or fit the standards on its wavelengths."
+            f"the unknown has {len(grid)} wavelengths, up to {gaps.max():.4g} apart, and the standards one every "
+            f"{step:.4g}: too coarse to be compared; measure it with a finer step, or fit the standards on its "
+            "wavelengths."
         )
-    said = f"interpolated linearly from its own {len(grid)} wavelengths to the {len(target)} of the standards"
-    if gap > _COARSE * step:
-        said += f"; its wavelengths are up to {gap:.4g} apart and theirs {step:.4g}, so narrow bands are blunted"
-    notes.append(said)
+    return gaps
+
+
+def _nearest(grid: np.ndarray, target: np.ndarray, step: float) -> np.ndarray:
+    """``[W]`` where a wavelength of the standards is the nearest to one of the unknown's, at most half a step away."""
+    after = np.searchsorted(target, grid).clip(1, len(target) - 1)
+    closest = after - (grid - target[after - 1] <= target[after] - grid)
+    found = np.zeros(len(target), dtype=bool)
+    found[closest[np.abs(target[closest] - grid) <= 0.5 * step * (1.0 + 1e-6)]] = True
+    return found
+
+
+def _cubic(at: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The polynomial through the (up to) four points of (x, y) around each ``at``, by Lagrange's formula."""
+    count = min(4, len(x))
+    first = (np.searchsorted(x, at) - count // 2).clip(0, len(x) - count)
+    members = first[:, None] + np.arange(count)
+    result = np.zeros(len(at))
+    for i in range(count):
+        weight = np.ones(len(at))
+        for j in range(count):
+            if i != j:
+                weight *= (at - x[members[:, j]]) / (x[members[:, i]] - x[members[:, j]])
+        result += weight * y[members[:, i]]
+    return result
 
 
 def _saturated(

@@ -129,3 +129,35 @@ def test_a_pipeline_reaches_intervals(level) -> None:
     assert estimates.tolist() == pipeline.predict(x).tolist() and interval.shape == (len(x), 2)
     own = pipeline[-1].predict_interval(pipeline[:-1].transform(x), level)
     assert interval.tolist() == own.tolist() and np.isfinite(interval).any()
+
+
+def _tables():
+    import pandas as pd
+    import xarray as xr
+
+    values = spectra([15.0, 45.0], seed=3)
+    yield "DataFrame", lambda v, w: pd.DataFrame(v, columns=w), values
+    yield (
+        "mixed numbers",
+        lambda v, w: pd.DataFrame(v, columns=[int(x) if i % 2 else x for i, x in enumerate(w)]),
+        values,
+    )
+    yield "DataArray", lambda v, w: xr.DataArray(v, dims=("sample", "nm"), coords={"nm": w}), values
+
+
+@pytest.mark.parametrize(("make", "values"), [t[1:] for t in _tables()], ids=[t[0] for t in _tables()])
+def test_wavelengths_that_come_along_set_the_order_and_others_are_refused(make, values, tmp_path):
+    model = GeodesicCalibrator().fit(make(spectra(LEVELS), WAVE), LEVELS)
+    model.save(tmp_path / "m.bundle")
+    shuffled = np.random.default_rng(0).permutation(len(WAVE))
+    for one in (model, GeodesicCalibrator.load(tmp_path / "m.bundle")):
+        plain = one.predict(values)
+        assert plain == pytest.approx([15.0, 45.0], abs=1.0)
+        for order in (np.arange(len(WAVE)), np.arange(len(WAVE))[::-1], shuffled):
+            table = make(values[:, order], WAVE[order])
+            np.testing.assert_allclose(one.predict(table), plain, rtol=1e-12)
+            np.testing.assert_allclose(one.predict_interval(table), one.predict_interval(values), rtol=1e-12)
+        with pytest.raises(InputError, match=r"350 to 750, are not those of the standards, 300 to 700: 300 is missing"):
+            one.predict(make(values, WAVE + 50.0))
+        with pytest.raises(InputError, match="51 wavelengths, 300 to 700, and the standards 101"):
+            one.quantify(make(values[:, ::2], WAVE[::2]))

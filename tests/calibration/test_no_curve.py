@@ -150,3 +150,73 @@ def test_on_real_series_where_several_analytes_vary(shared_data) -> None:
     calibration = Calibration.from_dataset(load_standards(shared_data / "series" / "ir_fermentation_glucose.csv"))
     answer = calibration.quantify(calibration.spectra[-2])
     assert answer.verdict == "no curve" and answer.estimate == pytest.approx(calibration.concentrations[-2], rel=0.1)
+
+
+# --- evidence that PLS is closer, but too little of it for a verdict --------------------------------------------------
+
+LITTLE = {
+    "six levels, noisy": (LEVELS, {"seed": 0, "size": 0.1, "noise": 0.01}),
+    "six levels, noisy, others": (LEVELS, {"seed": 3, "size": 0.1, "noise": 0.01}),
+    "four levels": (np.linspace(0.0, 60.0, 4), {"seed": 0, "size": 0.1, "noise": 0.002}),
+    "five levels": (np.linspace(0.0, 60.0, 5), {"seed": 3, "size": 0.05, "noise": 0.005}),
+    "nine levels": (np.linspace(0.0, 60.0, 9), {"seed": 5, "size": 0.1, "noise": 0.002}),
+}
+
+
+def little(name: str) -> SpectralDataset:
+    levels, how = LITTLE[name]
+    rng = np.random.default_rng(how["seed"])
+    spectra = straight(levels) + how["size"] * rng.random(len(levels))[:, None] * band(560.0, 45.0)
+    return SpectralDataset(spectra + how["noise"] * rng.standard_normal(spectra.shape), levels, WAVE)
+
+
+@pytest.mark.parametrize("name", LITTLE)
+def test_a_closer_pls_is_told_with_both_errors_wherever_answers_are(name, tmp_path) -> None:
+    import geonode_runtime
+    from geonode.export.export import export_onnx
+
+    model = geonode.fit(little(name), geonode.GeodesicConfig(predictor="gp"))
+    check = model.calibration.curve_check
+    assert check.pls_is_closer and not check.pls_is_better
+    curve, pls = (np.sqrt(one.mean()) for one in check.squares)
+    (said,) = (note for note in model.calibration.notes if "compare them with PLS" in note)
+    assert f"{pls:.3g}" in said and f"{curve:.3g}" in said and pls < 0.5 * curve
+    assert said in model.conclusion.wrong() and said in CalibrationReport(model.calibration).to_markdown()
+    spectrum = straight([33.0])[0]
+    answers = [model.quantify(spectrum), *model.calibration.quantify_many(spectrum[None])]
+    answers += [model.calibration.quantify(spectrum, method="posterior")]
+    model.save(tmp_path / "assay.bundle")
+    export_onnx(model, tmp_path / "assay.onnx")
+    answers += [geonode.load(tmp_path / "assay.bundle").quantify(spectrum)]
+    answers += [geonode_runtime.load(tmp_path / "assay.onnx").quantify(spectrum)]
+    assert [answer.notes[-1] for answer in answers] == [said] * 5 and "no curve" not in {a.verdict for a in answers}
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-6, 1e-5])
+@pytest.mark.parametrize("levels", [4, 6, 12])
+def test_a_straight_line_almost_without_noise_is_a_curve(noise, levels) -> None:
+    """PLS is exact there and the curve nearly: an error below 1 % of the range is no reason to refuse a curve."""
+    at = np.linspace(0.0, 60.0, levels)
+    check = Calibration(at, noisy(straight, at, 1, noise), WAVE).curve_check
+    assert not check.pls_is_better and not check.pls_is_closer
+
+
+@pytest.mark.parametrize("name", ["one interferent", "two interferents", "no blank, nine levels"])
+def test_the_regressor_predicts_what_quantify_answers(name) -> None:
+    from geonode import GeodesicCalibrator
+
+    levels, options = VARIANTS[name]
+    fitted = GeodesicCalibrator().fit(several(levels, 3, **options), levels)
+    unknowns = several(np.array([30.0, 45.0]), 12, **options)
+    answers = fitted.quantify(unknowns)
+    assert [answer.verdict for answer in answers] == ["no curve"] * 2
+    assert fitted.predict(unknowns) == pytest.approx([answer.estimate for answer in answers])
+    assert fitted.predict_interval(unknowns) == pytest.approx(np.array([[a.low, a.high] for a in answers]))
+
+
+def test_a_real_series_in_which_time_goes_on_beside_the_particles(shared_data) -> None:
+    from geonode.data import load_standards
+
+    calibration = Calibration.from_dataset(load_standards(shared_data / "series" / "nist_np_time.csv"))
+    answer = calibration.quantify(calibration.spectra[-2])
+    assert calibration.curve_check.pls_is_better or any("compare them with PLS" in note for note in answer.notes)

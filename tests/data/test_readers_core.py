@@ -139,6 +139,24 @@ def test_cary_of_our_own(tmp_path):
         geonode.load_standards(path)
 
 
+@pytest.mark.parametrize(("of_baseline", "of_samples"), [("%T", "Abs"), ("%R", "Abs"), ("Abs", "%T")])
+def test_the_signal_is_that_of_the_samples_and_not_of_a_baseline(tmp_path, of_baseline, of_samples):
+    path, names = tmp_path / "c.csv", ["0 uM a", "5 uM a", "10 uM a"]
+    content = cary(names)
+    for k in range(4):
+        content = content.replace(f".00{k},", ".000,")
+    heads = [of_baseline, of_samples, of_samples, of_samples]
+    first, second, rest = content.split("\r\n", 2)
+    second = ",".join(f"Wavelength (nm),{head}" for head in heads) + ","
+    path.write_text("\r\n".join([first, second, rest]), newline="")
+    data = geonode.load_standards(path)
+    assert data.signal == ("absorbance" if of_samples == "Abs" else "transmittance")
+    second = second.replace(of_samples, "mAU", 2).replace("mAU", of_samples, 1)
+    path.write_text("\r\n".join([first, second, rest]), newline="")
+    with pytest.raises(ReaderError, match="samples are in different units"):
+        geonode.load_standards(path)
+
+
 HEAD = "wavelength,0.0,5.0,10.0\n"
 ROWS = "".join(f"{400 + i},{0.1 + i},{0.2 + i},{0.4 + i}\n" for i in range(10))
 SHIFTED_ROWS = "".join(f"{400 + i},{0.6 + i},{0.7 + i},{0.9 + i}\n" for i in range(10))

@@ -17,10 +17,12 @@ from tests.data import fuzz_readers, samples
 
 @pytest.fixture
 def alarm():
-    before = signal.signal(signal.SIGALRM, fuzz_readers._too_slow)
+    signals = (signal.SIGALRM, signal.SIGPROF)
+    before = [signal.signal(one, fuzz_readers.too_slow) for one in signals]
     yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    fuzz_readers.watch(0)
+    for one, handler in zip(signals, before, strict=True):
+        signal.signal(one, handler)
 
 
 def test_mutated_files(alarm):

@@ -178,6 +178,65 @@ def test_one_column_under_two_headers_is_refused_and_two_blanks_of_zeros_are_not
     assert len(geonode.load_standards(zeros)) == 3
 
 
+NAMES = ("c", "a", "b", "d")
+LEVELS = (30.0, 10.0, 20.0, 40.0)
+
+
+def joined(tmp_path, note, names=NAMES, **how):
+    plate = write(tmp_path / "plate.csv", table(names, LEVELS))
+    return geonode.load_standards(plate, concentrations=write(tmp_path / "note.csv", note), **how)
+
+
+@pytest.mark.parametrize("note", ["a,10\nb,20\nc,30\nd,40\n", "10;a\n20;b\n30;c\n40;d\n", "a\t10\nb\t20\nc\t30\n"])
+def test_a_table_without_a_header_is_refused_and_its_first_line_not_lost(tmp_path, note):
+    with pytest.raises(ReaderError, match=r"the first line .* reads like a sample.*write a header above it"):
+        joined(tmp_path, note)
+
+
+@pytest.mark.parametrize(
+    ("first", "names"), [(0, "s3,s1,s2,s4"), (0, "dye 03,dye 01,dye 02,dye 04"), (2, "s3,s1,s2,s4")]
+)
+def test_numbers_that_begin_elsewhere_are_no_names(tmp_path, first, names):
+    """Counted from 0 in the table and from 1 in the names, every spectrum would get its neighbour's concentration."""
+    note = "no,conc\n" + "\n".join(f"{k},{10 * (k - first + 1)}" for k in range(first, first + 4))
+    with pytest.raises(ReaderError, match=r"may be any of '[0-9]+', '[0-9]+' in the column 'no'"):
+        joined(tmp_path, note, names.split(","))
+
+
+@pytest.mark.parametrize("again", ["a,10", "a,11", "A,10"])
+def test_a_sample_that_stands_twice_in_a_table_is_named(tmp_path, again):
+    with pytest.raises(ReaderError, match=r"stands twice in the column 'sample' \(rows 2 and 6\)"):
+        joined(tmp_path, f"sample,conc\na,10\nb,20\nc,30\nd,40\n{again}\n")
+
+
+@pytest.mark.parametrize("header", ["absorbance", "Temperature", "OD600", "date", "time", "index", "volume"])
+def test_a_lone_column_that_is_called_something_else_is_not_taken_unless_named(tmp_path, header):
+    note = f"sample,{header}\na,10\nb,20\nc,30\nd,40\n"
+    with pytest.raises(ReaderError, match=f"'{header}', which is called something else than a concentration"):
+        joined(tmp_path, note)
+    assert levels_by_name(joined(tmp_path, note, column=header)) == dict(zip(NAMES, LEVELS, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("note", "unit"),
+    [
+        ("sample,conc,conc sd\na,10,1\nb,20,2\nc,30,1\nd,40,3\n", ""),
+        ("sample,conc,error\na,10,1\nb,20,2\nc,30,1\nd,40,3\n", ""),
+        ("sample,conc\n,mM\na,10\nb,20\nc,30\nd,40\n", "mM"),
+        ("sample,date,conc\na,1/2/24,10\nb,2/2/24,20\nc,3/2/24,30\nd,4/2/24,40\n", ""),
+        ("group,sample,conc\nX,a,10\n,b,20\n,c,30\n,d,40\n", ""),
+        ("sample,conc\na,10 mM\nb,0.02 M\nc,30000 uM\nd,4e-2 M\n", "mM"),
+    ],
+    ids=["spread", "error", "line of units", "dates", "group once", "units mixed"],
+)
+def test_what_else_stands_in_a_table_does_not_matter(tmp_path, note, unit):
+    data = joined(tmp_path, note)
+    written = {"mM": 1.0, "µM": 1000.0, "": 1.0}[data.units["concentration"]]
+    assert unit == "" or data.units["concentration"] in ("mM", "µM")
+    for name, c in zip(data.names, data.concentrations, strict=True):
+        assert c == pytest.approx(written * dict(zip(NAMES, LEVELS, strict=True))[name])
+
+
 # --- concentrations that belong to another sample: names --------------------------------------------------------------
 
 
@@ -201,6 +260,11 @@ def test_one_column_under_two_headers_is_refused_and_two_blanks_of_zeros_are_not
         ("5 mmol L⁻¹", 5, "mM"),
         ("5 mg/l", 5, "mg/L"),
         ("dye-5mM-a", 5, "mM"),
+        ("dye  5  mM", 5, "mM"),
+        ("5\u2009mM", 5, "mM"),
+        ("plate 2: 5 mM", 5, "mM"),
+        ("sample E 5 mM", 5, "mM"),
+        ("dye_0.5_M", 0.5, "M"),
         ("FZ010_AuNP_DMSA_250mM_NaCl", 250, "mM"),
     ],
 )
@@ -210,14 +274,31 @@ def test_numbers_in_names_as_people_write_them(name, value, unit):
 
 
 @pytest.mark.parametrize(
-    "name", ["9_M4kR", "A9M", "x5mMol", "Rhodamine 6G", "100%T", "Tris 10 mM dye 5 µM", "v1.2.3 M", "3M2"]
+    "name",
+    [
+        "9_M4kR",
+        "subject_10_M",
+        "7_M",
+        "A9M",
+        "x5mMol",
+        "Rhodamine 6G",
+        "100%T",
+        "Tris 10 mM dye 5 µM",
+        "v1.2.3 M",
+        "3M2",
+    ],
 )
 def test_identifiers_and_two_numbers_are_no_concentration(name):
     assert concentration_in(name) is None
 
 
 @pytest.mark.parametrize(
-    "name", ["1,000 ppm", "3-5 mM", "10-4 M", "<5 mM", "~5 mM", "5±1 mM", "1 500 ppm", "3 to 5 mM"]
+    "name",
+    [
+        *("1,000 ppm", "3-5 mM", "10-4 M", "<5 mM", "~5 mM", "5±1 mM", "1 500 ppm", "3 to 5 mM"),
+        *("5x10-4 M", "5 10-4 M", "5.10^-4 M", "2^-3 M", "1.5^-3 mM", "1e-3.5 M", "10^-3.5 M", "1 e-3 M", "1.e-3 M"),
+        *("1E 3 ppm", "1'000 ppm", "1’000 ppm", "1 1/2 mM", "1:2 mM", "-5 mM", "dye –5 mM"),
+    ],
 )
 def test_what_may_be_two_numbers_is_in_doubt(tmp_path, name):
     assert concentration_in(name) is None
@@ -352,6 +433,54 @@ def test_the_axis_may_stand_behind_the_values(tmp_path, header):
     np.testing.assert_array_equal(trace.values, spectrum(5))
 
 
+@pytest.mark.parametrize("first", ["Zeile", "Kanal", "Ligne", "N°", "Datenpunkt"])
+@pytest.mark.parametrize("start", [0, 1, 1000])
+def test_a_column_that_counts_in_another_language(tmp_path, first, start):
+    rows = [
+        f"{first}\tnm\tExt",
+        *(f"{start + k}\t{a:g}\t{v}" for k, (a, v) in enumerate(zip(X, spectrum(5), strict=True))),
+    ]
+    found = read_file(write(tmp_path / "a.txt", "\n".join(rows)))
+    (trace,) = found.traces
+    np.testing.assert_allclose(trace.values, spectrum(5))
+    assert f"column 1 '{first}' left out: it counts, and is no spectrum" in found.notes
+
+
+@pytest.mark.parametrize("header", ["T° Abs", "Temperature(°C)", "Temp.", "Temperatur [°C]", "Température (°C)"])
+def test_the_temperatures_of_a_plate_reader_are_no_spectrum(tmp_path, header):
+    rows = [f"Wavelength\t{header}\tA1", *(f"{a:g}\t25.1\t{v}" for a, v in zip(X, spectrum(5), strict=True))]
+    found = read_file(write(tmp_path / "a.txt", "\n".join(rows)))
+    (trace,) = found.traces
+    np.testing.assert_allclose(trace.values, spectrum(5))
+    assert not found.mask_reasons and any("a temperature, and no spectrum" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("second", ["Dark", "Reference", "Raw"])
+def test_raw_columns_named_above_a_row_of_units_are_no_spectra(tmp_path, second):
+    rows = [f"Wave;Sample;{second};Absorbance", "[nm];[counts];[counts];[A.U.]"]
+    rows += [f"{a:.2f};1000.1;500.2;{v}" for a, v in zip(X, spectrum(5), strict=True)]
+    (trace,) = read_file(write(tmp_path / "a.txt", "\n".join(rows))).traces
+    np.testing.assert_allclose(trace.values, spectrum(5))
+
+
+@pytest.mark.parametrize("header", ["nm,A", "Wavelength,Abs", "nm,A1,A2"])
+def test_commas_between_and_within_numbers_are_refused(tmp_path, header):
+    count = header.count(",")
+    rows = [header, *(f"{a:.1f}," + ",".join([f"{v:.4f}"] * count) for a, v in zip(X, spectrum(5), strict=True))]
+    with pytest.raises(ReaderError, match="commas stand between the numbers and within them"):
+        read_file(write(tmp_path / "a.csv", "\n".join(rows).replace(".", ",")))
+
+
+@pytest.mark.parametrize("header", ['"nm","A"', '"Wavelength (nm)","blank","5 mM"', "nm,A"])
+def test_quotes_tell_decimal_commas_from_commas(tmp_path, header):
+    count = header.count(",")
+    rows = [header, *(",".join([f'"{a:.1f}"', *[f'"{v:.4f}"'] * count]) for a, v in zip(X, spectrum(5), strict=True))]
+    found = read_file(write(tmp_path / "a.csv", "\n".join([rows[0], *(row.replace(".", ",") for row in rows[1:])])))
+    assert len(found.traces) == count
+    np.testing.assert_allclose(found.traces[-1].wavelengths, X)
+    np.testing.assert_allclose(found.traces[-1].values, spectrum(5))
+
+
 @pytest.mark.parametrize("second", ["Wavenumber (cm-1)", "eV", "Raman shift"])
 def test_a_second_axis_is_no_spectrum(tmp_path, second):
     rows = [f"{a:g},{1e7 / a:.3f},{v}" for a, v in zip(X, spectrum(5), strict=True)]
@@ -386,6 +515,13 @@ def test_a_plate_of_readings_is_no_set_of_spectra(tmp_path, rows, columns, delim
         ("Wavelength (µm)", np.linspace(0.9, 2.5, 30), "µm"),
         ("Wavenumber / cm-1", np.linspace(4000, 400, 30), "cm-1"),
         ("Time (s)", np.linspace(0.5, 300, 30), "s"),
+        ("Frequency (PHz)", np.linspace(400, 700, 30), "PHz"),
+        ("f / Hz", np.linspace(400, 700, 30), "Hz"),
+        ("Energy (keV)", np.linspace(400, 700, 30), "keV"),
+        ("Wavenumber (1/m)", np.linspace(400, 700, 30), "1/m"),
+        ("Wellenzahl [m-1]", np.linspace(400, 700, 30), "m-1"),
+        ("Wavelength (pm)", np.linspace(400, 700, 30), "pm"),
+        ("Wavelength / m", np.linspace(4e-7, 7e-7, 30), "m"),
         ("wavelength", np.linspace(0.4, 0.8, 30), ""),
         ("", np.linspace(4000, 400, 30), ""),
     ],
@@ -399,7 +535,7 @@ def test_an_axis_is_never_nanometres_by_default(tmp_path, header, axis, unit):
     np.testing.assert_allclose(
         found.traces[0].wavelengths, written if factor is None else 1239.841984 * factor / written
     )
-    if unit not in ("µm", "cm-1"):
+    if unit not in ("µm", "cm-1", "1/m", "m-1", "pm", "m"):
         assert any(word in note for note in found.notes for word in ("converted", "does not say", "no wavelength"))
 
 

@@ -13,7 +13,7 @@ import geonode
 from geonode.commands import inspect as inspect_command
 from geonode.data import inspect_file
 from geonode.data.readers import concentrations, recognise
-from geonode.data.readers.concentrations import split_unit
+from geonode.data.readers.concentration_table import split_unit
 from geonode.data.readers.joining import normalise
 from geonode.data.readers.names import concentration_in, units_in
 from geonode.data.readers.selection import alternatives
@@ -74,7 +74,7 @@ def test_two_analytes_and_their_units(tmp_path):
         ("name,conc\n", "not a table of concentrations"),
         ("name,name\na,1\n", "header of distinct names"),
         ("name,conc\nother,1\nanother,2\n", "no column with a distinct entry for each sample names the spectra"),
-        ("name,conc\nsample_1,0\nsample_1,5\n", "no column with a distinct entry"),
+        ("name,conc\nsample_1,0\nsample_1,5\n", r"'sample_1' stands twice in the column 'name' \(rows 2 and 3\)"),
         ("name,conc,dose\nsample_1,0,1\nsample_2,1,2\n", None),
         ("name,a,b\nsample_1,0,1\nsample_2,1,2\n", r"2 columns may be the concentration \('a', 'b'\)"),
         ("name,colour\nsample_1,red\nsample_2,blue\n", "no column of numbers beside the names"),
@@ -216,3 +216,41 @@ def test_inspect_of_netcdf(tmp_path):
     found = inspect_file(tmp_path / "a.nc")
     assert found.format == "geonode NetCDF" and found.spectra == 6 and not found.problem
     assert "6 levels of arsenic, 0 10 20 30 40 60 ppb" in found.lines()[2]
+
+
+PLATE = "".join(
+    f"{400 + i},{','.join(f'{0.1 * k + 0.01 * i + 0.001 * (k % 2):.4f}' for k in range(6))}\n" for i in range(12)
+)
+WELLS = ["A1", "A2", "B1", "B2", "C1", "C2"]
+
+
+@pytest.mark.parametrize(
+    ("head", "cells"),
+    [
+        ("Replikat", "121212"),
+        ("Tech. replicate", "121212"),
+        ("rep #", "121212"),
+        ("Row", "AABBCC"),
+        ("Column", "121212"),
+        ("Zeile", "AABBCC"),
+    ],
+)
+@pytest.mark.parametrize("named", ["Konzentration µM", "Conc. [µM]", "concentration in µM"])
+def test_which_replicate_and_where_on_the_plate_is_no_condition(tmp_path, head, cells, named):
+    (tmp_path / "s.csv").write_text("nm," + ",".join(WELLS) + "\n" + PLATE)
+    rows = [f"{well};{level};{cell}" for well, level, cell in zip(WELLS, (0, 0, 5, 5, 10, 10), cells, strict=True)]
+    note = tmp_path / "note.csv"
+    note.write_text("\n".join([f"Well;{named};{head}", *rows]) + "\n", encoding="utf-8")
+    data = geonode.load_standards(tmp_path / "s.csv", concentrations=note)
+    assert data.levels.tolist() == [0, 5, 10] and data.concentration_unit == "µM" and len(data) == 6
+    again = geonode.load_standards(tmp_path / "s.csv", concentrations=note, column=named)
+    assert again.levels.tolist() == [0, 5, 10]
+
+
+def test_a_column_that_means_something_still_parts_standards(tmp_path):
+    (tmp_path / "s.csv").write_text("nm," + ",".join(WELLS) + "\n" + PLATE)
+    for head, cells, said in (("pH", "787878", "differ in 'pH'"), ("Row", "xyxyxy", "2 series")):
+        rows = [f"{well};{level};{cell}" for well, level, cell in zip(WELLS, (0, 0, 5, 5, 10, 10), cells, strict=True)]
+        (tmp_path / "note.csv").write_text("\n".join([f"Well;Conc (µM);{head}", *rows]) + "\n", encoding="utf-8")
+        with pytest.raises(ReaderError, match=said):
+            geonode.load_standards(tmp_path / "s.csv", concentrations=tmp_path / "note.csv")

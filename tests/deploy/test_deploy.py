@@ -51,7 +51,7 @@ def test_dockerfile_pins_copies_what_exists_and_does_not_run_as_root():
     install = next(arguments for name, arguments in lines if "pip install" in arguments)
     extras = re.search(r"\.\[([\w,-]+)\]", install)[1].split(",")
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(extras) <= set(known) and "--constraint constraints.txt" in install
+    assert set(extras) <= set(known) and "PIP_CONSTRAINT=constraints.txt" in install
     user = max(i for i, name in enumerate(names) if name == "USER")
     assert "root" not in lines[user][1] and user < names.index("ENTRYPOINT")
 
@@ -70,7 +70,7 @@ def test_docker_itself_accepts_the_dockerfile():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["slurm-array.sh", "slurm-ddp.sh"])
+@pytest.mark.parametrize("name", ["slurm-array.sh", "slurm-ddp.sh", "slurm-pretrain.sh"])
 def test_slurm_scripts_parse_and_refuse_missing_arguments(name):
     path = DEPLOY / name
     assert subprocess.run(["bash", "-n", str(path)], capture_output=True).returncode == 0
@@ -117,6 +117,16 @@ def test_ddp_under_slurm_calls_fit_with_options_it_has(tmp_path):
     called = _dry_run(DEPLOY / "slurm-ddp.sh", ["a.csv", "b.bundle", "run"], tmp_path)
     assert called[:2] == ["fit", "a.csv"] and "--resume" in called
     assert {word for word in called if word.startswith("--")} <= options_of("fit")
+
+
+def test_pretraining_under_slurm_begins_and_goes_on_when_requeued(tmp_path):
+    script, folder = DEPLOY / "slurm-pretrain.sh", tmp_path / "my weights"
+    begun = _dry_run(script, [str(folder), "100"], tmp_path)
+    assert begun == ["pretrain", "--out", str(folder), "--steps", "100"]
+    folder.mkdir()
+    (folder / "last.ckpt").touch()
+    assert _dry_run(script, [str(folder), "100"], tmp_path) == [*begun, "--resume", str(folder / "last.ckpt")]
+    assert {word for word in begun if word.startswith("--")} <= options_of("pretrain")
 
 
 def test_kubernetes_job_is_whole_and_calls_sweep_with_options_it_has():

@@ -27,7 +27,11 @@ QUICK = {"epochs": 1, "members": 1, "precision": "32-true"}
 WITHOUT = {
     "velocity": lambda: geonode.GeodesicConfig(flow="velocity", **QUICK),
     "free": lambda: geonode.GeodesicConfig(flow="free", **QUICK),
-    "the blueprint": lambda: geonode.GeodesicConfig.blueprint(**QUICK, newton_steps=1, ode_steps=2, batch_size=6, micro_batch=6),
+    "the blueprint": lambda: geonode.GeodesicConfig.blueprint(
+        **QUICK, newton_steps=1, ode_steps=2, batch_size=6, micro_batch=6
+    ),
+        **QUICK, newton_steps=1, ode_steps=2, batch_size=6, micro_batch=6
+    ),
 }
 
 

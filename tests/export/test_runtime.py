@@ -172,7 +172,7 @@ def test_alone_with_numpy_and_onnxruntime_within_its_limits(gp, tmp_path):
     venv.create(home, with_pip=True)
     python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
     source = tmp_path / "runtime"
-    shutil.copytree(ROOT / "runtime", source, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    shutil.copytree(ROOT / "runtime", source, ignore=shutil.ignore_patterns("__pycache__"))
     installed = subprocess.run(
         [python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", source], capture_output=True, text=True
     )

@@ -28,7 +28,11 @@ def test_christoffel_fd_is_that_of_an_exact_metric(shift):
     torch.testing.assert_close(christoffel_fd(*g, torch.full_like(c, shift), 1e-4), -1.0 / c, rtol=1e-6, atol=0)
 
 
-@pytest.mark.parametrize(("models", "n", "shape"), [(1, 1, (2, 2)), (2, 63, (11, 7)), (1, FULL, (200, 61))])
+# the third and the fourth have points enough for the table to be packed
+@pytest.mark.parametrize(
+    ("models", "n", "shape"),
+    [(1, 1, (2, 2)), (2, 63, (11, 7)), (1, 80, (2, 2)), (2, 999, (5, 6)), (1, FULL, (200, 61))],
+)
 def test_christoffel_grid(device, poisoned, models, n, shape):
     draw = draws(3, device)
     height, width = (torch.linspace(0, 2, k, device=device) for k in shape)

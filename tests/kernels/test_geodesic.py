@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from functools import partial
 
 import pytest
@@ -11,7 +12,8 @@ import geonode_kernels as gk
 from tests.kernels.common import FULL, check, draws, metric_weights, relative, strided
 from tests.tolerances import tolerance
 
-CASES = [(1, 1, 3, 5, 3), (2, 19, 5, 17, 2), pytest.param((1, FULL, 64, 64, 20), marks=pytest.mark.gpu)]
+# models, problems, H1, H2, steps: from six steps on, Γ is interpolated where it may be
+CASES = [(1, 1, 3, 5, 3), (2, 19, 5, 17, 6), pytest.param((1, FULL, 64, 64, 20), marks=pytest.mark.gpu)]
 
 
 def inputs(device, models, n, h1, h2, seed=21):
@@ -35,6 +37,39 @@ def test_states_and_every_gradient(device, poisoned, case, output):
     kernel = partial(gk.geodesic_states, steps=case[4], output=output, backend="triton")
     plain = partial(gk.geodesic_states, steps=case[4], output=output, backend="torch")
     check(kernel, plain, inputs(device, *case[:4]), largest=5e-6)
+
+
+INTERPOLATED = importlib.import_module("geonode_kernels.geodesic_rk4")._launch
+
+
+@pytest.mark.parametrize(
+    ("speed", "steep", "none", "all_of_them"),
+    [(0.3, 0.5, False, True), (0.8, 2.0, False, False), (-0.8, 3.0, True, False)],
+)
+@pytest.mark.parametrize("output", ["softplus", "exp"])
+def test_paths_are_interpolated_where_the_poles_are_far_and_exact_everywhere(
+    device, poisoned, speed, steep, none, all_of_them, output
+):
+    c, v, wavelength, *weights = inputs(device, 1, 40, 5, 9)
+    v = torch.full_like(v, speed) if speed < 0 else v * (speed / 0.8)
+    arguments = [c, v, wavelength, *(steep * w for w in weights)]
+    ranges = INTERPOLATED(*arguments[:3], arguments[3:], 6, 0, ["softplus", "exp"].index(output), save=True)[2]
+    assert bool((ranges == 0).all()) == none and bool((ranges != 0).all()) == all_of_them
+    kernel = partial(gk.geodesic_rk4, steps=6, output=output, backend="triton")
+    plain = partial(gk.geodesic_rk4, steps=6, output=output, backend="torch")
+    check(kernel, plain, arguments, largest=5e-6)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e20])
+@pytest.mark.parametrize("where", [0, 1, 2])
+def test_no_problem_decides_how_another_is_integrated(device, where, bad):
+    arguments = inputs(device, 1, 40, 5, 9)
+    clean = gk.geodesic_rk4(*arguments, steps=6, backend="triton")
+    arguments[where] = arguments[where].clone()
+    arguments[where][0, 3] = bad
+    spoiled = gk.geodesic_rk4(*arguments, steps=6, backend="triton")
+    others = torch.arange(40, device=device) != 3
+    assert all(torch.equal(a[:, others], b[:, others]) for a, b in zip(clean, spoiled, strict=True))
 
 
 def test_the_last_state_is_the_end(device):
@@ -72,7 +107,7 @@ def problems(device, models=2, n=7, h1=5, h2=9):
     return [a, b, draw(models, n), *metric_weights(draw, models, h1, h2)]
 
 
-SHOOT = {"steps": 4, "newton": 6, "stages": 3}
+SHOOT = {"steps": 6, "newton": 6, "stages": 3}
 
 
 @pytest.mark.parametrize("output", ["softplus", "exp"])
@@ -91,6 +126,7 @@ def test_shooting_agrees_with_its_reference_in_value_and_gradient(device, poison
     "numbers",
     [
         {},
+        {"steps": 4},
         {"steps": 1},
         {"steps": 2, "drift_tolerance": 1e-3},
         {"newton": 1},
@@ -150,7 +186,7 @@ def test_shooting_solves_what_it_says_and_a_path_of_no_length_rests(device):
     b = b.clone()
     b[0, 0] = a[0, 0]
     shot = gk.geodesic_shoot(a, b, wavelength, *weights, **SHOOT, backend="triton")
-    reached, _ = gk.geodesic_rk4(a, shot.velocity, wavelength, *weights, steps=4, backend="torch")
+    reached, _ = gk.geodesic_rk4(a, shot.velocity, wavelength, *weights, steps=6, backend="torch")
     torch.testing.assert_close(reached, b, rtol=0, atol=1e-5)
     assert shot.velocity[0, 0] == 0 and shot.status[0, 0] == 0
 

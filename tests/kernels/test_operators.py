@@ -25,12 +25,12 @@ def calls(device):
     grid = lambda c, w, t, **k: gk.christoffel_grid(t, c, w, (-1.0, 1.0), (-1.0, 1.0), **k)  # noqa: E731
     (ends, half, *series), where = path_inputs(device, 2, 4, 3, 1, 3, 5)
     return {
-        "path_points": (partial(gk.path_points, nodes=3), [ends, half, series[0]], [*series[1:], *where.values()]),
+        "path_points": (partial(gk.path_points, nodes=3), [ends, half, *series[:2]], [series[2], *where.values()]),
         "velocity_loss": (gk.velocity_loss, *(lambda t: (t[:8], t[8:]))(loss_inputs(device, 2, 4, 3, 5, 4, 0))),
         "metric_christoffel": (gk.metric_christoffel, [*points[:2], *weights], []),
         "metric_value": (gk.metric_value, [*points[:2], *weights], []),
         "metric_density": (gk.metric_density, [*points[:2], *weights], []),
-        "geodesic_rk4": (partial(gk.geodesic_rk4, steps=2), [*points, *weights], []),
+        "geodesic_rk4": (partial(gk.geodesic_rk4, steps=6), [*points, *weights], []),
         "geodesic_states": (partial(gk.geodesic_states, steps=3), [*points, *weights], []),
         "geodesic_shoot": (
             partial(gk.geodesic_shoot, steps=3, newton=4, stages=2),

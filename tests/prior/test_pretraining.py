@@ -48,7 +48,7 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
 def test_accumulated_batches_are_one_step(tmp_path):
     module = pretrain(tiny(3, accumulate=2), tmp_path, accelerator="cpu")
     assert module.trainer.global_step == 3
-    assert module.feed is not None
+    assert module.seen > 0
 
 
 @pytest.mark.parametrize(

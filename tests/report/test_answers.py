@@ -68,7 +68,13 @@ def fitted(truth: Callable, levels=LEVELS, noise: float = 0.002, **words: Any) -
 
 def drifting(c) -> np.ndarray:
     """A straight line beside an interferent that goes its own way: no curve."""
-    amount = 0.6 * np.sin(7.0 * np.atleast_1d(c)) ** 2
+    amount = 0.6 * np.sin(4.0 * np.atleast_1d(c)) ** 2
+    return straight(c) + amount[:, None] * band(560.0, 45.0)
+
+
+def unsteady(c) -> np.ndarray:
+    """A straight line beside a little of an interferent, of which five standards show too little."""
+    amount = 0.05 * np.random.default_rng(3).random(np.size(c))
     return straight(c) + amount[:, None] * band(560.0, 45.0)
 
 
@@ -83,9 +89,11 @@ CALIBRATIONS = {
     "preprocessed": lambda: fitted(monotone, preprocessing=["range:320-680", "savgol:9,2,1", "snv"]),
     "several analytes": lambda: fitted(drifting, np.linspace(0.0, 60.0, 13), 0.0005),
     "smoothed": lambda: fitted(folding, preprocessing="savgol:7,2"),
+    "PLS a little better": lambda: fitted(unsteady, np.linspace(0.0, 60.0, 5), 0.005),
 }
 TRUTHS = {
     "several analytes": drifting,
+    "PLS a little better": straight,
     "folding": folding,
     "uncertain standards": folding,
     "smoothed": folding,
@@ -109,7 +117,7 @@ def unknowns_of(truth: Callable, seed: int) -> list[dict[str, Any]]:
             {"name": f"u{len(made)}", "wavelengths": wavelengths, "values": values, "mask": mask, "options": options}
         )
 
-    for c in (*draw.uniform(0.0, 75.0, 7), 0.0, 30.0, 60.0, 70.0):
+    for c in (*draw.uniform(0.0, 75.0, 5), 0.0, 30.0, 60.0, 70.0):
         add(noisy(truth, [c], int(draw.integers(1 << 30))))
     add(noisy(truth, [25.0] * 3, 5))
     add(noisy(truth, [25.0] * 3, 6, noise=0.02))
@@ -123,6 +131,9 @@ def unknowns_of(truth: Callable, seed: int) -> list[dict[str, Any]]:
     finer = np.arange(298.0, 704.0, 1.5)
     add(np.array([np.interp(finer, WAVE, row) for row in noisy(truth, [15.0], 11)]), finer)
     add(noisy(truth, [15.0], 12)[:, ::2], WAVE[::2])
+    add(noisy(truth, [15.0], 12)[:, ::4], WAVE[::4])
+    coarse = np.arange(299.0, 705.0, 13.0)
+    add(np.array([np.interp(coarse, WAVE, row) for row in noisy(truth, [35.0], 17)]), coarse)
     add(noisy(truth, [25.0], 13), level=0.5, dilution=10.0, dilutionStd=0.2)
     add(noisy(truth, [25.0], 14), level=0.95, dilution=2.0)
     add(np.minimum(3.0 * noisy(truth, [55.0], 15), 1.6))

@@ -65,7 +65,14 @@ def test_the_flow_follows_its_teacher(folds, assay):
         {"batch_size": 8, "micro_batch": 4},
         {"teacher": False},
         {"metric_network": False},
-        {"warp": False, "solver": "rk4", "path": "shooting", "newton_steps": 4, "ode_steps": 4},
+        {
+            "warp": False,
+            "solver": "rk4",
+            "path": "shooting",
+            "newton_steps": 4,
+            "ode_steps": 4,
+            "wavelengths_per_step": None,
+        },
     ],
     ids=str,
 )

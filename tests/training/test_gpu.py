@@ -148,7 +148,7 @@ def test_velocity_paths_go_through_their_kernel_and_agree_with_torch(folds, assa
         parameters = [*ode.metric.parameters(), *ode.flow.parameters()]
         gradients = torch.autograd.grad(total.sum(), parameters, allow_unused=True, materialize_grads=True)
         results.append([total.detach().cpu().double(), *(g.cpu().double() for g in gradients)])
-    assert all(paths_taken()[op].startswith("triton") for op in ("path_points", "metric_density", "velocity_loss"))
+    assert all(paths_taken()[op].startswith("triton") for op in ("path_points", "metric_value", "velocity_loss"))
     for exact, ours in zip(*results, strict=True):
         assert (exact - ours).norm() <= 2e-3 * exact.norm() + 1e-6
 

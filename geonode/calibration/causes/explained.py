@@ -69,10 +69,11 @@ class Explained(Quantification):
         """Where and why the spectrum lies off the curve.
 
         Always there for "does not match", unless the standards themselves make no curve. For other verdicts only where
-        the spectrum is further from the standards' span than noise, and one cause explains nearly all of that.
+        the spectrum is further from the standards' span than noise, and one cause explains nearly all of that; never
+        beyond the calibrated range, where the curve is carried on and not known.
         """
         calibration = self.calibration
-        if calibration.curve_check.pls_is_better:
+        if calibration.curve_check.pls_is_better or self.verdict == "outside calibrated range":
             return None
         refused = self.verdict == "does not match"
         inverse = calibration.inverse

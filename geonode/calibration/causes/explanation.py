@@ -27,6 +27,9 @@ EVIDENCE = 10.0
 """Nor one that is better than no cause by less than this in the criterion (Kass & Raftery 1995: "very strong")."""
 HOLDS = {("tilt", "offset"), ("scale", "other path length")}
 """Pairs of which the first holds every case of the second: it always fits as well."""
+AS_WELL = 0.999
+"""Of such a pair the second is named where it takes this share of what the first takes away: of many wavelengths the
+criterion notices a baseline whose ends differ by a hundredth."""
 MOST_WAVELENGTHS = 800
 """Of more, every second, third, … is looked at."""
 
@@ -159,8 +162,9 @@ def explain(problem: Problem, wavelength_unit: str = "", signal: str = "the sign
     ignored = {type(cause) for cause in problem.ignored}
     causes = {name: kind() for name, kind in CAUSES.items() if kind not in ignored}
     fits = {name: fit(problem, cause) for name, cause in causes.items()}
+    fits = {n: alone if causes[n].multiplies and _empty(f, problem) else f for n, f in fits.items()}
     scores, without = _scores(fits, causes, alone)
-    name = next(iter(scores))
+    name = _simplest(next(iter(scores)), fits, alone)
     found, cause = fits[name], causes[name]
     explained = 1.0 - found.rss / alone.rss if alone.rss > 0.0 else 0.0
     inside = found.concentration < problem.concentrations[-1]
@@ -185,6 +189,21 @@ def explain(problem: Problem, wavelength_unit: str = "", signal: str = "the sign
         wavelength_unit=wavelength_unit,
         signal=signal,
     )
+
+
+def _empty(found: Fit, problem: Problem) -> bool:
+    """Whether a multiple of the curve says nothing: at its beginning, or hardly better than no spectrum at all."""
+    size = float(np.sum((problem.spectrum / problem.scale) ** 2))
+    return found.concentration <= problem.concentrations[0] or found.rss > (1.0 - LEAST_EXPLAINED) * size
+
+
+def _simplest(name: str, fits: dict[str, Fit], alone: Fit) -> str:
+    """The cause of this name, or the special case of it that explains as much (:data:`AS_WELL`)."""
+    for general, special in HOLDS:
+        taken = alone.rss - fits[name].rss
+        if name == general and special in fits and alone.rss - fits[special].rss >= AS_WELL * taken:
+            return special
+    return name
 
 
 def _thinned(problem: Problem) -> Problem:

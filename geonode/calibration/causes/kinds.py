@@ -61,6 +61,7 @@ class Scale(Cause):
     parameters = 1
     remedy = "check the reference, the gain, the filling of the cuvette and the volume"
     positive = True
+    multiplies = True
 
     def base(self, curve: np.ndarray, wavelengths: np.ndarray, settings: np.ndarray) -> np.ndarray:
         """Nothing."""
@@ -81,6 +82,7 @@ class PathLength(Cause):
 
     parameters = 0
     remedy = "check the cuvette, or give the path length"
+    multiplies = True
 
     def axes(self, wavelengths: np.ndarray) -> tuple[Axis, ...]:
         """The ratios."""

@@ -56,11 +56,14 @@ class Cause:
         parameters: how many free numbers it has; each must pay for itself.
         remedy: what to look at, for the sentence.
         positive: whether every coefficient must be positive.
+        multiplies: whether it multiplies the curve: where the curve begins any spectrum is a small multiple of another,
+            and noise a multiple of nothing, so that such fits say nothing.
     """
 
     parameters: ClassVar[int]
     remedy: ClassVar[str]
     positive: ClassVar[bool] = False
+    multiplies: ClassVar[bool] = False
 
     def axes(self, wavelengths: np.ndarray) -> tuple[Axis, ...]:
         """The settings to be tried over ``wavelengths [W]``; none for a cause with coefficients alone."""

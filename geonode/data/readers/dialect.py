@@ -151,6 +151,9 @@ def _quoted(delimiter: str) -> re.Pattern[str]:
 
 # In order of preference where a line fits several: a comma that may be a decimal mark comes after one that may not.
 DIALECTS = tuple(Dialect(d, m) for d, m in ["\t.", "\t,", ";.", ";,", ",.", " .", " ,"])
+QUOTED = Dialect(",", ",")
+"""``"400,0","0,123"``: only where quotes tell one comma from the other."""
+_QUOTED_COMMA = re.compile(r'"[+-]?\d+,\d+(?:[eE][+-]?\d+)?"')
 # These read more numbers of a row, or more rows, only where both marks or one mark twice leave no doubt.
 GROUPED = tuple(
     Dialect(delimiter, decimal, thousands)
@@ -177,7 +180,8 @@ def detect_dialect(lines: Sequence[str], minimum: int = 2, decimal: str = "") ->
         return _with_decimal(sample, minimum, decimal)
     best, score = None, (0, 0)
     grouped = [one for one in GROUPED if any(map(_group_pattern(one.thousands).search, (s[:_LENGTH] for s in sample)))]
-    for dialect in (*DIALECTS, *grouped):
+    quoted = [QUOTED] if any(map(_QUOTED_COMMA.search, sample)) else []
+    for dialect in (*DIALECTS, *quoted, *grouped):
         mine = _score(sample, dialect, minimum)
         if mine > score and mine[0]:
             best, score = dialect, mine

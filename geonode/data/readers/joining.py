@@ -101,7 +101,13 @@ def _by_number(traces: Sequence[Trace], keys: Sequence[str]) -> Joined:
     if len(varying) != 1 or not any(re.search(r"[^\W\d_]", part) for part in template):
         return Joined([None] * len(traces))
     entries = [index.get(str(int(part[varying[0]]))) if tuple(part[::2]) == template else None for part in parts]
-    return Joined(entries)
+    doubts = []
+    counted, listed = {int(part[varying[0]]) for part in mine}, {int(one) for one in index}
+    for step in (1, -1):  # counted from 0 on one side and from 1 on the other
+        if len(mine) == len(parts) and {n + step for n in counted} == listed:
+            number = int(parts[0][varying[0]])
+            doubts.append((traces[0].name, [str(n) for n in sorted({number, number + step} & listed)]))
+    return Joined(entries, doubts)
 
 
 def _stem(trace: Trace) -> str:

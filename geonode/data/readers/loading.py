@@ -9,15 +9,8 @@ from pathlib import Path
 from geonode.data.dataset import SpectralDataset
 from geonode.data.readers.assemble import assemble
 from geonode.data.readers.base import ReadingOptions
-from geonode.data.readers.concentrations import (
-    ConcentrationTable,
-    NoEntryError,
-    apply_columns,
-    apply_mapping,
-    apply_table,
-    listing,
-    read_table,
-)
+from geonode.data.readers.concentration_table import ConcentrationTable, read_table
+from geonode.data.readers.concentrations import NoEntryError, apply_columns, apply_mapping, apply_table, listing
 from geonode.data.readers.recognition import PathLike, read_file
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.tablefinder import FEWEST_ROWS

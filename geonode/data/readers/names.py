@@ -50,9 +50,17 @@ _VALUE = (
     rf"|(?P<over>{_DECIMAL})\s?/\s?(?P<under>{_DECIMAL})"
     rf"|(?P<plain>{_DECIMAL})(?:[eE](?P<exponent>[-−–+]?\d{{1,3}}))?)"
 )
-_PATTERN = re.compile(rf"(?<![A-Za-z0-9.,/^⁻])(?P<value>{_VALUE})[ _\u00a0]?(?P<unit>{_UNIT})(?![A-Za-z0-9/⁻^])")
-_ALONE = re.compile(rf"\s*(?P<value>{_VALUE})[ _\u00a0]?(?P<unit>{_UNIT})\s*")
-# What stands before a value and makes it something else: a range, a power without its sign, a bound.
+_JOINT = r"(?:[ \u00a0\u2009\u202f]{0,3}|_)"
+_PATTERN = re.compile(
+    rf"(?<![A-Za-z0-9.,/^⁻])(?P<value>{_VALUE})(?P<joint>{_JOINT})(?P<unit>{_UNIT})(?![A-Za-z0-9/⁻^])"
+)
+_ALONE = re.compile(rf"\s*(?P<value>{_VALUE}){_JOINT}(?P<unit>{_UNIT})\s*")
+# What stands before a value and makes it something else: a range, a power without its sign, a bound, the beginning of a
+# number that is written in a way that is not read (5x10-5, 2^-3, 1e-3.5, 1 E 3, 1'000, 1:2), or a sign of its own.
+_BEGUN = re.compile(
+    r"(?<![\w.,])(?:[\d.,]+\s?[x×·*]\s?)?10\s?[-−–+]$|\d[.,]?\s?[eE]\s?[-−–+]?\s?$|(?<![A-Za-z0-9])[eE][-−–+]$|"
+    r"(?:\^|\*\*)\s?\(?[-−–+]?$|\d['’´`:]$|[x×·*]\s?10\s?[-−–+]$|(?:^|\s)[-−–]$"
+)
 _RANGE = re.compile(r"(?<![\w.,])\d{1,3}(?:[.,]\d+)?\s*(?:[-−–]|\bto\b|±|\+/-)\s*$")
 _BOUND = re.compile(r"[<>≤≥~≈±]\s*$")
 _NUMBER_BEFORE = re.compile(r"(?<![\w.,])(\d{1,3})[ _\u00a0\u202f]$")
@@ -91,14 +99,17 @@ def named_concentration(name: str) -> NamedConcentration | None:
     before = name[: match.start()]
     unit, written = _SPELLINGS[match["unit"]], match["value"]
     series = before.rstrip(" _-")
-    if _RANGE.search(before) or _BOUND.search(before):
-        what = _RANGE.search(before) or _BOUND.search(before)
-        assert what is not None  # by the line above
-        whole = f"{what.group().strip()}{written}".replace(" ", "")
+    what = _RANGE.search(before) or _BOUND.search(before) or _BEGUN.search(before)
+    if what is None and match["over"]:
+        what = _NUMBER_BEFORE.search(before)  # 1 1/2
+    if what is not None:
+        whole = f"{what.group().lstrip()}{written}"
         return NamedConcentration(None, unit, series, f"'{whole} {unit}' is no one number", written)
     counted = _NUMBER_BEFORE.search(before)
     value = _value_of(match)
     doubt = "" if value is not None else f"'{written} {unit}' is no number"
+    if unit == "M" and match["joint"] == "_" and written.isdigit():
+        doubt = f"'{written}_M' may be {written} M or part of a name"
     return NamedConcentration(value, unit, series, doubt, written, counted.group(1) if counted else "")
 
 

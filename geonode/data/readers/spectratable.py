@@ -12,7 +12,7 @@ import numpy as np
 
 from geonode.data.checks import Floats
 from geonode.data.readers import names, table, units
-from geonode.data.readers.concentrations import split_unit
+from geonode.data.readers.concentration_table import split_unit
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.tablefinder import FEWEST_ROWS, FoundTable, axis_of, find_table, header_of, wavelengths_in
 from geonode.data.readers.text import shorten
@@ -29,6 +29,7 @@ def read_spectra(lines: list[str], recording: Recording) -> Recording:
     found = find_table(lines, recording)
     recording.notes.append(f"read as {found.dialect.words}")
     header, titles, used = header_of(found)
+    _require_one_meaning_of_commas(found, recording)
     if header is not None and _is_plate(found, header):
         raise recording.fail(
             f"a plate of {len(found.body)} × {found.width - found.labels} wells with one reading each, and no "
@@ -47,6 +48,18 @@ def read_spectra(lines: list[str], recording: Recording) -> Recording:
         _note_above(found, used, recording)
         _read_columns(found, header, titles, recording)
     return recording
+
+
+def _require_one_meaning_of_commas(found: FoundTable, recording: Recording) -> None:
+    """Refuse ``400,0,0,123`` under ``nm,A``: two numbers with decimal commas, and commas between them."""
+    names_above = found.above[-1][1] if found.above else []
+    if found.dialect.delimiter != "," or 2 * len(names_above) != found.width or not all(names_above):
+        return
+    if not any("." in line for line in found.body.texts):
+        raise recording.fail(
+            f"row {found.body.numbers[0]} has {found.width} cells and the header {len(names_above)}: commas stand "
+            "between the numbers and within them; export it with semicolons, or with decimal points."
+        )
 
 
 def _is_plate(found: FoundTable, header: list[str]) -> bool:
@@ -147,7 +160,7 @@ def _concentration_column(
 
 
 def _read_columns(found: FoundTable, header: list[str] | None, titles: list[str] | None, recording: Recording) -> None:
-    at, left_out = _choose_axis(found, header, recording)
+    at, left_out = _choose_axis(found, header, titles, recording)
     columns = table.read_columns(found.body, range(found.width), found.dialect, recording, found.width, header=header)
     recording.mask_reasons = columns.reasons
     axis = columns.values[:, at]
@@ -178,7 +191,9 @@ def _ordinal(k: int) -> str:
     return "first column" if k == 0 else f"column {k + 1}"
 
 
-def _choose_axis(found: FoundTable, header: list[str] | None, recording: Recording) -> tuple[int, set[int]]:
+def _choose_axis(
+    found: FoundTable, header: list[str] | None, titles: list[str] | None, recording: Recording
+) -> tuple[int, set[int]]:
     """(the column of wavelengths, columns that are no spectra), by the header if it names one, else the first."""
     cells = header or [""] * found.width
     named = [k for k, cell in enumerate(cells) if units.wavelength_unit(cell) and axis_of(found.column(k)) is not None]
@@ -199,16 +214,20 @@ def _choose_axis(found: FoundTable, header: list[str] | None, recording: Recordi
     left_out = set(named) - {at} | {
         k for k in range(found.width) if k != at and (k < at or header) and _counts(found, cells, k)
     }
-    left_out |= _raw_columns(cells, at, left_out)
+    left_out |= {k for k, cell in enumerate(cells) if k != at and units.is_temperature(cell)}
+    named_twice = [f"{title} {cell}" for title, cell in zip(titles or cells, cells, strict=True)]
+    left_out |= _raw_columns(named_twice, at, left_out)
     for k in sorted(left_out):
         called = f" '{shorten(cells[k])}'" if cells[k] else ""
-        recording.notes.append(f"column {k + 1}{called} left out: {_why_left_out(cells[k], k in named)}")
+        recording.notes.append(f"column {k + 1}{called} left out: {_why_left_out(named_twice[k], k in named)}")
     return at, left_out
 
 
 def _why_left_out(cell: str, axis: bool) -> str:
     if axis:
         return "a second axis, and no spectrum"
+    if units.is_temperature(cell):
+        return "a temperature, and no spectrum"
     return "not the processed spectrum" if _RAW.search(cell) else "it counts, and is no spectrum"
 
 

@@ -139,7 +139,8 @@ class _Job:
     def _at_once(self, block: Lines) -> Floats | None:
         """All values of a block by numpy's parser; None where a cell needs a closer look."""
         mark, lines = self.dialect.delimiter, block.texts
-        if self.dialect.thousands or (self.dialect.decimal == "," and any("." in line for line in lines)):
+        decimal = self.dialect.decimal
+        if self.dialect.thousands or mark == decimal or (decimal == "," and any("." in line for line in lines)):
             return None
         if any('"' in line for line in lines):
             lines = [self.dialect.unquoted(line) for line in lines]

@@ -33,16 +33,24 @@ _WAVELENGTH = re.compile(
     r"comprimento de onda|golflengte|våglängd|bølgelængde|波長|波长|длина волны",
     re.I,
 )
+# Lengths and their inverses that are no unit of these axes; taken as they are written, and never for nm or cm-1.
+_OTHER_LENGTH = re.compile(r"[\[(/]\s*((?:1\s*/\s*)?(?:[pfmd]|k)?m(?:\s*\^?\s*[-−⁻][1¹])?)\s*[\])]?\s*$")
 _OTHER = re.compile(
     r"\b(time|zeit|temps|tiempo|tempo|sec(onds?)?|min(utes?)?|hours?|temp(erature)?|temperatur|potential|voltage|volt|"
     r"conc(entration)?|dose|volume|ph|binding energy|m/z|mass|2.?theta|angle|cycle|distance|depth)\b|^t\s*[(/\[]",
     re.I,
 )
+# An energy or a frequency in a unit that is not read.
+_OTHER_SCALE = re.compile(
+    r"\b(frequen(cy|z)|fréquence|frecuencia|[kMP]?Hz|[kM]eV|kJ|kcal|hartree|energ(y|ie|ía))\b", re.I
+)
 _COUNTER = re.compile(
     r"\s*(#|no\.?|nr\.?|n|i|idx|index|rows?|lines?|pixels?|px|(data ?)?points?|channels?|ch\.?|scan|unnamed: ?0|id|"
-    r"pixel ?#?)\s*(no\.?|nr\.?|numbers?|index|#)?\s*",
+    r"pixel ?#?|zeile|lfd\.? ?nr\.?|(daten)?punkte?|kanal|ligne|canal|fila|riga|n[°º])\s*"
+    r"(no\.?|nr\.?|numbers?|index|#)?\s*",
     re.I,
 )
+_TEMPERATURE = re.compile(r"\s*(t\s*[°º]|temp(erature?|eratura|érature)?\b)\D*", re.I)
 
 
 def wavelength_unit(header: str) -> str | None:
@@ -52,19 +60,26 @@ def wavelength_unit(header: str) -> str | None:
     for pattern, unit in _AXES:
         if pattern.search(header):
             return unit
-    if _WAVENUMBER.search(header):
-        return "cm-1"
-    return "nm" if _WAVELENGTH.search(header) else None
+    if not (_WAVENUMBER.search(header) or _WAVELENGTH.search(header)):
+        return None
+    if other := _OTHER_LENGTH.search(header):
+        return other.group(1)
+    return "cm-1" if _WAVENUMBER.search(header) else "nm"
 
 
 def states_unit(header: str) -> bool:
     """Whether a header of the axis names the unit itself, and not only what kind of axis it is."""
-    return any(pattern.search(header) for pattern, _ in _AXES)
+    return any(pattern.search(header) for pattern in (*(one for one, _ in _AXES), _OTHER_LENGTH))
 
 
 def is_other_axis(header: str) -> bool:
-    """Whether a header names an axis that is no wavelength, such as a time."""
-    return bool(_OTHER.search(header))
+    """Whether a header names an axis that is no wavelength, such as a time or a frequency in Hz."""
+    return bool(_OTHER.search(header) or _OTHER_SCALE.search(header))
+
+
+def is_temperature(header: str) -> bool:
+    """Whether a header names a column of temperatures, as plate readers put beside the wavelengths."""
+    return bool(_TEMPERATURE.fullmatch(header))
 
 
 def is_counter(header: str) -> bool:

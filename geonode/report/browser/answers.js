@@ -73,6 +73,7 @@ const GeonodeAnswers = (function () {
     const { said: [said, ...reasons], sets: [found, at95] } = byPls ? pls(model, mean, unknown.usable, level)
       : judged(model, mean, unknown.usable, bySets, sets);
     notes.push(...reasons.filter(Boolean));
+    if (model.caution && said !== "does not match") notes.push(model.caution);
     const attainable = model.levels / (model.levels + 1);
     if (model.levels < FEWEST_CHECKED) {
       notes.push(`fewer than ${FEWEST_CHECKED} standards leave nothing to check the curve between them with: no interval ` +

@@ -64,6 +64,7 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
         "levels": len(calibration.levels),
         "shapeDecides": shapes.decides,
         "pls": None if pls is None else {"offset": pls.offset, "rmsecv": pls.error, "components": pls.components},
+        "caution": facts.caution,
         "rank": inverse.rank,
         "dof": float(inverse.dof),
         "endsAtZero": inverse.ends_at_zero,

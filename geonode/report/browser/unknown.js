@@ -93,10 +93,23 @@ const GeonodeUnknown = (function () {
       return { values: y.map((one) => Float64Array.from(at, (j) => one[j])),
         bad: off.map((flags) => at.map((j, k) => flags[j] || beyond[k])) };
     }
-    checkStep(x, target, step, notes);
+    const gaps = gapsAround(x, target, step), coarse = gaps.map((gap) => gap > COARSE * step);
     const blurred = off.map((flags) => linear(target, x, Float64Array.from(flags, Number)));
-    return { values: y.map((one) => linear(target, x, one)),
-      bad: blurred.map((one) => Array.from(one, (v, k) => v > 0 || beyond[k])) };
+    const made = y.map((one) => linear(target, x, one));
+    if (coarse.some(Boolean)) {
+      const near = nearest(x, target, step);
+      coarse.forEach((flag, k) => {
+        if (!flag) return;
+        made.forEach((one, i) => { one[k] = cubic(target[k], x, y[i]); });
+        beyond[k] = beyond[k] || !near[k];
+      });
+      notes.push(`its wavelengths are up to ${general(largest(gaps), 4)} apart and the standards' ${general(step, 4)}: ` +
+        `compared at the ${beyond.filter((flag) => !flag).length} of their ${target.length} wavelengths that lie next to ` +
+        `its own ${x.length}, since nothing between those was measured`);
+    } else {
+      notes.push(`interpolated linearly from its own ${x.length} wavelengths to the ${target.length} of the standards`);
+    }
+    return { values: made, bad: blurred.map((one) => Array.from(one, (v, k) => v > 0 || beyond[k])) };
   }
 
   function requireCovered(x, target, step) {
@@ -128,25 +141,46 @@ const GeonodeUnknown = (function () {
     });
   }
 
-  function checkStep(x, target, step, notes) {
-    let gap = x.length > 1 ? 0 : Infinity;
-    if (x.length > 1) {
-      for (const t of target) {
-        const k = Math.min(Math.max(firstNotBelow(x, t), 1), x.length - 1);
-        gap = Math.max(gap, x[k] - x[k - 1]);
-      }
-    }
+  // How far apart the unknown's wavelengths on both sides of each of the standards' lie.
+  function gapsAround(x, target, step) {
+    const gaps = Array.from(target, (t) => {
+      if (x.length < 2) return Infinity;
+      const k = Math.min(Math.max(firstNotBelow(x, t), 1), x.length - 1);
+      return x[k] - x[k - 1];
+    });
+    const gap = largest(gaps);
     if (gap > COARSEST * step) {
       throw new Refusal(`the unknown has ${x.length} wavelengths, up to ${general(gap, 4)} apart, and the standards one ` +
-        `every ${general(step, 4)}: too coarse to be interpolated; measure it with a finer step, or fit the standards on ` +
+        `every ${general(step, 4)}: too coarse to be compared; measure it with a finer step, or fit the standards on ` +
         "its wavelengths.");
     }
-    let said = `interpolated linearly from its own ${x.length} wavelengths to the ${target.length} of the standards`;
-    if (gap > COARSE * step) {
-      said += `; its wavelengths are up to ${general(gap, 4)} apart and theirs ${general(step, 4)}, so narrow bands are ` +
-        "blunted";
+    return gaps;
+  }
+
+  // Where a wavelength of the standards is the nearest to one of the unknown's, at most half a step away.
+  function nearest(x, target, step) {
+    const found = new Array(target.length).fill(false);
+    for (const own of x) {
+      const after = Math.min(Math.max(firstNotBelow(target, own), 1), target.length - 1);
+      const k = own - target[after - 1] <= target[after] - own ? after - 1 : after;
+      if (Math.abs(target[k] - own) <= 0.5 * step * (1 + 1e-6)) found[k] = true;
     }
-    notes.push(said);
+    return found;
+  }
+
+  // The polynomial through the (up to) four points of (x, y) around t, by Lagrange's formula.
+  function cubic(t, x, y) {
+    const count = Math.min(4, x.length);
+    const first = Math.min(Math.max(firstNotBelow(x, t) - (count >> 1), 0), x.length - count);
+    let sum = 0;
+    for (let i = 0; i < count; i++) {
+      let weight = 1;
+      for (let j = 0; j < count; j++) {
+        if (i !== j) weight *= (t - x[first + j]) / (x[first + i] - x[first + j]);
+      }
+      sum += weight * y[first + i];
+    }
+    return sum;
   }
 
   function maskSaturated(model, values, bad, notes) {

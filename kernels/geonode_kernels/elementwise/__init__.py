@@ -151,6 +151,18 @@ def _axes(table: Tensor, ends: tuple[float, ...]) -> tuple[int, int, float, floa
     return rows, columns, c_low, (rows - 1) / (c_high - c_low), l_low, (columns - 1) / (l_high - l_low)
 
 
+def _cells(table: Tensor, points: int) -> tuple[Tensor, bool]:
+    """The table, or for many points its cells [M, C − 1, L − 1, 4], and which.
+
+    A point anywhere in the table reads two or three sectors of memory for its four corners, and one of a cell.
+    """
+    table = plain(table)
+    if points < 16 * table.numel():
+        return table, False
+    a, b = table[:, :-1], table[:, 1:]
+    return torch.stack([a[..., :-1], a[..., 1:], b[..., :-1], b[..., 1:]], -1), True
+
+
 @torch.library.custom_op("geonode::christoffel_grid", mutates_args=())
 def _grid(
     table: Tensor, c: Tensor, wavelength: Tensor, c_low: float, c_high: float, l_low: float, l_high: float
@@ -160,17 +172,12 @@ def _grid(
     (out,) = _new(c)
     (blocks,), o = _flat(c.shape[1])
     if out.numel():
+        cells, packed = _cells(table, c.numel())
         launch(
-            _triton.grid_forward,
-            (blocks, len(c)),
-            plain(table),
-            plain(c),
-            plain(wavelength),
-            out,
-            c.shape[1],
-            *_axes(table, (c_low, c_high, l_low, l_high)),
-            **o,
-        )
+            _triton.grid_forward, (blocks, len(c)),
+            cells, plain(c), plain(wavelength), out, c.shape[1], *_axes(table, (c_low, c_high, l_low, l_high)),
+            PACKED=packed, **o,
+        )  # fmt: skip
     return out
 
 
@@ -188,10 +195,11 @@ def _grid_backward(
     to_c, to_wavelength = _new(c, wavelength)
     (blocks,), o = _flat(c.shape[1])
     if c.numel():
+        cells, packed = _cells(table, c.numel())
         launch(
             _triton.grid_backward, (blocks, len(c)),
-            plain(table), plain(c), plain(wavelength), plain(grad), to_c, to_wavelength, c.shape[1],
-            *_axes(table, (c_low, c_high, l_low, l_high)), **o,
+            cells, plain(c), plain(wavelength), plain(grad), to_c, to_wavelength, c.shape[1],
+            *_axes(table, (c_low, c_high, l_low, l_high)), PACKED=packed, **o,
         )  # fmt: skip
     return to_c, to_wavelength
 

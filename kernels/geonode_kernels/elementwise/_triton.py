@@ -53,18 +53,28 @@ def locate(x, low, per_unit, cells):
 
 
 @triton.jit
-def corners(table, m, row, column, rows, columns, inside):
-    """The four corners of a cell of model ``m``."""
-    at = table + m * rows * columns + row.to(tl.int64) * columns + column
-    a = tl.load(at, mask=inside, other=0.0).to(tl.float32)
-    b = tl.load(at + 1, mask=inside, other=0.0).to(tl.float32)
-    c = tl.load(at + columns, mask=inside, other=0.0).to(tl.float32)
-    d = tl.load(at + columns + 1, mask=inside, other=0.0).to(tl.float32)
-    return a, b, c, d
+def corners(table, m, row, column, rows, columns, inside, PACKED: tl.constexpr, BLOCK: tl.constexpr):
+    """The four corners of a cell of model ``m``: from the table, or from its cells [M, rows − 1, columns − 1, 4]."""
+    if PACKED:
+        cell = (m * (rows - 1) + row) * (columns - 1) + column
+        each = tl.load(table + cell[:, None] * 4 + tl.arange(0, 4)[None, :], mask=inside[:, None], other=0.0)
+        left, right = tl.split(tl.reshape(each.to(tl.float32), (BLOCK, 2, 2)))
+        a, c = tl.split(left)
+        b, d = tl.split(right)
+        return a, b, c, d
+    else:
+        at = table + m * rows * columns + row.to(tl.int64) * columns + column
+        a = tl.load(at, mask=inside, other=0.0).to(tl.float32)
+        b = tl.load(at + 1, mask=inside, other=0.0).to(tl.float32)
+        c = tl.load(at + columns, mask=inside, other=0.0).to(tl.float32)
+        d = tl.load(at + columns + 1, mask=inside, other=0.0).to(tl.float32)
+        return a, b, c, d
 
 
 @triton.jit
-def grid_forward(table, c, wavelength, out, N, rows, columns, c_low, c_rate, l_low, l_rate, BLOCK: tl.constexpr):
+def grid_forward(
+    table, c, wavelength, out, N, rows, columns, c_low, c_rate, l_low, l_rate, BLOCK: tl.constexpr, PACKED: tl.constexpr
+):
     """Bilinear look-up; NaN outside the table."""
     m = tl.program_id(1).to(tl.int64)
     n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -72,15 +82,16 @@ def grid_forward(table, c, wavelength, out, N, rows, columns, c_low, c_rate, l_l
     row, x, on_c = locate(tl.load(c + m * N + n, mask=inside, other=0.0).to(tl.float32), c_low, c_rate, rows - 1.0)
     lam = tl.load(wavelength + m * N + n, mask=inside, other=0.0).to(tl.float32)
     column, y, on_l = locate(lam, l_low, l_rate, columns - 1.0)
-    p, q, r, s = corners(table, m, row, column, rows, columns, inside)
+    p, q, r, s = corners(table, m, row, column, rows, columns, inside, PACKED, BLOCK)
     low, high = p + y * (q - p), r + y * (s - r)
     tl.store(out + m * N + n, tl.where(on_c & on_l, low + x * (high - low), float("nan")), mask=inside)
 
 
 @triton.jit
 def grid_backward(
-    table, c, wavelength, grad, to_c, to_l, N, rows, columns, c_low, c_rate, l_low, l_rate, BLOCK: tl.constexpr
-):
+    table, c, wavelength, grad, to_c, to_l, N, rows, columns, c_low, c_rate, l_low, l_rate, BLOCK: tl.constexpr,
+    PACKED: tl.constexpr,
+):  # fmt: skip
     """Slopes of the cell times the upstream gradient; zero outside, where the value is NaN."""
     m = tl.program_id(1).to(tl.int64)
     n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -88,7 +99,7 @@ def grid_backward(
     row, x, on_c = locate(tl.load(c + m * N + n, mask=inside, other=0.0).to(tl.float32), c_low, c_rate, rows - 1.0)
     lam = tl.load(wavelength + m * N + n, mask=inside, other=0.0).to(tl.float32)
     column, y, on_l = locate(lam, l_low, l_rate, columns - 1.0)
-    p, q, r, s = corners(table, m, row, column, rows, columns, inside)
+    p, q, r, s = corners(table, m, row, column, rows, columns, inside, PACKED, BLOCK)
     up = tl.where(on_c & on_l, tl.load(grad + m * N + n, mask=inside, other=0.0), 0.0)
     tl.store(to_c + m * N + n, up * c_rate * ((r - p) + y * ((s - r) - (q - p))), mask=inside)
     tl.store(to_l + m * N + n, up * l_rate * ((q - p) + x * ((s - r) - (q - p))), mask=inside)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from .. import _blocks
 from .._dispatch import KernelError, dispatch, width_refusal
+from .._nodes import NEEDED, PADDED, nodes_for
 from .._runtime import (
     launch,
     output_code,
@@ -44,9 +45,10 @@ def geodesic_rk4(
 ) -> tuple[Tensor, Tensor]:
     """(c, v) at path time 1 from (c, v) at 0, [M, N] each, by the classical Runge–Kutta method.
 
-    dc/dt = v, dv/dt = −Γ(c, λ) v²; see `reference.geodesic_rk4`. State and Γ are float32 in every precision. For the
-    gradient, Γ and ∂Γ/∂c of each stage are kept: 640 bytes a problem for 20 steps. That storage is reused on the way
-    back; another walk through the same graph integrates anew.
+    dc/dt = v, dv/dt = −Γ(c, λ) v²; see `reference.geodesic_rk4`. State and Γ are float32 in every precision. Where
+    Γ(·, λ) is analytic far enough about a path, it is interpolated from its values at a few nodes, to rounding
+    (`_along`). For the gradient, Γ and ∂Γ/∂c of each stage are kept: 640 bytes a problem for 20 steps. That storage is
+    reused on the way back; another walk through the same graph integrates anew.
 
     Args:
         c, v, wavelength: [M, N] start, velocity dc/dt and wavelength.
@@ -98,7 +100,7 @@ def geodesic_states(
 
 
 def _launch(c, v, wavelength, weights, steps, precision, output, save=False, every=0):
-    """(c, v, Γ, ∂Γ/∂c, states); what was not asked for is c again, which the kernel leaves alone."""
+    """(c, v, ranges, Γ, ∂Γ/∂c, states); what was not asked for is c again, which the kernel leaves alone."""
     from . import _triton
 
     weights = [plain(w) for w in weights]
@@ -109,15 +111,21 @@ def _launch(c, v, wavelength, weights, steps, precision, output, save=False, eve
     every = every or (SECOND if save else 0)
     states = new(*_kept(models, n, steps, every)) if every else c
     c1, v1 = (c, c) if every == ALL else (new(models, n), new(models, n))
-    gamma, slope = (new(models, 4 * steps, n), new(models, 4 * steps, n)) if save else (c, c)
+    ranges, gamma, slope = (new(*shape) for shape in _stages(models, n, steps)) if save else (c, c, c)
     o = _blocks.options("rk4_forward")
     if n:
         launch(
             _triton.forward_kernel, (-(-n // o["BLOCK"]), models),
-            c, v, wavelength, *weights, c1, v1, gamma, slope, states, n, h1, h2, steps, 1.0 / steps,
-            K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, EVERY=every, SAVE=save, **o,
+            c, v, wavelength, *weights, c1, v1, gamma, slope, states, ranges, n, h1, h2, steps, 1.0 / steps, NEEDED,
+            K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, EVERY=every, SAVE=save,
+            NODES=nodes_for(4 * steps), PADDED=PADDED, **o,
         )  # fmt: skip
-    return c1, v1, gamma, slope, states
+    return c1, v1, ranges, gamma, slope, states
+
+
+def _stages(models: int, n: int, steps: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Shapes of the ranges, and of Γ and ∂Γ/∂c of every stage."""
+    return (models, n), (models, 4 * steps, n), (models, 4 * steps, n)
 
 
 def _kept(models: int, n: int, steps: int, every: int) -> tuple[int, int, int, int]:
@@ -129,70 +137,76 @@ def _kept(models: int, n: int, steps: int, every: int) -> tuple[int, int, int, i
 def _rk4(
     c: Tensor, v: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor,
     steps: int, precision: int, output: int, save: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     weights = (w1, b1, w2, b2, w3, b3)
     c1, v1, *saved = _launch(c, v, wavelength, weights, steps, precision, output, save=save)
-    gamma, slope, states = saved if save else (c1.new_empty(0) for _ in range(3))
-    return c1, v1, gamma, slope, states
+    ranges, gamma, slope, states = saved if save else (c1.new_empty(0) for _ in range(4))
+    return c1, v1, ranges, gamma, slope, states
 
 
 @_rk4.register_fake
 def _(c, v, wavelength, w1, b1, w2, b2, w3, b3, steps, precision, output, save):
     new = lambda *shape: torch.empty(shape, dtype=torch.float32, device=c.device)  # noqa: E731
     m, n = c.shape
-    saved = (new(m, 4 * steps, n), new(m, 4 * steps, n), new(*_kept(m, n, steps, SECOND))) if save else (new(0),) * 3
-    return new(m, n), new(m, n), *(t.clone() for t in saved)
+    shapes = (*_stages(m, n, steps), _kept(m, n, steps, SECOND)) if save else ((0,),) * 4
+    return new(m, n), new(m, n), *(new(*shape) for shape in shapes)
 
 
 @torch.library.custom_op("geonode::geodesic_states", mutates_args=())
 def _states(
     c: Tensor, v: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor, b3: Tensor,
     steps: int, precision: int, output: int, save: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     weights = (w1, b1, w2, b2, w3, b3)
-    *_, gamma, slope, states = _launch(c, v, wavelength, weights, steps, precision, output, save, ALL)
-    return states, *((gamma, slope) if save else (states.new_empty(0), states.new_empty(0)))
+    _, _, *saved, states = _launch(c, v, wavelength, weights, steps, precision, output, save, ALL)
+    ranges, gamma, slope = saved if save else (states.new_empty(0) for _ in range(3))
+    return states, ranges, gamma, slope
 
 
 @_states.register_fake
 def _(c, v, wavelength, w1, b1, w2, b2, w3, b3, steps, precision, output, save):
     new = lambda *shape: torch.empty(shape, dtype=torch.float32, device=c.device)  # noqa: E731
     m, n = c.shape
-    stages = (m, 4 * steps, n) if save else (0,)
-    return new(*_kept(m, n, steps, ALL)), new(*stages), new(*stages)
+    shapes = _stages(m, n, steps) if save else ((0,),) * 3
+    return new(*_kept(m, n, steps, ALL)), *(new(*shape) for shape in shapes)
 
 
 @torch.library.custom_op("geonode::geodesic_rk4_backward", mutates_args=("gamma", "slope"))
 def _backward(
     grad_c: Tensor, grad_v: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor,
-    b3: Tensor, gamma: Tensor, slope: Tensor, states: Tensor, steps: int, precision: int, output: int, every: int,
-    rows: bool,
+    b3: Tensor, gamma: Tensor, slope: Tensor, ranges: Tensor, states: Tensor, steps: int, precision: int, output: int,
+    every: int, rows: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    c0, v0 = reverse(grad_c, grad_v, gamma, slope, states, steps, every)
-    # `gamma` now holds c of every stage and `slope` the gradient of its Γ: a list of points
+    c0, v0 = reverse(grad_c, grad_v, gamma, slope, ranges, states, steps, every)
+    # `gamma` now holds c of every stage, or of every node, and `slope` the gradient of its Γ: a list of points
     weights = (w1, b1, w2, b2, w3, b3)
     _, to_wavelength, total = launch_backward(
-        gamma, wavelength, weights, (slope,), precision, output, 1, points=False, rows=rows
+        gamma, wavelength, weights, (slope,), precision, output, 1, points=False, rows=rows, ranges=ranges
     )
     return c0, v0, to_wavelength, total
 
 
-def reverse(grad_c, grad_v, gamma, slope, states, steps, every):
+def reverse(grad_c, grad_v, gamma, slope, ranges, states, steps, every):
     """The adjoint recurrence: gradients [M, N] to c and v at the start; see `_triton.reverse_kernel` for the rest."""
     from . import _triton
 
     models, _, n = gamma.shape
     c0, v0 = (torch.empty(models, n, dtype=torch.float32, device=gamma.device) for _ in range(2))
     o = _blocks.options("rk4_reverse")
+    block = _blocks.options("metric_backward")["BLOCK"]  # both ask whether all of the same problems were interpolated
     launch(
-        _triton.reverse_kernel, (-(-n // o["BLOCK"]), models),
-        plain(grad_c), plain(grad_v), gamma, slope, states, c0, v0, n, steps, 1.0 / steps, EVERY=every, **o,
+        _triton.reverse_kernel, (-(-n // block), models),
+        plain(grad_c), plain(grad_v), gamma, slope, states, ranges, c0, v0, n, steps, 1.0 / steps, EVERY=every,
+        BLOCK=block, NODES=nodes_for(4 * steps), PADDED=PADDED, **o,
     )  # fmt: skip
     return c0, v0
 
 
 @_backward.register_fake
-def _(grad_c, grad_v, wavelength, w1, b1, w2, b2, w3, b3, gamma, slope, states, steps, precision, output, every, rows):
+def _(
+    grad_c, grad_v, wavelength, w1, b1, w2, b2, w3, b3, gamma, slope, ranges, states, steps, precision, output, every,
+    rows,
+):  # fmt: skip
     size = w2[0].numel() + 3 * w2.shape[2] + 2 * w2.shape[1] + 1
     shapes = (*[wavelength.shape] * 3, (w2.shape[0], size))
     return tuple(torch.empty(shape, dtype=torch.float32, device=w2.device) for shape in shapes)
@@ -206,7 +220,7 @@ def _keep(ctx, inputs, stages, states):
 
 
 def _keep_ends(ctx, inputs, output):
-    _keep(ctx, inputs, output[2:4], output[4])
+    _keep(ctx, inputs, output[2:5], output[5])
     ctx.mark_non_differentiable(*output[2:])
 
 
@@ -221,11 +235,12 @@ def _gradients(ctx, grad_c, grad_v, every):
     if not ctx.saved:
         raise KernelError("geodesic_rk4 was called where no gradient could be recorded, and kept nothing for one.")
     if ctx.stages is None:  # used up by a walk before
-        *_, gamma, slope, states = _launch(c, v, inputs[0], inputs[1:], *ctx.codes, save=True, every=every)
+        _, _, *stages, states = _launch(c, v, inputs[0], inputs[1:], *ctx.codes, save=True, every=every)
     else:
-        gamma, slope = ctx.stages
+        stages = ctx.stages
+    ranges, gamma, slope = stages
     *points, total = _backward(
-        grad_c, grad_v, *inputs, gamma, slope, states, *ctx.codes, every, ctx.needs_input_grad[2]
+        grad_c, grad_v, *inputs, gamma, slope, ranges, states, *ctx.codes, every, ctx.needs_input_grad[2]
     )
     used = (gamma, slope) if every == ALL else (gamma, slope, states)
     ctx.stages = None

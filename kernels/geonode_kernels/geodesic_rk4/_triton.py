@@ -5,7 +5,100 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .._network import gamma_from, load_network, value_and_derivatives
+from .._along import (
+    EDGE,
+    at_node,
+    chebyshev,
+    nearest_pole,
+    put,
+    range_ahead,
+    shares,
+)
+from .._network import gamma_from, load_network, steepness_too, value_and_derivatives
+
+
+@triton.jit
+def integrate(
+    c,
+    v,
+    zl,
+    wck,
+    w2_high,
+    w2_low,
+    w2_scale,
+    b2,
+    w3,
+    y0,
+    wc,
+    nodes,
+    weights,
+    gammas,
+    slopes,
+    middle,
+    per_half,
+    stage_gamma,
+    stage_slope,
+    states,
+    m,
+    n,
+    N,
+    wanted,
+    steps,
+    dt,
+    PRECISION: tl.constexpr,
+    OUTPUT: tl.constexpr,
+    EVERY: tl.constexpr,
+    SAVE: tl.constexpr,
+    FROM_NODES: tl.constexpr,
+):
+    """One rolled loop over the 4·steps stages: (c, v) at the end, and how far c went from ``middle`` in half ranges.
+
+    Γ comes from the network, or, FROM_NODES, from its values there. What is kept is written for the rows ``wanted``.
+    """
+    # s: the stage's input; k: its slope; total: Σ b_i k_i of the step so far
+    cs, vs = c, v
+    total_c, total_v = tl.zeros_like(c), tl.zeros_like(c)
+    furthest = tl.zeros_like(c)
+    for i in range(4 * steps):
+        stage = i % 4
+        last = stage == 3
+        weight = tl.where((stage == 0) | last, dt / 6.0, dt / 3.0)
+        ahead = tl.where(stage == 2, dt, 0.5 * dt)
+        if EVERY > 0:  # noqa: SIM102 – decided when compiling, the next one at run time
+            if i % (4 * EVERY) == 0:
+                kept = steps + 1 if EVERY == 1 else (steps + 1) // 2
+                at = (m * kept + i // (4 * EVERY)) * 2 * N + n
+                tl.store(states + at, cs, mask=wanted)
+                tl.store(states + at + N, vs, mask=wanted)
+        if FROM_NODES:
+            x = (cs - middle) * per_half
+            furthest = tl.where(tl.abs(x) <= furthest, furthest, tl.abs(x))  # and NaN stays NaN
+            share, per_sum = shares(x, nodes, weights)
+            gamma = tl.sum(share * gammas, 1) * per_sum
+            dgamma = gamma
+            if SAVE:
+                dgamma = tl.sum(share * slopes, 1) * per_sum
+        else:
+            y, dy, ddy = value_and_derivatives(
+                cs, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION, 2 if SAVE else 1
+            )
+            _, _, gamma, dgamma = gamma_from(y, dy, ddy, OUTPUT)
+        if SAVE:
+            at = (m * 4 * steps + i) * N + n
+            tl.store(stage_gamma + at, gamma, mask=wanted)
+            tl.store(stage_slope + at, dgamma, mask=wanted)
+        kc, kv = vs, -gamma * vs * vs
+        total_c += weight * kc
+        total_v += weight * kv
+        cs = tl.where(last, c + total_c, c + ahead * kc)
+        vs = tl.where(last, v + total_v, v + ahead * kv)
+        c, v = tl.where(last, cs, c), tl.where(last, vs, v)
+        total_c, total_v = tl.where(last, 0.0, total_c), tl.where(last, 0.0, total_v)
+    if EVERY == 1:
+        at = (m * (steps + 1) + steps) * 2 * N + n
+        tl.store(states + at, c, mask=wanted)
+        tl.store(states + at + N, v, mask=wanted)
+    return c, v, furthest
 
 
 @triton.jit
@@ -24,11 +117,13 @@ def forward_kernel(
     stage_gamma,
     stage_slope,
     states,
+    ranges,
     N,
     H1,
     H2,
     steps,
     dt,
+    needed,
     K1: tl.constexpr,
     K2: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -36,12 +131,18 @@ def forward_kernel(
     OUTPUT: tl.constexpr,
     EVERY: tl.constexpr,
     SAVE: tl.constexpr,
+    NODES: tl.constexpr,
+    PADDED: tl.constexpr,
 ):
-    """One program integrates BLOCK problems of one model; one rolled loop over the 4·steps stages.
+    """One program integrates BLOCK problems of one model.
+
+    With NODES, Γ is interpolated from that many points of the range ahead. A problem whose poles are nearer than
+    ``needed`` half ranges, or that leaves its range, is integrated by the network itself, and so are all where NODES
+    is 0. What becomes of a problem depends on no other one.
 
     EVERY keeps (c, v) in ``states``: 1 at the beginning of every step and at the end [M, steps + 1, 2, N], 2 at the
     beginning of every second step [M, (steps + 1)//2, 2, N], 0 never. SAVE keeps what the way back needs besides: Γ
-    and ∂Γ/∂c of every stage [M, 4·steps, N].
+    and ∂Γ/∂c of every stage [M, 4·steps, N], and half the range of each problem, 0 where the network was asked [M, N].
     """
     m = tl.program_id(1).to(tl.int64)
     n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -54,43 +155,57 @@ def forward_kernel(
         w1, b1, w2, b2, w3, b3, m, H1, H2, K1, K2, PRECISION
     )
     zl = lam[:, None] * wlk[None, :] + bk1[None, :]
-
-    # s: the stage's input; k: its slope; total: Σ b_i k_i of the step so far
-    cs, vs = c, v
-    total_c, total_v = tl.zeros_like(c), tl.zeros_like(c)
-    for i in range(4 * steps):
-        stage = i % 4
-        last = stage == 3
-        weight = tl.where((stage == 0) | last, dt / 6.0, dt / 3.0)
-        ahead = tl.where(stage == 2, dt, 0.5 * dt)
-        if EVERY > 0:  # noqa: SIM102 – decided when compiling, the next one at run time
-            if i % (4 * EVERY) == 0:
-                kept = steps + 1 if EVERY == 1 else (steps + 1) // 2
-                at = (m * kept + i // (4 * EVERY)) * 2 * N + n
-                tl.store(states + at, cs, mask=inside)
-                tl.store(states + at + N, vs, mask=inside)
-        y, dy, ddy = value_and_derivatives(
-            cs, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, PRECISION, 2 if SAVE else 1
-        )
-        _, _, gamma, dgamma = gamma_from(y, dy, ddy, OUTPUT)
-        if SAVE:
-            at = (m * 4 * steps + i) * N + n
-            tl.store(stage_gamma + at, gamma, mask=inside)
-            tl.store(stage_slope + at, dgamma, mask=inside)
-        kc, kv = vs, -gamma * vs * vs
-        total_c += weight * kc
-        total_v += weight * kv
-        cs = tl.where(last, c + total_c, c + ahead * kc)
-        vs = tl.where(last, v + total_v, v + ahead * kv)
-        c, v = tl.where(last, cs, c), tl.where(last, vs, v)
-        total_c, total_v = tl.where(last, 0.0, total_c), tl.where(last, 0.0, total_v)
-    if EVERY == 1:
-        at = (m * (steps + 1) + steps) * 2 * N + n
-        tl.store(states + at, c, mask=inside)
-        tl.store(states + at + N, v, mask=inside)
-    else:
-        tl.store(c_out + row, c, mask=inside)
-        tl.store(v_out + row, v, mask=inside)
+    half = range_ahead(v)
+    middle, per_half = c + half, 1.0 / half
+    nodes, weights = chebyshev(NODES if NODES > 0 else PADDED, PADDED)
+    gammas = tl.zeros([BLOCK, PADDED], tl.float32)
+    slopes = gammas
+    c1, v1 = c, v
+    good = n < 0
+    if NODES > 0:
+        per_pole = tl.zeros_like(c)
+        peak = tl.max(tl.abs(wc), 0)
+        for k in range(NODES):
+            y, dy, ddy, steep = steepness_too(
+                middle + half * at_node(nodes, k, PADDED),
+                zl,
+                wck,
+                w2_high,
+                w2_low,
+                w2_scale,
+                bk2,
+                wo,
+                y0,
+                wc,
+                PRECISION,
+                2 if SAVE else 1,
+                True,
+            )
+            _, _, gamma, dgamma = gamma_from(y, dy, ddy, OUTPUT)
+            per_pole = tl.maximum(per_pole, nearest_pole(steep, dy, peak, OUTPUT))
+            gammas = put(gammas, k, gamma, PADDED)
+            if SAVE:
+                slopes = put(slopes, k, dgamma, PADDED)
+        good = per_pole * tl.abs(half) * needed <= 1.0
+        if tl.max((good & inside).to(tl.int32), 0) > 0:
+            c1, v1, furthest = integrate(
+                c, v, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, nodes, weights, gammas, slopes, middle,
+                per_half, stage_gamma, stage_slope, states, m, n, N, inside & good, steps, dt, PRECISION, OUTPUT, EVERY,
+                SAVE, True,
+            )  # fmt: skip
+            good = good & (furthest <= EDGE)
+    if tl.max((inside & (good == 0)).to(tl.int32), 0) > 0:
+        c2, v2, _ = integrate(
+            c, v, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, nodes, weights, gammas, slopes, middle,
+            per_half, stage_gamma, stage_slope, states, m, n, N, inside & (good == 0), steps, dt, PRECISION, OUTPUT,
+            EVERY, SAVE, False,
+        )  # fmt: skip
+        c1, v1 = tl.where(good, c1, c2), tl.where(good, v1, v2)
+    if SAVE:
+        tl.store(ranges + row, tl.where(good, half, 0.0), mask=inside)
+    if EVERY != 1:
+        tl.store(c_out + row, c1, mask=inside)
+        tl.store(v_out + row, v1, mask=inside)
 
 
 @triton.jit
@@ -114,13 +229,22 @@ def step_states(c, v, gamma, at, N, dt, inside):
 
 
 @triton.jit
-def stage_back(c, v, gamma, to_kc, to_kv, stage_gamma, stage_slope, at, inside):
-    """Back through one stage: writes (c, ∂L/∂Γ) over the saved (Γ, ∂Γ/∂c), returns the gradient to its input."""
+def stage_back(
+    c, v, gamma, to_kc, to_kv, stage_gamma, stage_slope, at, inside, short, nodes, weights, middle, per_half, share_of
+):
+    """Back through one stage: the gradient to its input, and what ∂L/∂Γ there adds to the nodes' share.
+
+    Where the program is not ``short``, writes (c, ∂L/∂Γ) over the saved (Γ, ∂Γ/∂c) instead.
+    """
     slope = tl.load(stage_slope + at, mask=inside, other=0.0)
     to_gamma = -v * v * to_kv
-    tl.store(stage_gamma + at, c, mask=inside)
-    tl.store(stage_slope + at, to_gamma, mask=inside)
-    return to_gamma * slope, to_kc - 2.0 * gamma * v * to_kv
+    if short:
+        share, per_sum = shares((c - middle) * per_half, nodes, weights)
+        share_of += (to_gamma * per_sum)[:, None] * share
+    else:
+        tl.store(stage_gamma + at, c, mask=inside)
+        tl.store(stage_slope + at, to_gamma, mask=inside)
+    return to_gamma * slope, to_kc - 2.0 * gamma * v * to_kv, share_of
 
 
 @triton.jit
@@ -130,6 +254,7 @@ def reverse_kernel(
     stage_gamma,
     stage_slope,
     states,
+    ranges,
     grad_c0,
     grad_v0,
     N,
@@ -137,16 +262,28 @@ def reverse_kernel(
     dt,
     BLOCK: tl.constexpr,
     EVERY: tl.constexpr,
+    NODES: tl.constexpr,
+    PADDED: tl.constexpr,
 ):
     """The adjoint recurrence: no network in it, since Γ and ∂Γ/∂c of every stage were saved on the way out.
 
     Leaves c in ``stage_gamma`` and ∂L/∂Γ in ``stage_slope``; the weights' gradients are then those of a list of points.
+    Where all BLOCK problems were interpolated, the list is that of their nodes: Σ over stages of ∂L/∂Γ·f(c) is, for f
+    as for Γ, Σ over nodes of (Σ over stages of ∂L/∂Γ times the node's share there)·f(node).
     EVERY as in `forward_kernel`: with 1, ``grad_c1`` holds the gradient of every state kept, laid out like ``states``,
     and ``grad_v1`` is not read.
     """
     m = tl.program_id(1).to(tl.int64)
     n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = n < N
+    kept = steps + 1 if EVERY == 1 else (steps + 1) // 2
+    first = m * kept * 2 * N + n
+    half = tl.load(ranges + m * N + n, mask=inside, other=1.0)
+    short = tl.min(tl.abs(half), 0) > 0.0
+    half = tl.where(half == 0.0, 1.0, half)
+    middle, per_half = tl.load(states + first, mask=inside, other=0.0) + half, 1.0 / half
+    nodes, weights = chebyshev(NODES if NODES > 0 else PADDED, PADDED)
+    share_of = tl.zeros([BLOCK, PADDED], tl.float32)
     if EVERY == 1:
         at = (m * (steps + 1) + steps) * 2 * N + n
         gc = tl.load(grad_c1 + at, mask=inside, other=0.0).to(tl.float32)
@@ -156,8 +293,7 @@ def reverse_kernel(
         gv = tl.load(grad_v1 + m * N + n, mask=inside, other=0.0).to(tl.float32)
     for back in range(steps):
         step = steps - 1 - back
-        kept = steps + 1 if EVERY == 1 else (steps + 1) // 2
-        state = (m * kept + step // EVERY) * 2 * N + n
+        state = first + (step // EVERY) * 2 * N
         c = tl.load(states + state, mask=inside, other=0.0)
         v = tl.load(states + state + N, mask=inside, other=0.0)
         at = (m * steps + step) * 4 * N + n
@@ -165,23 +301,35 @@ def reverse_kernel(
             if step % 2 == 1:
                 _, _, _, _, _, _, _, _, _, _, c, v = step_states(c, v, stage_gamma, at - 4 * N, N, dt, inside)
         g0, g1, g2, g3, c1, v1, c2, v2, c3, v3, _, _ = step_states(c, v, stage_gamma, at, N, dt, inside)
-        sixth, third, half = dt / 6.0, dt / 3.0, 0.5 * dt
-        xc, xv = stage_back(c3, v3, g3, sixth * gc, sixth * gv, stage_gamma, stage_slope, at + 3 * N, inside)
+        sixth, third, half_step = dt / 6.0, dt / 3.0, 0.5 * dt
+        xc, xv, share_of = stage_back(
+            c3, v3, g3, sixth * gc, sixth * gv, stage_gamma, stage_slope, at + 3 * N, inside, short, nodes, weights,
+            middle, per_half, share_of,
+        )  # fmt: skip
         sum_c, sum_v = xc, xv
-        xc, xv = stage_back(
-            c2, v2, g2, third * gc + dt * xc, third * gv + dt * xv, stage_gamma, stage_slope, at + 2 * N, inside
-        )
+        xc, xv, share_of = stage_back(
+            c2, v2, g2, third * gc + dt * xc, third * gv + dt * xv, stage_gamma, stage_slope, at + 2 * N, inside, short,
+            nodes, weights, middle, per_half, share_of,
+        )  # fmt: skip
         sum_c, sum_v = sum_c + xc, sum_v + xv
-        xc, xv = stage_back(
-            c1, v1, g1, third * gc + half * xc, third * gv + half * xv, stage_gamma, stage_slope, at + N, inside
-        )
+        xc, xv, share_of = stage_back(
+            c1, v1, g1, third * gc + half_step * xc, third * gv + half_step * xv, stage_gamma, stage_slope, at + N,
+            inside, short, nodes, weights, middle, per_half, share_of,
+        )  # fmt: skip
         sum_c, sum_v = sum_c + xc, sum_v + xv
-        xc, xv = stage_back(
-            c, v, g0, sixth * gc + half * xc, sixth * gv + half * xv, stage_gamma, stage_slope, at, inside
-        )
+        xc, xv, share_of = stage_back(
+            c, v, g0, sixth * gc + half_step * xc, sixth * gv + half_step * xv, stage_gamma, stage_slope, at, inside,
+            short, nodes, weights, middle, per_half, share_of,
+        )  # fmt: skip
         gc, gv = gc + (sum_c + xc), gv + (sum_v + xv)
         if EVERY == 1:
             gc += tl.load(grad_c1 + state, mask=inside, other=0.0).to(tl.float32)
             gv += tl.load(grad_c1 + state + N, mask=inside, other=0.0).to(tl.float32)
     tl.store(grad_c0 + m * N + n, gc, mask=inside)
     tl.store(grad_v0 + m * N + n, gv, mask=inside)
+    if short & (NODES > 0):
+        k = tl.arange(0, PADDED)
+        at = (m * 4 * steps + k[None, :]) * N + n[:, None]
+        asked = inside[:, None] & (k < NODES)[None, :]
+        tl.store(stage_gamma + at, middle[:, None] + half[:, None] * nodes[None, :], mask=asked)
+        tl.store(stage_slope + at, share_of, mask=asked)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from .. import _blocks
 from .._dispatch import dispatch, width_refusal
+from .._nodes import NEEDED, PADDED, nodes_for
 from .._runtime import launch, output_code, output_name, padded, plain, plain_vjp, precision_code
 from ..geodesic_rk4 import SECOND, reverse
 from ..geodesic_rk4 import _launch as integrate
@@ -97,8 +98,10 @@ def _shoot(
             _triton.shoot_kernel, (-(-n // o["BLOCK"]), models),
             plain(start), plain(end), plain(wavelength), *weights, _places(start.device), velocity, residual, drift,
             status, iterations, n, h1, h2, steps, coarser(steps), newton, stages, tolerance, drift_tolerance,
-            K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, STAGE_STEPS=reference.STAGE_STEPS,
-            NODES=reference.CHORD_NODES, ROUNDINGS=ROUNDINGS, **o,
+            NEEDED, K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output,
+            STAGE_STEPS=reference.STAGE_STEPS, PLACES=reference.CHORD_NODES,
+            PADDED_PLACES=padded(reference.CHORD_NODES), ROUNDINGS=ROUNDINGS,
+            NODES=nodes_for(4 * steps), PADDED=PADDED, **o,
         )  # fmt: skip
     return velocity, status, residual, iterations, drift
 
@@ -122,11 +125,13 @@ def _backward(
     good = status == CONVERGED
     a, v, lam = (torch.where(good, plain(t), 0.0) for t in (start, velocity, wavelength))
     weights = (w1, b1, w2, b2, w3, b3)
-    *_, gamma, slope, states = integrate(a, v, lam, weights, steps, precision, output, save=True)
-    by_a, by_v = reverse(torch.ones_like(a), torch.zeros_like(a), gamma, slope, states, steps, SECOND)
+    *_, ranges, gamma, slope, states = integrate(a, v, lam, weights, steps, precision, output, save=True)
+    by_a, by_v = reverse(torch.ones_like(a), torch.zeros_like(a), gamma, slope, ranges, states, steps, SECOND)
     scale = torch.where(good, -plain(grad) / by_v, 0.0)
     slope *= scale[:, None]
-    _, to_wavelength, total = launch_backward(gamma, lam, weights, (slope,), precision, output, 1, points=False)
+    _, to_wavelength, total = launch_backward(
+        gamma, lam, weights, (slope,), precision, output, 1, points=False, ranges=ranges
+    )
     return scale * by_a, -scale, to_wavelength, total
 
 

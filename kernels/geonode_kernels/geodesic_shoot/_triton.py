@@ -5,7 +5,51 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .._network import gamma_from, load_network, value_and_derivatives
+from .._along import EDGE, SHORTEST, at_node, chebyshev, nearest_pole, put
+from .._device import constant
+from .._network import gamma_from, load_network, steepness_too, value_and_derivatives
+from ..geodesic_rk4._triton import integrate
+
+# Half of the range of a problem, in chords: an eighth of one beyond either end.
+AROUND = constant(0.625)
+
+
+@triton.jit
+def chord_lengths(
+    a, chord, places, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc,
+    PRECISION: tl.constexpr, OUTPUT: tl.constexpr, PLACES: tl.constexpr, PADDED: tl.constexpr,
+):  # fmt: skip
+    """Length covered at each of the chord's places, as a tile [B, PADDED] (infinite where padded), its whole length,
+    and g at both ends."""
+    zero = tl.zeros_like(a)
+    covered, root, place, g, g0 = zero, zero, tl.load(places), zero, zero
+    table = tl.zeros([a.shape[0], PADDED], tl.float32) + float("inf")
+    for q in range(PLACES):
+        before, before_root = place, root
+        place = tl.load(places + q)
+        y, _, _ = value_and_derivatives(
+            a + place * chord, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION, 0
+        )
+        g, _, _, _ = gamma_from(y, zero, zero, OUTPUT)
+        root = tl.sqrt(g)
+        g0 = tl.where(q == 0, g, g0)
+        covered = tl.where(q == 0, zero, covered + 0.5 * (place - before) * (root + before_root))
+        table = put(table, q, covered, PADDED)
+    return table, covered, g0, g
+
+
+@triton.jit
+def place_of(share, table, length, places, PLACES: tl.constexpr, PADDED: tl.constexpr):
+    """Where along the chord this share of its length is covered, linearly between the places [B]."""
+    k = tl.arange(0, PADDED)
+    along = tl.load(places + k, mask=k < PLACES, other=0.0)
+    told = table / length[:, None]
+    cell = tl.minimum(tl.maximum(tl.sum((told <= share).to(tl.int32), 1), 1), PLACES - 1)
+    here, before = k[None, :] == cell[:, None], k[None, :] == cell[:, None] - 1
+    low, high = tl.sum(tl.where(before, told, 0.0), 1), tl.sum(tl.where(here, told, 0.0), 1)
+    left = tl.sum(tl.where(before, along[None, :], 0.0), 1)
+    right = tl.sum(tl.where(here, along[None, :], 0.0), 1)
+    return left + (right - left) * (share - low) / tl.where(high > low, high - low, 1.0)
 
 
 @triton.jit
@@ -34,16 +78,23 @@ def shoot_kernel(
     stages,
     tolerance,
     drift_tolerance,
+    needed,
     K1: tl.constexpr,
     K2: tl.constexpr,
     BLOCK: tl.constexpr,
     PRECISION: tl.constexpr,
     OUTPUT: tl.constexpr,
     STAGE_STEPS: tl.constexpr,
-    NODES: tl.constexpr,
+    PLACES: tl.constexpr,
+    PADDED_PLACES: tl.constexpr,
     ROUNDINGS: tl.constexpr,
+    NODES: tl.constexpr,
+    PADDED: tl.constexpr,
 ):
     """See `reference.search`, line by line; a tile in which every problem rests skips its integration.
+
+    With NODES, Γ between and a little beyond a problem's ends is interpolated from that many points, under the
+    conditions of `geodesic_rk4`'s kernel; a path that strays further is integrated by the network.
 
     One iteration more than Newton's integrates the best velocity in ``coarse_steps``. What is left of the miss is
     added to the result as one more Newton step, which costs no integration.
@@ -66,7 +117,39 @@ def shoot_kernel(
     rounding_unit = 1.1920928955078125e-07
 
     chord = b - a
-    g0, root0, length, at_end = zero, zero, zero, zero
+    table, length, g0, at_end = chord_lengths(
+        a, chord, places, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, PRECISION, OUTPUT, PLACES, PADDED_PLACES
+    )
+    root0 = tl.sqrt(g0)
+    usable = (length > 0.0) & (length < infinity) & (root0 > 0.0) & (chord != 0.0)
+    half = tl.where(tl.abs(chord) * AROUND > SHORTEST, chord * AROUND, SHORTEST)
+    middle, per_half = a + 0.5 * chord, 1.0 / half
+    nodes, weights = chebyshev(NODES if NODES > 0 else PADDED, PADDED)
+    gammas = tl.zeros([BLOCK, PADDED], tl.float32)
+    near = n < 0
+    if NODES > 0:
+        per_pole = zero
+        peak = tl.max(tl.abs(wc), 0)
+        for k in range(NODES):
+            y, dy, ddy, steep = steepness_too(
+                middle + half * at_node(nodes, k, PADDED),
+                zl,
+                wck,
+                w2_high,
+                w2_low,
+                w2_scale,
+                bk2,
+                wo,
+                y0,
+                wc,
+                PRECISION,
+                1,
+                True,
+            )
+            _, _, gamma, _ = gamma_from(y, dy, ddy, OUTPUT)
+            per_pole = tl.maximum(per_pole, nearest_pole(steep, dy, peak, OUTPUT))
+            gammas = put(gammas, k, gamma, PADDED)
+        near = per_pole * tl.abs(half) * needed <= 1.0
     velocity, step, drift = zero, zero, zero
     residual, damping = zero + infinity, zero + 1.0
     target, allowed, rounding = zero, zero, zero
@@ -78,36 +161,9 @@ def shoot_kernel(
         stage = tl.minimum(i // STAGE_STEPS + 1, stages)
         check = i == searches
         if (i % STAGE_STEPS == 0) & (i <= STAGE_STEPS * (stages - 1)) & (check == 0):
-            # A new target, where stage/stages of the chord's length is covered: first the whole length, once; then,
-            # before the last stage, the place, between the nodes where the share covered passes that of the stage.
+            # a new target, where stage/stages of the chord's length is covered
             share = stage * (1.0 / stages)
-            first = tl.where(stage == 1, 0, NODES)
-            walks = tl.where(stage == stages, NODES, 2 * NODES)
-            covered, root, place = zero, zero, tl.load(places)
-            left, low, right, high = zero, zero, zero + 1.0, zero + 1.0
-            passed = n < 0
-            for q in range(first, walks):
-                before, before_root = place, root
-                place = tl.load(places + q % NODES)
-                y, _, _ = value_and_derivatives(
-                    a + place * chord, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, PRECISION, 0
-                )
-                g, _, _, _ = gamma_from(y, zero, zero, OUTPUT)
-                root = tl.sqrt(g)
-                covered = tl.where(q % NODES == 0, zero, covered + 0.5 * (place - before) * (root + before_root))
-                if q < NODES:
-                    g0, root0 = tl.where(q == 0, g, g0), tl.where(q == 0, root, root0)
-                    length, at_end = covered, g
-                else:
-                    told = covered / length
-                    under = (told <= share) & (passed == 0)
-                    left, low = tl.where(under, place, left), tl.where(under, told, low)
-                    turned = (told > share) & (passed == 0)
-                    right, high = tl.where(turned, place, right), tl.where(turned, told, high)
-                    passed = passed | turned
-            usable = (length > 0.0) & (length < infinity) & (root0 > 0.0) & (chord != 0.0)
-            fraction = left + (right - left) * (share - low) / tl.where(high > low, high - low, 1.0)
-            fraction = tl.where(usable, fraction, share)
+            fraction = tl.where(usable, place_of(share, table, length, places, PLACES, PADDED_PLACES), share)
             stretch = tl.where(usable, length, 1.0) / tl.where(usable, root0, 1.0) * (1.0 / stages)
             step = tl.where(stage == 1, chord * stretch, velocity * (1.0 / tl.maximum(stage - 1, 1)))
             target = tl.where(stage == stages, b, a + chord * fraction)
@@ -119,26 +175,23 @@ def shoot_kernel(
             trial = tl.where(check, velocity, velocity + damping * step)
             here = tl.where(check, coarse_steps, steps)
             dt = 1.0 / here
-            # Runge–Kutta on (c, v); see geodesic_rk4
-            c, v = a, trial
-            cs, vs = c, v
-            sum_c, sum_v = zero, zero
-            for k in range(4 * here):
-                part = k % 4
-                last = part == 3
-                weight = tl.where((part == 0) | last, dt / 6.0, dt / 3.0)
-                ahead = tl.where(part == 2, dt, 0.5 * dt)
-                y, dy, ddy = value_and_derivatives(
-                    cs, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, PRECISION, 1
-                )
-                _, _, gamma, _ = gamma_from(y, dy, ddy, OUTPUT)
-                kv = -gamma * vs * vs
-                sum_c += weight * vs
-                sum_v += weight * kv
-                next_c, next_v = tl.where(last, c + sum_c, c + ahead * vs), tl.where(last, v + sum_v, v + ahead * kv)
-                cs, vs = next_c, next_v
-                c, v = tl.where(last, cs, c), tl.where(last, vs, v)
-                sum_c, sum_v = tl.where(last, 0.0, sum_c), tl.where(last, 0.0, sum_v)
+            # what rests is integrated along with the others, and not looked at
+            asked = inside & finite & (check | (rests == 0))
+            c, v, inner = a, trial, near
+            if tl.max((asked & near).to(tl.int32), 0) > 0:
+                c, v, furthest = integrate(
+                    a, trial, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, nodes, weights, gammas, gammas,
+                    middle, per_half, places, places, places, m, n, N, asked, here, dt, PRECISION, OUTPUT, 0, False,
+                    True,
+                )  # fmt: skip
+                inner = near & (furthest <= EDGE)
+            if tl.max((asked & (inner == 0)).to(tl.int32), 0) > 0:
+                own_c, own_v, _ = integrate(
+                    a, trial, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, nodes, weights, gammas, gammas,
+                    middle, per_half, places, places, places, m, n, N, asked, here, dt, PRECISION, OUTPUT, 0, False,
+                    False,
+                )  # fmt: skip
+                c, v = tl.where(inner, c, own_c), tl.where(inner, v, own_v)
             miss = c - target
             if check:
                 coarse_miss = tl.abs(miss)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from .. import _blocks
 from .._dispatch import dispatch, width_refusal
+from .._nodes import nodes_for
 from .._runtime import OUTPUTS, launch, output_code, output_name, padded, plain, plain_vjp, precision_code, processors
 from . import reference
 
@@ -129,12 +130,12 @@ def _launch_forward(c, wavelength, weights, precision, output, order):
     return outs
 
 
-def launch_backward(c, wavelength, weights, grads, precision, output, order, points=True, rows=True):
+def launch_backward(c, wavelength, weights, grads, precision, output, order, points=True, rows=True, ranges=None):
     """Gradients of points ``c`` [M, S, N] (``wavelength`` [M, N]): c (empty unless
     ``points``), wavelength, all weights [M, size].
 
-    ``grads``: (y,) or (ρ, the value of ρ) for order 0; (Γ,) or (g, ∂g, Γ) for order 1. The reduction over programs
-    is one torch sum.
+    ``grads``: (y,) or (ρ, the value of ρ) for order 0; (Γ,) or (g, ∂g, Γ) for order 1. ``ranges`` [M, N]: those of
+    `geodesic_rk4`, whose list of points is short where it interpolated. The reduction over programs is one torch sum.
     """
     from . import _triton
 
@@ -155,9 +156,11 @@ def launch_backward(c, wavelength, weights, grads, precision, output, order, poi
         y, g, dg, gamma = [grads[0]] * 4 if len(grads) == 1 else [grads[0], *grads]
     launch(
         _triton.backward_kernel, (programs, models),
-        c, wavelength, *weights, y, g, dg, gamma, to_c, to_wavelength, partial, n, stages, h1, h2,
+        c, wavelength, *weights, y, g, dg, gamma, to_c, to_wavelength, partial,
+        wavelength if ranges is None else ranges, n, stages, h1, h2,
         K1=padded(h1), K2=padded(h2), PRECISION=precision, OUTPUT=output, ORDER=order,
-        GAMMA_ONLY=len(grads) == 1, POINTS=points, ROWS=rows, num_stages=1, **o,
+        GAMMA_ONLY=len(grads) == 1, POINTS=points, ROWS=rows, NODES=0 if ranges is None else nodes_for(stages),
+        num_stages=1, **o,
     )  # fmt: skip
     return (to_c if points else c.new_empty(0)), to_wavelength, partial.sum(1)
 

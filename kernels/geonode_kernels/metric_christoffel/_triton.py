@@ -98,6 +98,7 @@ def backward_kernel(
     grad_c,
     grad_wavelength,
     partial,
+    ranges,
     N,
     stages,
     H1,
@@ -111,12 +112,13 @@ def backward_kernel(
     GAMMA_ONLY: tl.constexpr,
     POINTS: tl.constexpr,
     ROWS: tl.constexpr,
+    NODES: tl.constexpr,
 ):
     """Gradients of one launch's points: [stages, N] of them, ``wavelength`` [N] shared by the stages.
 
     Weight gradients go to ``partial`` [M, programs, W1 | b1 | W2 | b2 | W3 | b3] in a fixed order. POINTS: also
     write ∂/∂c per point. ROWS: also ∂/∂λ, summed over the stages of a row. GAMMA_ONLY: the upstream gradient is that
-    of Γ alone.
+    of Γ alone. NODES: only that many stages of a tile whose ``ranges`` [M, N] are all other than 0.
     """
     m = tl.program_id(1).to(tl.int64)
     wc, wl, bias1 = load_first(w1, b1, m, H1, K1)
@@ -156,7 +158,11 @@ def backward_kernel(
         row = m * N + n
         lam = tl.load(wavelength + row, mask=inside, other=0.0).to(tl.float32)
         row_grad = tl.zeros([BLOCK], tl.float32)
-        for stage in range(stages):
+        listed = stages
+        if NODES > 0:
+            interpolated = tl.min(tl.abs(tl.load(ranges + row, mask=inside, other=1.0)), 0) > 0.0
+            listed = tl.where(interpolated, NODES, stages)
+        for stage in range(listed):
             at = (m * stages + stage) * N + n
             c = tl.load(c_in + at, mask=inside, other=0.0).to(tl.float32)
             # layer 1 and its derivative

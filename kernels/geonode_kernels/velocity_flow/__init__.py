@@ -27,10 +27,10 @@ def path_points(
     nodes: int = 16,
     *,
     backend: str = "auto",
-) -> Tensor:
-    """u [M, Q, B, W] at the Q Gauss nodes of paths; see `reference.path_points`.
+) -> tuple[Tensor, Tensor]:
+    """u and ρ(u) [M, Q, B, W] at the Q Gauss nodes of paths; see `reference.path_points`.
 
-    ``slope`` and ``ascending`` help the inversion alone and get no gradient; ``ends``, ``half`` and ``series`` do.
+    ``ascending`` helps the inversion alone and gets no gradient; ``ends``, ``half``, ``series`` and ``slope`` do.
 
     Args:
         ends: ŝ [M, 2, B, W]. half: S(1)/2 [M, W]. series, slope: coefficients [M, T + 1, W] of S and [M, T, W] of ρ.
@@ -43,7 +43,8 @@ def path_points(
     grid, low, high = (t.to(ends.dtype) for t in (grid, low, high))
     if not dispatch("path_points", [ends, half, series, slope, ascending], backend=backend):
         return reference.path_points(ends, half, series, slope, ascending, grid, low, high, nodes)
-    return _points(ends, half, series, slope.detach(), ascending.detach(), grid, low, high, nodes)
+    u, density = _points(ends, half, series, slope, ascending.detach(), grid, low, high, nodes)
+    return u.permute(0, 2, 3, 1), density.permute(0, 2, 3, 1)
 
 
 def velocity_loss(
@@ -75,6 +76,7 @@ def velocity_loss(
     tensors = [ends, density, half, omega, nu, beta, a, a0, target, weight]
     if not dispatch("velocity_loss", tensors, backend=backend, refusal=flow_refusal(omega.shape[-1])):
         return reference.velocity_loss(*tensors)
+    tensors[1] = density.permute(0, 3, 1, 2).contiguous()  # as `path_points` made it
     return _loss(*tensors)[0]
 
 
@@ -92,24 +94,26 @@ def _new(device: torch.device, *shape: int) -> Tensor:
 def _points(
     ends: Tensor, half: Tensor, series: Tensor, slope: Tensor, ascending: Tensor, grid: Tensor, low: Tensor,
     high: Tensor, nodes: int,
-) -> Tensor:  # fmt: skip
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """u and ρ [M, W, Q, B]."""
     from . import _triton
 
     models, _, pairs, width = ends.shape
     size = slope.shape[1]
-    u = _new(ends.device, models, nodes, pairs, width)
+    u, density = (_new(ends.device, models, width, nodes, pairs) for _ in range(2))
     o = _blocks.options("path_points")
     launch(
         _triton.points_kernel, (width, -(-pairs // o["BLOCK"]), models),
         *map(plain, (ends, half, series, slope, ascending, grid, low, high)), _node_table(nodes, ends.device), u,
-        pairs, width, nodes, size, (size - 1).bit_length(), KQ=_tile(nodes), NEWTON=reference.NEWTON, **o,
+        density, pairs, width, nodes, size, (size - 1).bit_length(), KQ=_tile(nodes), NEWTON=reference.NEWTON, **o,
     )  # fmt: skip
-    return u
+    return u, density
 
 
 @_points.register_fake
 def _(ends, half, series, slope, ascending, grid, low, high, nodes):
-    return _new(ends.device, ends.shape[0], nodes, *ends.shape[2:])
+    models, _, pairs, width = ends.shape
+    return _new(ends.device, models, width, nodes, pairs), _new(ends.device, models, width, nodes, pairs)
 
 
 def _tile(nodes: int) -> int:
@@ -118,37 +122,41 @@ def _tile(nodes: int) -> int:
 
 @torch.library.custom_op("geonode::path_points_backward", mutates_args=())
 def _points_backward(
-    grad: Tensor, u: Tensor, ends: Tensor, half: Tensor, series: Tensor, slope: Tensor, low: Tensor, high: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+    grad_u: Tensor, grad_density: Tensor, u: Tensor, ends: Tensor, half: Tensor, slope: Tensor, low: Tensor,
+    high: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     from . import _triton
 
-    models, nodes, pairs, width = u.shape
+    models, width, nodes, pairs = u.shape
     size = slope.shape[1]
-    o = _blocks.options("path_points")
+    o = _blocks.options("path_points_backward")
     blocks = -(-pairs // o["BLOCK"])
     to_ends = _new(u.device, models, 2, pairs, width)
     to_half = _new(u.device, blocks, models, width)
     to_series = _new(u.device, blocks, models, size + 1, width)
+    to_slope = _new(u.device, blocks, models, size, width)
     launch(
         _triton.points_backward_kernel, (width, blocks, models),
-        *map(plain, (ends, half, series, slope, low, high)), _node_table(nodes, u.device), u, plain(grad), to_ends,
-        to_half, to_series, pairs, width, nodes, size, KQ=_tile(nodes), **o,
+        *map(plain, (ends, half, slope, low, high)), _node_table(nodes, u.device), u, plain(grad_u),
+        plain(grad_density), to_ends, to_half, to_series, to_slope, pairs, width, nodes, size, KQ=_tile(nodes), **o,
     )  # fmt: skip
-    return to_ends, to_half.sum(0), to_series.sum(0)
+    return to_ends, to_half.sum(0), to_series.sum(0), to_slope.sum(0)
 
 
 @_points_backward.register_fake
-def _(grad, u, ends, half, series, slope, low, high):
-    return tuple(_new(t.device, *t.shape) for t in (ends, half, series))
+def _(grad_u, grad_density, u, ends, half, slope, low, high):
+    models, size, width = slope.shape
+    series = _new(u.device, models, size + 1, width)
+    return _new(u.device, *ends.shape), _new(u.device, models, width), series, _new(u.device, *slope.shape)
 
 
 def _keep_points(ctx, inputs, output):
-    ends, half, series, slope, _, _, low, high, _ = inputs
-    ctx.save_for_backward(output, ends, half, series, slope, low, high)
+    ends, half, _, slope, _, _, low, high, _ = inputs
+    ctx.save_for_backward(output[0], ends, half, slope, low, high)
 
 
-def _points_vjp(ctx, grad):
-    return *_points_backward(grad, *ctx.saved_tensors), *[None] * 6
+def _points_vjp(ctx, grad_u, grad_density):
+    return *_points_backward(grad_u, grad_density, *ctx.saved_tensors), *[None] * 5
 
 
 _points.register_autograd(_points_vjp, setup_context=_keep_points)
@@ -159,22 +167,23 @@ def _loss(
     ends: Tensor, density: Tensor, half: Tensor, omega: Tensor, nu: Tensor, beta: Tensor, a: Tensor, a0: Tensor,
     target: Tensor, weight: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """As `velocity_loss`, but for ρ [M, W, Q, B]; then the gradients."""
     from . import _triton
 
-    models, nodes, pairs, width = density.shape
+    models, width, nodes, pairs = density.shape
     hidden = omega.shape[1]
-    o = _blocks.options("flow_backward")
+    o = _blocks.options("velocity_loss")
     chunk = -(-o.pop("per_program") // o["BLOCK"]) * o["BLOCK"]
     splits = -(-pairs // chunk)
     new = partial(_new, ends.device)
-    to_ends, to_density = new(models, 2, pairs, width), new(models, nodes, pairs, width)
+    to_ends, to_density = new(models, 2, pairs, width), new(models, width, nodes, pairs)
     to_omega, to_nu, to_beta, to_a = (new(splits, models, width, hidden) for _ in range(4))
     to_half, to_a0, loss = (new(splits, models, width) for _ in range(3))
     launch(
         _triton.loss_kernel, (width, splits, models),
         *map(plain, (ends, density, half, omega, nu, beta, a, a0)), _node_table(nodes, ends.device),
         plain(target), plain(weight), to_ends, to_density, to_half, to_omega, to_nu, to_beta, to_a, to_a0, loss,
-        pairs, width, hidden, nodes, chunk, K=padded(hidden), **o,
+        pairs, width, hidden, nodes, chunk, K=padded(hidden), KQ=_tile(nodes), **o,
     )  # fmt: skip
     return (
         loss.sum((0, 2)), to_ends, to_density, to_half.sum(0), to_omega.sum((0, 2)), to_nu.sum((0, 2)),

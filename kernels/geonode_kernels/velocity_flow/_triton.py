@@ -26,6 +26,17 @@ def both_series(x, series, slope, T, stride):
 
 
 @triton.jit
+def value_and_slope(x, series, T, stride):
+    """A series [T] and its derivative at x: Clenshaw's recurrence, and what differentiating it by x gives."""
+    late, last = tl.zeros_like(x), tl.zeros_like(x)
+    slope_late, slope_last = late, late
+    for back in range(T - 1):
+        slope_late, slope_last = slope_last, 2.0 * (last + x * slope_last) - slope_late
+        late, last = last, 2.0 * x * last - late + tl.load(series + (T - 1 - back) * stride)
+    return x * last - late + tl.load(series), last + x * slope_last - slope_late
+
+
+@triton.jit
 def path_targets(ends, half, table, m, w, n, B, W, Q, KQ: tl.constexpr):
     """(share of the end, ŝ + 1) as tiles [KQ, pairs], S(1)/2, and which entries are real."""
     q = tl.arange(0, KQ)
@@ -51,6 +62,7 @@ def points_kernel(
     high,
     table,
     u_out,
+    density_out,
     B,
     W,
     Q,
@@ -60,7 +72,11 @@ def points_kernel(
     BLOCK: tl.constexpr,
     NEWTON: tl.constexpr,
 ):
-    """``ascending`` [M, T, W], ``grid`` [M, T]; halvings ≥ log₂ T of the bracket, then Newton, its last step free."""
+    """``ascending`` [M, T, W], ``grid`` [M, T]; halvings ≥ log₂ T of the bracket, then Newton, its last step free.
+
+    A point whose step is a rounding error rests, and a program whose points all rest is done. Writes u and ρ(u) as
+    [M, W, Q, B], so that pairs lie side by side.
+    """
     w = tl.program_id(0)
     m = tl.program_id(2).to(tl.int64)
     n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -83,28 +99,38 @@ def points_kernel(
     per_u = 2.0 / (top - bottom)
     series += m * (T + 1) * W + w
     slope += m * T * W + w
+    density = tl.zeros_like(u)
+    rests = inside == 0
     for i in range(NEWTON + 1):
-        s, density = both_series((u - bottom) * per_u - 1.0, series, slope, T, W)
-        new = u - (s - target) / tl.maximum(density, 1e-12)
-        u = tl.where(i == NEWTON, new, tl.minimum(tl.maximum(new, bottom), top))
+        if tl.min(tl.min(rests.to(tl.int32), 0), 0) == 0:
+            s, density = both_series((u - bottom) * per_u - 1.0, series, slope, T, W)
+            step = (s - target) / tl.maximum(density, 1e-12)
+            new = u - step
+            new = tl.where(i == NEWTON, new, tl.minimum(tl.maximum(new, bottom), top))
+            u = tl.where(rests, u, new)
+            rests = rests | (tl.abs(step) <= 1e-6 * (tl.abs(u) + 0.1))  # the next one would be below 1e-12
+    density, _ = value_and_slope((u - bottom) * per_u - 1.0, slope, T, W)
     q = tl.arange(0, KQ).to(tl.int64)
-    tl.store(u_out + ((m * Q + q[:, None]) * B + n[None, :]) * W + w, u, mask=inside)
+    at = ((m * W + w) * Q + q[:, None]) * B + n[None, :]
+    tl.store(u_out + at, u, mask=inside)
+    tl.store(density_out + at, density, mask=inside)
 
 
 @triton.jit
 def points_backward_kernel(
     ends,
     half,
-    series,
     slope,
     low,
     high,
     table,
     u_in,
-    grad,
+    grad_u,
+    grad_density,
     to_ends,
     to_half,
     to_series,
+    to_slope,
     B,
     W,
     Q,
@@ -112,22 +138,24 @@ def points_backward_kernel(
     KQ: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Gradients to the ends, and this program's share of those to S(1)/2 and S's series.
+    """Gradients to the ends, and this program's share of those to S(1)/2 and to the series of S and of ρ.
 
-    ``to_half`` [blocks, M, W], ``to_series`` [blocks, M, T + 1, W].
+    ``to_half`` [blocks, M, W], ``to_series`` [blocks, M, T + 1, W], ``to_slope`` [blocks, M, T, W].
     """
     w = tl.program_id(0)
     m = tl.program_id(2).to(tl.int64)
     n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     share, above, scale, inside = path_targets(ends, half, table, m, w, n, B, W, Q, KQ)
     q = tl.arange(0, KQ).to(tl.int64)
-    at = ((m * Q + q[:, None]) * B + n[None, :]) * W + w
+    at = ((m * W + w) * Q + q[:, None]) * B + n[None, :]
     bottom = tl.load(low + m)
-    top = tl.load(high + m)
+    per_u = 2.0 / (tl.load(high + m) - bottom)
     u = tl.load(u_in + at, mask=inside, other=0.0)
-    x = tl.where(inside, (u - bottom) * (2.0 / (top - bottom)) - 1.0, 0.0)
-    _, density = both_series(x, series + m * (T + 1) * W + w, slope + m * T * W + w, T, W)
-    to_target = tl.load(grad + at, mask=inside, other=0.0) / tl.where(inside, density, 1.0)
+    x = tl.where(inside, (u - bottom) * per_u - 1.0, 0.0)
+    density, change = value_and_slope(x, slope + m * T * W + w, T, W)
+    to_density = tl.load(grad_density + at, mask=inside, other=0.0)
+    to_u = tl.load(grad_u + at, mask=inside, other=0.0) + to_density * (change * per_u)
+    to_target = to_u / tl.where(inside, density, 1.0)
     at = (m * 2 * B + n) * W + w
     at_end = ((m * 2 + 1) * B + n) * W + w
     late = tl.sum(rounded_product(to_target, share), 0) * scale
@@ -137,11 +165,13 @@ def points_backward_kernel(
     place = tl.program_id(1).to(tl.int64) * tl.num_programs(2) + m
     tl.store(to_half + place * W + w, tl.sum(tl.sum(rounded_product(to_target, above), 0), 0))
     to_series += place * (T + 1) * W + w
-    tl.store(to_series, -tl.sum(tl.sum(to_target, 0), 0))
-    before, now = tl.zeros_like(x) + 1.0, x
-    for k in range(1, T + 1):
+    to_slope += place * T * W + w
+    before, now = x, tl.zeros_like(x) + 1.0
+    for k in range(T):
         tl.store(to_series + k * W, -tl.sum(tl.sum(rounded_product(to_target, now), 0), 0))
+        tl.store(to_slope + k * W, tl.sum(tl.sum(rounded_product(to_density, now), 0), 0))
         before, now = now, 2.0 * x * now - before
+    tl.store(to_series + T * W, -tl.sum(tl.sum(rounded_product(to_target, now), 0), 0))
 
 
 @triton.jit
@@ -179,11 +209,13 @@ def loss_kernel(
     Q,
     chunk,
     K: tl.constexpr,
+    KQ: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """Loss and every gradient of this program's pairs; sums over pairs are [splits, M, W, H] or [splits, M, W].
 
-    Two passes over the nodes: the first for the result, whose error is the upstream gradient of the second.
+    One pass over the nodes: a pair's gradients are sums over them times its error, which is known afterwards.
+    ``density`` and its gradient are [M, W, Q, B].
     """
     w = tl.program_id(0)
     m = tl.program_id(2).to(tl.int64)
@@ -198,6 +230,7 @@ def loss_kernel(
     level = tl.load(a0 + m * W + w)
     scale = tl.load(half + m * W + w)
     along, across = 4.0 * gain * frequency, 4.0 * gain * drag
+    node = tl.arange(0, KQ)
     sum_a = tl.zeros([BLOCK, K], tl.float32)
     sum_beta = tl.zeros([BLOCK, K], tl.float32)
     sum_omega = tl.zeros([BLOCK, K], tl.float32)
@@ -213,12 +246,28 @@ def loss_kernel(
         place_end = ((m * 2 + 1) * B + n) * W + w
         start = tl.load(ends + place, mask=inside, other=0.0)
         step = tl.load(ends + place_end, mask=inside, other=0.0) - start
+        at_node = ((m * W + w) * Q + node[None, :]) * B + n[:, None]
+        known = inside[:, None] & (node < Q)[None, :]
+        per_rho = 1.0 / tl.load(density + at_node, mask=known, other=1.0)
+        velocities = (scale * step)[:, None] * per_rho
+        to_velocities = tl.zeros([BLOCK, KQ], tl.float32)
         t0 = tl.zeros([BLOCK, K], tl.float32)
+        t1 = tl.zeros([BLOCK, K], tl.float32)
+        t2 = tl.zeros([BLOCK, K], tl.float32)
+        t3 = tl.zeros([BLOCK, K], tl.float32)
         for q in range(Q):
             part = 0.5 * tl.load(table + 2 * q + 1)
-            rho = tl.load(density + ((m * Q + q) * B + n) * W + w, mask=inside, other=1.0)
-            s_hat = start + 0.5 * (1.0 + tl.load(table + 2 * q)) * step
-            t0 += part * unit(s_hat, scale * step / rho, rate, drift, shift)
+            late = 0.5 * (1.0 + tl.load(table + 2 * q))
+            this = (node == q)[None, :]
+            velocity = tl.sum(tl.where(this, velocities, 0.0), 1)
+            r = unit(start + late * step, velocity, rate, drift, shift)
+            slope = part * (r - r * r)
+            t0 += part * r
+            t1 += slope
+            t2 += late * slope
+            t3 += velocity[:, None] * slope
+            slant = tl.sum(rounded_product(slope, across[None, :]), 1)
+            to_velocities = tl.where(this, slant[:, None], to_velocities)
         value = 1.0 - 2.0 * t0
         mean = tl.sum(rounded_product(value, gain[None, :]), 1) + level
         share = tl.load(weight + m * B + n, mask=inside, other=0.0)
@@ -226,24 +275,9 @@ def loss_kernel(
         up = 2.0 * share * error
         sum_loss += share * error * error
         up_mean = up * step
-        t1 = tl.zeros([BLOCK, K], tl.float32)
-        t2 = tl.zeros([BLOCK, K], tl.float32)
-        t3 = tl.zeros([BLOCK, K], tl.float32)
-        to_scale = tl.zeros([BLOCK], tl.float32)
-        for q in range(Q):
-            part = 0.5 * tl.load(table + 2 * q + 1)
-            late = 0.5 * (1.0 + tl.load(table + 2 * q))
-            at_node = ((m * Q + q) * B + n) * W + w
-            per_rho = 1.0 / tl.load(density + at_node, mask=inside, other=1.0)
-            velocity = scale * step * per_rho
-            r = unit(start + late * step, velocity, rate, drift, shift)
-            slope = part * (r - r * r)
-            t1 += slope
-            t2 += late * slope
-            t3 += velocity[:, None] * slope
-            to_velocity = up_mean * tl.sum(rounded_product(slope, across[None, :]), 1)
-            tl.store(to_density + at_node, -to_velocity * velocity * per_rho, mask=inside)
-            to_scale += to_velocity * per_rho
+        to_rho = -up_mean[:, None] * to_velocities * velocities * per_rho
+        tl.store(to_density + at_node, to_rho, mask=known)
+        to_scale = up_mean * tl.sum(rounded_product(to_velocities, per_rho), 1)
         # ŝ = start + late·step, u̇ = scale·step/ρ
         to_s = up_mean * tl.sum(rounded_product(t1, along[None, :]), 1)
         to_step = up * mean + up_mean * tl.sum(rounded_product(t2, along[None, :]), 1) + scale * to_scale

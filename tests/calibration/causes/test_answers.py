@@ -60,6 +60,27 @@ def test_what_does_not_match_says_why(made, cause):
     assert "in absorbance at" in where and " nm" in where and "µM" in why
 
 
+@pytest.mark.parametrize("method", ["profile", "posterior"])
+@pytest.mark.parametrize("cause", ["offset", "shift", "interferent"])
+def test_many_answers_at_once_say_why_too(made, cause, method):
+    rows = np.stack([SPOILT[cause](spectra(30.0, 7)[0]), spectra(30.0, 8)[0]])
+    spoilt, healthy = made.calibration.quantify_many(rows, method=method)
+    assert healthy.why == () and (spoilt.verdict != "does not match" or spoilt.explanation.cause == cause)
+    if method == "profile":
+        assert spoilt.why == made.quantify(rows[0], method=method).why and len(spoilt.why) == 2
+
+
+@pytest.mark.parametrize("times", [1.5, 2.0, 5.0])
+def test_what_lies_above_the_range_is_no_other_cuvette(times):
+    """A straight line carried on is the spectrum of the top standard in a longer cuvette: the answer is to dilute."""
+    shape = band(450.0, 30.0) + 0.3 * band(560.0, 40.0)
+    noise = 0.002 * np.random.default_rng(1).standard_normal((7, len(WAVE)))
+    levels = np.append(LEVELS[1:], 80.0)
+    line = Calibration(levels, 0.01 * levels[:, None] * shape + noise[:6], WAVE)
+    answer = line.quantify(0.01 * times * levels.max() * shape + noise[6])
+    assert answer.verdict == "outside calibrated range" and answer.why == ()
+
+
 def test_causes_that_cannot_be_told_apart_are_all_named(made):
     """A band where the product absorbs, or more of everything: here the two differ by a concentration."""
     found = made.quantify(1.15 * spectra(30.0, 7)[0]).explanation

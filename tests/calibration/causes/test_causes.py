@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -99,6 +101,25 @@ def test_a_cuvette_that_is_sold_goes_before_a_free_scale(ratio):
         assert found.cause != "other path length" or f"{ratio:g} times" in found.words
         said.append(found.cause)
     assert said.count("other path length") >= 0.9 * len(said), said
+
+
+@pytest.mark.parametrize("assay", ASSAYS)
+@pytest.mark.parametrize(("slope", "cause"), [(0.0, "offset"), (0.0005, "offset"), (0.01, "tilt"), (0.04, "tilt")])
+def test_a_baseline_with_equal_ends_is_an_offset(assay, slope, cause):
+    """Of 151 wavelengths and so little noise the criterion would notice ends that differ by a hundredth."""
+    rng = np.random.default_rng(3)
+    line = 0.05 + slope * np.linspace(-1.0, 1.0, len(WAVE))
+    made = ASSAYS[assay](np.array([40.0]))[0] + line + 2e-5 * rng.standard_normal(len(WAVE))
+    quiet = replace(problem(made, ASSAYS[assay]), scale=np.full(len(WAVE), 2e-5))
+    assert explain(quiet).cause == cause
+
+
+@pytest.mark.parametrize("assay", ASSAYS)
+@pytest.mark.parametrize("size", [1e-4, 1e-3, 0.01])
+def test_noise_alone_is_no_small_multiple_of_the_first_standard(assay, size):
+    noise = size * np.random.default_rng(5).standard_normal(len(WAVE))
+    found = explain(problem(noise, ASSAYS[assay]))
+    assert found.cause not in ("scale", "other path length")
 
 
 @pytest.mark.parametrize("assay", ASSAYS)

@@ -86,7 +86,8 @@ def main(
     strategy: str = "auto",
     precision: Any = "64-true",
     unclipped: bool = False,
-) -> None:
+) -> dict[str, float]:
+    """One training, kept in ``out`` by the main process: seconds and all-reduces."""
     changes: dict[str, Any] = {} if full else dict(SMALL)
     if strategy in SHARDED or unclipped:
         changes.update(metric_clip=0.0, flow_clip=0.0)
@@ -103,7 +104,12 @@ def main(
     if is_main_process():
         tree = {"history": module.history, "weights": {name: p.detach() for name, p in module.ode.named_parameters()}}
         SafetensorsIO().save_checkpoint(tree, out)
-        print(json.dumps({"seconds": counter.seconds, "reduced": counter.reduced}))
+    return {"seconds": counter.seconds, "reduced": counter.reduced}
+
+
+def of_flow(out: Path, flow: str) -> Path:
+    """Where one flow of several is kept."""
+    return out.with_name(f"{out.stem}-{flow}.ckpt")
 
 
 if __name__ == "__main__":
@@ -111,8 +117,8 @@ if __name__ == "__main__":
     numbers = [int(text) for text in sys.argv[4:] if text.isdigit()]
     target, flows = Path(sys.argv[1]), sys.argv[2].split(",")
     for name in flows:
-        main(
-            target if len(flows) == 1 else target.with_name(f"{target.stem}-{name}.ckpt"),
+        counts = main(
+            target if len(flows) == 1 else of_flow(target, name),
             name,
             sys.argv[3],
             *numbers,
@@ -121,3 +127,5 @@ if __name__ == "__main__":
             precision="32-true" if "float32" in sys.argv else "64-true",
             unclipped="unclipped" in sys.argv,
         )
+        if is_main_process():
+            print(json.dumps(counts))

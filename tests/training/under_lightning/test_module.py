@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from geonode.config import GeodesicConfig
 from geonode.data import simulate_assay
 from geonode.errors import DeviceError, InputError
 from geonode.training import (
@@ -80,11 +81,11 @@ def test_a_resumed_run_equals_the_uninterrupted_one_to_the_bit(assay, small, tmp
         assert torch.equal(value, expected[name]), name
 
 
-def test_bf16_trains_and_keeps_parameters_in_float32(assay, small):
-    config = small.replace(precision="bf16-mixed", epochs=2)
+def test_bf16_trains_and_keeps_parameters_in_float32(assay, small, away):
+    config = small.replace(precision="bf16-mixed", epochs=8)
     module = train_module(SpectralDataModule(assay, config), config, device="cpu")
     assert all(p.dtype == torch.float32 for p in module.ode.parameters())
-    assert module.history[-1]["total"] == pytest.approx(module.history[-1]["total"])
+    assert module.history[-1]["reconstruction"] < 0.9 * module.history[0]["reconstruction"]
 
 
 def test_fp16_on_a_cpu_is_refused_in_one_sentence(assay, small):
@@ -103,14 +104,22 @@ def test_logs_and_history(assay, small, tmp_path):
     assert list(tmp_path.glob("tensorboard/*/events*"))
 
 
-def test_blueprint_trains(assay):
-    from geonode.config import GeodesicConfig
-
+def test_blueprint_trains():
+    """Mega-batches of all pairs in two micro-batches: the recipe's one loss, that of the data, falls every epoch."""
+    assay = simulate_assay(wavelengths=[300.0, 380.0, 460.0, 540.0, 620.0, 700.0])
     config = GeodesicConfig.blueprint(
-        precision="32-true", epochs=1, batch_size=8, micro_batch=4, wavelengths_per_step=3, ode_steps=6
+        precision="32-true",
+        epochs=4,
+        batch_size=30,
+        micro_batch=15,
+        newton_steps=3,
+        ode_steps=6,
+        metric_lr=0.02,
+        flow_lr=0.02,
     )
     module = train_module(SpectralDataModule(assay, config), config, device="cpu")
-    assert module.history[-1]["total"] > 0
+    losses = [line["reconstruction"] for line in module.history]
+    assert losses == sorted(losses, reverse=True) and losses[-1] < 0.9 * losses[0]
 
 
 def test_several_analytes_and_too_few_levels_are_refused(assay):

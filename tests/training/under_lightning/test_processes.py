@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,6 +19,8 @@ from geonode.training import BatchSource, SafetensorsIO, SpectralDataModule, bui
 from geonode.training.batches import shard
 from geonode.training.launch import launched
 from geonode.training.lightning.strategies import sharded_settings, trainer_settings
+from geonode.training.problem import Problem
+from tests.training.under_lightning import ddp_run
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
@@ -30,19 +33,29 @@ FLOWS = ["path_independent", "velocity"]
 def outcomes(tmp_path_factory):
     """By processes, words and flow, the outcome of `ddp_run.py`: both flows in one start, which is what costs."""
     found = {}
-    for processes, words in ((1, ""), (2, ""), (1, "unclipped"), (2, "fsdp")):
+    for processes, words, options in ((1, "", {}), (1, "unclipped", {"unclipped": True}), (2, "", {}), (2, "fsdp", {})):
         out = tmp_path_factory.mktemp("ddp") / "run.ckpt"
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-        command = command if processes > 1 else [sys.executable]
-        command += [str(HERE / "ddp_run.py"), str(out), ",".join(FLOWS), "cpu", *words.split()]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr[-3000:]
-        printed = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        for flow, counts in zip(FLOWS, printed, strict=True):
-            kept = SafetensorsIO().load_checkpoint(out.with_name(f"run-{flow}.ckpt"))
-            found[processes, words, flow] = {**kept, **counts}
+        counts = _two_processes(out, words) if processes > 1 else _this_process(out, options)
+        for flow, count in zip(FLOWS, counts, strict=True):
+            kept = SafetensorsIO().load_checkpoint(ddp_run.of_flow(out, flow))
+            found[processes, words, flow] = {**kept, **count}
     return found
+
+
+def _this_process(out: Path, options: dict[str, Any]) -> list[dict[str, Any]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Problem, "build_model", Problem.build_model)  # so that it is put back
+        ddp_run.start_away()
+        return [ddp_run.main(ddp_run.of_flow(out, flow), flow, "cpu", **options) for flow in FLOWS]
+
+
+def _two_processes(out: Path, words: str) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    command += [str(HERE / "ddp_run.py"), str(out), ",".join(FLOWS), "cpu", *words.split()]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 @pytest.mark.slow

@@ -64,8 +64,9 @@ class CaryReader(Reader):
             )
         if names and names != own:
             recording.notes.append("sample names taken from the metadata blocks, in column order; the titles differ")
-        _set_units(heads[columns[0]], heads[columns[0] + 1], recording)
-        _read_pairs(table.Lines.of(lines, 2, end), columns, names or own, dialect, recording)
+        samples = _samples(columns, names or own, recording)
+        _set_units(samples, heads, recording)
+        _read_pairs(table.Lines.of(lines, 2, end), samples, dialect, recording)
         where = "the sample names in the metadata blocks" if names else "the titles"
         set_concentrations_from_names(recording, where)
         return recording
@@ -90,23 +91,38 @@ def _block_names(rows: list[list[str]]) -> list[str]:
     return names
 
 
-def _set_units(x_head: str, y_head: str, recording: Recording) -> None:
-    match = _X.fullmatch(x_head)
-    assert match is not None  # the columns were chosen by it
-    recording.wavelength_unit = match.group(2)
-    recording.signal, recording.signal_unit = _SIGNALS.get(y_head.lower(), (y_head, ""))
-
-
-def _read_pairs(
-    rows: table.Lines, columns: list[int], names: list[str], dialect: Dialect, recording: Recording
-) -> None:
-    """Each pair down to its last value: pairs may be of different lengths."""
+def _samples(columns: list[int], names: list[str], recording: Recording) -> list[tuple[int, str]]:
+    """First column and name of every pair but the baselines, which are measured in another unit, %T of no sample."""
     kept = []
     for column, name in zip(columns, names, strict=True):
         if _BASELINE.search(name) and len(columns) > 1:
             recording.notes.append(f"'{name}' (column {column + 1}) dropped: a baseline, not a sample")
         else:
             kept.append((column, name))
+    return kept
+
+
+def _set_units(samples: list[tuple[int, str]], heads: list[str], recording: Recording) -> None:
+    """Units of the axis and of the signal, which all samples must share.
+
+    Raises:
+        ReaderError: two samples in different units.
+    """
+    units: dict[tuple[str, str], str] = {}
+    for column, name in samples:
+        match = _X.fullmatch(heads[column])
+        assert match is not None  # the columns were chosen by it
+        units.setdefault((match.group(2), heads[column + 1].strip()), name)
+    if len({(x.lower(), y.lower()) for x, y in units}) > 1:
+        said = ", ".join(f"'{name}' in {y} against {x}" for (x, y), name in list(units.items())[:2])
+        raise recording.fail(f"the samples are in different units: {said}; export them alike.")
+    for x_unit, signal in units:
+        recording.wavelength_unit = x_unit
+        recording.signal, recording.signal_unit = _SIGNALS.get(signal.lower(), (signal, ""))
+
+
+def _read_pairs(rows: table.Lines, kept: list[tuple[int, str]], dialect: Dialect, recording: Recording) -> None:
+    """Each pair down to its last value: pairs may be of different lengths."""
     wanted = [k for column, _ in kept for k in (column, column + 1)]
     named = {k: name for column, name in kept for k in (column, column + 1)}
     header = [named.get(k, "") for k in range(max(wanted, default=-1) + 1)]

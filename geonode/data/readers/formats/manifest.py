@@ -10,7 +10,8 @@ from pathlib import Path
 
 from geonode.data.readers import text
 from geonode.data.readers.base import READERS, Particularity, Reader, ReadingOptions
-from geonode.data.readers.concentrations import ConcentrationTable, listing, read_table, set_values, split_unit
+from geonode.data.readers.concentration_table import ConcentrationTable, read_table, split_unit
+from geonode.data.readers.concentrations import listing, set_values
 from geonode.data.readers.joining import normalise
 from geonode.data.readers.recognition import read_file, recognise
 from geonode.data.readers.recording import Recording, Trace
@@ -96,7 +97,7 @@ def _column(found: ConcentrationTable, called: tuple[str, ...]) -> str | None:
 def _analytes(found: ConcentrationTable, taken: set[str | None]) -> list[str]:
     """The column that is called a concentration, whatever its cells; else every column of numbers."""
     candidates = [name for name in found.header if name not in taken]
-    numeric = [name for name in candidates if found.is_numeric(name)]
+    numeric = [name for name in candidates if found.is_numeric(name) and found.may_be_concentration(name)]
     called = [name for name in candidates if found.is_called_concentration(name)]
     called = [name for name in called if name in numeric] or called
     return called[:1] if called else numeric

@@ -1,0 +1,60 @@
+"""Wavelengths that tables bring along: the columns of a DataFrame, the coordinate of a DataArray.
+
+scikit-learn compares the names of columns only where they are text. Spectra exported from long to short wavelengths, or
+of another grid, would otherwise be taken as they come.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from geonode.errors import InputError
+
+_SAME = 1e-6
+"""Relative difference of two wavelengths that files write alike."""
+
+
+def wavelengths_of(X: Any) -> np.ndarray | None:
+    """``[W]`` numbers that name the columns of a DataFrame or the last dimension of a DataArray; None without."""
+    if hasattr(X, "dims") and hasattr(X, "coords"):  # xarray
+        named = X.coords[X.dims[-1]].values if X.dims[-1] in X.coords else None
+    else:
+        named = getattr(X, "columns", None)
+    if named is None:
+        return None
+    values = np.asarray(named)
+    if values.dtype == object and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
+        values = values.astype(float)  # what pandas makes of a mixture of integers and floats
+    return values.astype(float) if values.ndim == 1 and values.dtype.kind in "iuf" else None
+
+
+def in_order_of(expected: np.ndarray | None, X: Any) -> Any:
+    """``X`` with its columns in the order of the wavelengths ``expected [W]``; as it is where either has none.
+
+    Raises:
+        InputError: other wavelengths than those.
+    """
+    found = wavelengths_of(X)
+    if expected is None or found is None:
+        return X
+    if len(found) != len(expected):
+        raise InputError(
+            f"the spectra have {len(found)} wavelengths, {_range(found)}, and the standards {len(expected)}, "
+            f"{_range(expected)}; give those of the standards, or interpolate to them."
+        )
+    order = np.argsort(found, kind="stable")[np.argsort(np.argsort(expected, kind="stable"), kind="stable")]
+    far = np.abs(found[order] - expected) > _SAME * np.abs(expected).max()
+    if far.any():
+        first = int(np.argmax(far))
+        raise InputError(
+            f"the spectra's wavelengths, {_range(found)}, are not those of the standards, {_range(expected)}: "
+            f"{expected[first]:g} is missing; interpolate the spectra to the standards' wavelengths."
+        )
+    values = np.asarray(X)
+    return values[..., order]
+
+
+def _range(values: np.ndarray) -> str:
+    return f"{values.min():g} to {values.max():g}"
