@@ -30,8 +30,6 @@ WITHOUT = {
     "the blueprint": lambda: geonode.GeodesicConfig.blueprint(
         **QUICK, newton_steps=1, ode_steps=2, batch_size=6, micro_batch=6
     ),
-        **QUICK, newton_steps=1, ode_steps=2, batch_size=6, micro_batch=6
-    ),
 }
 
 
