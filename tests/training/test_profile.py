@@ -10,7 +10,9 @@ import geonode
 from geonode.bench import step_trace
 
 
-@pytest.mark.parametrize(("flow", "epochs", "recorded"), [("path_independent", 1, 1), ("velocity", 3, 2), ("free", 5, 3)])
+@pytest.mark.parametrize(
+    ("flow", "epochs", "recorded"), [("path_independent", 1, 1), ("velocity", 3, 2), ("free", 5, 3)]
+)
 def test_the_trace_opens_and_holds_the_epochs_that_it_says(flow, epochs, recorded, assay, small, tmp_path):
     config = small.replace(flow=flow, epochs=epochs, members=1)
     geonode.fit(assay, config, device="cpu", profile=tmp_path / "p")
