@@ -42,6 +42,17 @@ def both_ways(op, *arguments: torch.Tensor, **options) -> None:
     torch.cuda.synchronize()
 
 
+def coupled(units: int) -> None:
+    """The coupled ODE from a velocity and by shooting, [2, 14 × 5] rows, with a flow of that many units."""
+    flow = gk.FlowUnits(*(leaf(2, units) for _ in range(2)), leaf(2, units, 5), leaf(2, units), leaf(2))
+    inputs = *points(3), *weights(2, 20, 30)
+    for op, options in ((gk.coupled_rk4, {"steps": 3}), (gk.coupled_shot, {"steps": 2, "newton": 2, "stages": 2})):
+        out = op(*inputs, flow, **options, backend="triton")
+        change = torch.nan_to_num(out[0] if isinstance(out, tuple) else out)
+        torch.autograd.grad(change.sum(), [*inputs, *flow])
+        torch.cuda.synchronize()
+
+
 def main() -> None:
     torch.manual_seed(0)
     for hidden in ((64, 64), (20, 30)):
@@ -55,6 +66,8 @@ def main() -> None:
         lambda *a, **k: gk.geodesic_shoot(*a, **k).velocity,
         *points(3), *weights(2, 20, 30), steps=2, newton=2, stages=2,
     )  # fmt: skip
+    for units in (5, 20):
+        coupled(units)
     both_ways(gk.christoffel_fd, *points(4), step=0.1)
     both_ways(lambda c, w, **k: gk.christoffel_grid(leaf(2, 5, 4).detach(), c, w, (-9, 9), (-9, 9), **k), *points(2))
     flow = [leaf(2, 37, 5), leaf(2, 37, 5), leaf(2, 20), leaf(2, 5, 20), leaf(2, 5, 20), leaf(2, 5)]

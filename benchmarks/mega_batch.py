@@ -42,7 +42,7 @@ def run(flow: str, members: int, steps: int, precision: str) -> dict[str, object
     problem = build_problem([gp] * members, assay.wavelengths, config).to("cuda", torch.float32)
     ode = problem.build_model(config, 0)
     source = BatchSource(problem, ode.table, config)
-    captured = use_captured("auto", source, config)
+    captured = use_captured("auto", source, ode)
     train = StackSteps(ode, source, config, capture=captured)
     for number in range(5):
         train.take(number, 0)

@@ -50,9 +50,9 @@ def equality(settings: PretrainSettings, half: bool) -> dict[str, dict[str, floa
             loss, _ = captured(batch)
             plain, _ = loss_at(network, batch)
             mine, theirs = (torch.autograd.grad(value, parameters) for value in (loss, plain))
-            off = sum((a - b).square().sum() for a, b in zip(mine, theirs, strict=True)).sqrt()
-            size = sum(b.square().sum() for b in theirs).sqrt()
-            differences = {"loss": float((loss - plain).detach().abs()), "gradients": float(off / size)}
+            one, other = (torch.cat([gradient.flatten() for gradient in part]) for part in (mine, theirs))
+            apart = float((one - other).norm() / other.norm())
+            differences = {"loss": float((loss - plain).detach().abs()), "gradients": apart}
             found[f"{batch.levels.shape[1]} standards"] = differences
     return found
 

@@ -20,11 +20,12 @@ from geonode.calibration.unknown_files import asked_of_files
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.given_standards import given_standards, prepared
-from geonode.data.labelled import half_width, labelled
+from geonode.data.labelled import half_width, labelled_pair
 from geonode.device import resolve_device
 from geonode.errors import InputError
 from geonode.flow import FLOWS, CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
+from geonode.on_device import PredictsOnDevice
 from geonode.prior.flow import AssayFlow
 from geonode.prior.standards import band_coverage, flow_ensemble, read_all, with_weights
 from geonode.report.answer import Answer
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 
 
-class GeodesicModel:
+class GeodesicModel(PredictsOnDevice):
     """A fitted calibration: the standards, their geodesic GP, and (unless ``predictor="gp"``) a neural flow.
 
     Made by `fit` and `load`. Attributes: ``dataset``, ``config``, ``gp``, ``flow`` (a `geonode.prior.AssayFlow`, where
@@ -79,7 +80,7 @@ class GeodesicModel:
         self.concentration_std = concentration_std
         self.problem, self.history = problem, list(history)
         self.folds, self.flow, self.fold_flows, self.weights = folds, flow, list(fold_flows), weights
-        self._ode = ode
+        self._ode, self._device = ode, torch.device("cpu")
         self.made: dict[str, Any] = {}
 
     @property
@@ -182,8 +183,8 @@ class GeodesicModel:
             (mean, std), each an xarray.DataArray with dims (concentration, wavelength), in the unit of the standards.
             std is that of one further measured spectrum: that of the pre-trained flow's Student t; for a flow that was
             trained on the standards the GP's calibrated Student-t band and the spread of its members besides; with
-            ``config.folds`` that of the neural ensemble, calibrated by its own held-out errors. Where
-            the model has a preprocessing, both are preprocessed spectra; their attribute ``preprocessing`` says how.
+            ``config.folds`` that of the neural ensemble, calibrated by its own held-out errors. With a preprocessing
+            both are preprocessed spectra; their attribute ``preprocessing`` says how.
 
         Raises:
             InputError: not finite, or beyond what the neural flow was trained for.
@@ -194,14 +195,17 @@ class GeodesicModel:
         predictor = predictor or self.config.predictor
         if predictor not in ("node", "gp"):
             raise InputError(f"predictor={predictor!r} is not known; choose node or gp.")
-        if predictor == "node" and self.ensemble is not None:
+        if predictor == "node":
+            self._require_flow()
             self._require_served(c)
-            band = self.ensemble.process.predict(c)
-            return self._labelled(c, band.mean, band.std, band.dof)
-        if predictor == "node" and self.flow is not None:
-            self._require_served(c)
-            found = self.flow.predict(c)
-            return self._labelled(c, found.mean, found.std, found.dof)
+        labelled = partial(labelled_pair, self.dataset, self.preprocessing, c)
+        ensemble = self.ensemble if predictor == "node" else None
+        there = self.on_device(predictor) if ensemble is None else None
+        if there is not None:
+            return labelled(*there(c), there.dof)
+        if ensemble is not None or (predictor == "node" and self.flow is not None):
+            found = ensemble.process.predict(c) if ensemble is not None else self.flow.predict(c)
+            return labelled(found.mean, found.std, found.dof)
         band = self.gp.predict(c)
         mean, variance = band.mean, band.std**2
         if predictor == "node":
@@ -209,7 +213,7 @@ class GeodesicModel:
             mean = members.mean(0)
             if len(members) > 1:
                 variance = variance + members.var(0, ddof=1)
-        return self._labelled(c, mean, np.sqrt(variance), band.dof)
+        return labelled(mean, np.sqrt(variance), band.dof)
 
     def predict_interval(
         self,
@@ -224,8 +228,7 @@ class GeodesicModel:
             level: probability that the interval holds, 0.8 for the bands of figures and reports.
             predictor: as for `predict_spectra`.
 
-        Returns:
-            (low, high), each as the mean of `predict_spectra`.
+        Returns: (low, high), each as the mean of `predict_spectra`.
 
         Raises:
             InputError: as `predict_spectra`, or a level that is not between 0 and 1.
@@ -252,28 +255,26 @@ class GeodesicModel:
     def _repr_html_(self) -> str:
         return model_html(self)
 
+    def _require_flow(self) -> None:
+        if self.flow is None and (self.ode is None or self.problem is None):
+            raise InputError("This model was fitted with predictor='gp' and has no neural flow; fit again with 'node'.")
+
     def _node_spectra(self, c: np.ndarray) -> np.ndarray:
         """Spectra [members, C, W] of the neural ensemble."""
-        if self.ode is None or self.problem is None:
-            raise InputError("This model was fitted with predictor='gp' and has no neural flow; fit again with 'node'.")
-        self._require_served(c)
+        assert self._ode is not None and self.problem is not None
         rows = torch.from_numpy(np.tile(c, (self.problem.models, 1)))
-        return predict(self.ode, self.problem, rows).cpu().double().numpy()
+        return predict(self._ode, self.problem, rows).cpu().double().numpy()
 
     def _require_served(self, c: np.ndarray) -> None:
         low, high = self.served_range
-        outside = c[(c < low) | (c > high)]
-        if len(outside):
-            unit = self.dataset.units["concentration"]
+        if len(outside := c[(c < low) | (c > high)]):
+            margin = "fit again with a larger margin, or predict with predictor='gp'"
+            remedy = "there is no concentration below zero" if outside[0] < 0.0 <= low else margin
+            made = "trained" if self.flow is None else "read"
             raise InputError(
-                f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {unit}, the range the neural flow was "
-                f"{'trained' if self.flow is None else 'read'} for; fit again with a larger margin, or predict with "
-                "predictor='gp'."
+                f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {self.dataset.units['concentration']}, "
+                f"the range the neural flow was {made} for; {remedy}."
             )
-
-    def _labelled(self, c: np.ndarray, mean: Any, std: Any, dof: float) -> tuple[xr.DataArray, xr.DataArray]:
-        made = partial(labelled, self.dataset, self.preprocessing, c, dof=dof)
-        return made(mean, "mean"), made(std, "std")
 
     def save(self, path: str | Path) -> None:
         """Write the bundle to ``path``: one file, tensors in safetensors and metadata in its JSON header, whole or not
@@ -323,8 +324,7 @@ def fit(
         concentration_std: standard uncertainty of the standards' concentrations in their unit, one number or one per
             level (ascending); it widens what the model says of unknowns, not the fit. None: they count as exact.
         preprocessing: steps applied to the standards before anything else, and to unknowns: ``"snv"``, ``["snv",
-            "range:400-700"]`` or a `geonode.data.Preprocessing` (see docs/preprocessing.md). The model then is one of
-            preprocessed spectra. None: none.
+            "range:400-700"]`` or a `geonode.data.Preprocessing`; the model then is one of preprocessed spectra.
         checkpoint: folder for checkpoints of the training; None writes none.
         resume: go on from the newest intact checkpoint there; from the start where there is none.
         strategy: one of `geonode.training.launch.STRATEGIES`; ``auto`` is DDP under torchrun or SLURM.

@@ -21,7 +21,7 @@ def test_blueprint_is_the_original_recipe():
         "flow": "free",
         "flow_hidden": 16,
         "embedding": 8,
-        "solver": "adjoint",
+        "solver": "rk4",
         "ode_steps": 20,
         "rtol": 1e-5,
         "atol": 1e-7,
@@ -45,6 +45,7 @@ def test_blueprint_is_the_original_recipe():
         ("metric_lr", "1e-3"),
         ("newton_steps", "four stages"),
         ("ode_steps", "20 steps"),
+        ("solver", 'solver="adjoint"'),
         ("flow", "GroupNorm"),
     ],
 )

@@ -206,3 +206,32 @@ def test_a_tensor_is_numbers():
     import torch
 
     assert given_spectra(torch.tensor(PAIR, requires_grad=True)).values.shape == PAIR.shape
+
+
+@pytest.mark.parametrize("heads", [["0.0", "0.0.1", "5.0", "5.0.1"], ["0.0", "0.0.1", "5.0", "5.0.2"]])
+def test_a_table_read_by_pandas_has_replicates_as_the_file_has(heads):
+    values = noisy(monotone, [0.0, 0.0, 5.0, 5.0, 10.0], 0)
+    frame = pd.DataFrame(values.T, columns=[*heads, "10.0"])
+    frame.insert(0, "wavelength", WAVE)
+    data = given_standards(frame)
+    assert data.concentrations.ravel().tolist() == [0.0, 0.0, 5.0, 5.0, 10.0]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda model: model.quantify(SPECTRUM, dilution="1:10"),
+            "must be a number, 10 for 1:10, but '1:10' was given",
+        ),
+        (lambda model: geonode.load_standards(pd.DataFrame({"a": [1.0]})), "geonode.fit takes DataFrames"),
+        (lambda model: geonode.load_standards(np.zeros((3, 4))), r"SpectralDataset\(spectra, concentrations"),
+        (lambda model: geonode.load_standards([1.0, 2.0]), "reads files, and list is none"),
+        (lambda model: geonode.fit(standards(), concentration_unit="ppb"), "belongs to the standards"),
+        (lambda model: geonode.fit(standards(), select="A"), "fit has no option select"),
+        (lambda model: geonode.fit(standards()).predict_spectra([-3.0]), "there is no concentration below zero"),
+    ],
+)
+def test_what_belongs_elsewhere_says_where(model, call, said):
+    with pytest.raises(InputError, match=said):
+        call(model)

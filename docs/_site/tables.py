@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from geonode.bench import on_paper
+
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 CARD, BENCH = "kernels-NVIDIA-H100-80GB-HBM3", "bench-NVIDIA-H100-80GB-HBM3"
 
@@ -189,6 +191,12 @@ def _count(label: str) -> str:
     return f"{problems * wavelengths:,}".replace(",", " ")
 
 
+def a100() -> str:
+    """What each recorded card foretells for an A100, kernel by kernel, with the arithmetic."""
+    records = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("bench-NVIDIA-*.json")))
+    return "\n\n".join(f"## From {r['device']['card']}\n\n" + "\n".join(on_paper.lines(r)) for r in records)
+
+
 def folds() -> str:
     """Forty-eight models at once."""
     rows = []
@@ -213,6 +221,7 @@ TABLES: dict[str, Callable[[], str]] = {
         kernels,
         peers,
         libraries,
+        a100,
         folds,
     )
 }

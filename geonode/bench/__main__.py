@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="say what a step of a trace spends (of --profile, or of geonode fit), and end",
     )
+    p.add_argument("--on-a100", metavar="FILE", help="say what a recorded run on a GPU foretells for an A100, and end")
     p.add_argument("--list", action="store_true", help="name the cases and end")
     p.add_argument(
         "--restarts",
@@ -122,12 +123,18 @@ def _device(name: str) -> str:
 def _run(options: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from geonode.bench import case, compare, step_trace, suite, terminal
+    from geonode.bench import case, compare, on_paper, step_trace, suite, terminal
 
     console = Console(stderr=False, width=None if sys.stdout.isatty() else 200)
     if options.trace:
         for line in step_trace.sentences(step_trace.breakdown(step_trace.read(options.trace))):
             console.print(line, markup=False, highlight=False)
+        return 0
+    if options.on_a100:
+        record = compare.read(options.on_a100, "--on-a100")
+        if record["setting"]["device"] != "cuda":
+            raise InputError(f"--on-a100 {options.on_a100} was recorded on a CPU; name a run on a GPU.")
+        print("\n".join(on_paper.lines(record)))
         return 0
     sys.path.insert(0, "")  # a module named with --import may lie in the current folder
     setting = case.Setting(_device(options.device), options.suite, options.seed)

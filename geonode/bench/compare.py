@@ -11,8 +11,8 @@ from geonode.bench import SCHEMA_VERSION
 from geonode.errors import InputError
 
 
-def read(path: str | Path) -> dict[str, Any]:
-    """A recorded run.
+def read(path: str | Path, option: str = "--baseline") -> dict[str, Any]:
+    """A recorded run; ``option`` is what asked for it.
 
     Raises:
         InputError: no such file, no JSON, another schema version, or not a run of this benchmark.
@@ -20,14 +20,14 @@ def read(path: str | Path) -> dict[str, Any]:
     try:
         result = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"--baseline {path}: {error.strerror}; name a file written with --json.") from None
+        raise InputError(f"{option} {path}: {error.strerror}; name a file written with --json.") from None
     except ValueError:
-        raise InputError(f"--baseline {path} is not JSON; name a file written with --json.") from None
+        raise InputError(f"{option} {path} is not JSON; name a file written with --json.") from None
     if not isinstance(result, dict) or result.get("schema") != SCHEMA_VERSION:
         found = result.get("schema") if isinstance(result, dict) else None
-        raise InputError(f"--baseline {path} has schema {found}, this release reads {SCHEMA_VERSION}; record it again.")
+        raise InputError(f"{option} {path} has schema {found}, this release reads {SCHEMA_VERSION}; record it again.")
     if not _complete(result):
-        raise InputError(f"--baseline {path} is not a run of geonode.bench; name a file written with --json.")
+        raise InputError(f"{option} {path} is not a run of geonode.bench; name a file written with --json.")
     return result
 
 

@@ -188,7 +188,8 @@ def over_ours(result: dict[str, Any], peer: dict[str, Any], row: dict[str, Any])
 
 def rate(row: dict[str, Any]) -> str:
     """The throughput that says most about the case."""
-    for name, text in (("gradient_steps", "steps"), ("samples", "spectra"), ("odes", "ODEs"), ("points", "points")):
+    names = ("assays", "assays"), ("gradient_steps", "steps"), ("samples", "spectra"), ("odes", "ODEs")
+    for name, text in (*names, ("points", "points")):
         if name in row["rates"]:
             value = row["rates"][name]
             return f"{value:,.3g} {text}" if value < 1e4 else f"{value:.2e} {text}"

@@ -85,6 +85,8 @@ def _between(out: Path, assay: SimulatedAssay, model: GeodesicModel, seed: int, 
     # the band is that of one further measured spectrum, so measured spectra are what it must hold
     measured = simulate_assay(_BETWEEN, seed=seed + _FRESH, device=assay.device.type).spectra
     inside = float(np.mean(np.abs(mean.values - measured) <= half_width(std)))
+    if model.weights is not None:
+        say(f"   read by the pre-trained flow, weights {model.weights['name']}", quiet)
     say(f"   error against the noiseless truth between the standards: {error:.4f} absorbance", quiet)
     say(f"   a further spectrum measured there lies inside the 80 % band at {inside:.0%} of wavelengths", quiet)
 

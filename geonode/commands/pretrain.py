@@ -54,6 +54,8 @@ def register(app: typer.Typer) -> None:
 
             geonode pretrain --out trial/ --seconds 60
 
+            python -m geonode.prior --out weights/ --start prior-2.safetensors
+
             torchrun --nproc-per-node 8 -m geonode pretrain --out weights/ --steps 40000
         """
         import torch

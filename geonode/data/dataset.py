@@ -250,8 +250,17 @@ class SpectralDataset:
                 f"{self.source or 'spectra'}: every wavelength has a masked value; leave out the spectra that are "
                 "saturated throughout."
             )
-        note = f"{int(spoiled.sum())} of {spoiled.size} wavelengths dropped, where a value is masked"
+        note = f"{int(spoiled.sum())} of {spoiled.size} wavelengths dropped, where a value is masked: {self._masked()}"
         return self._derive(columns=np.flatnonzero(~spoiled), notes=(*self.notes, note))
+
+    def _masked(self) -> str:
+        """Where values are masked and, if one level alone has them, the way round that."""
+        at = self.wavelengths[self._mask.any(axis=0)]
+        where = f"between {at.min():.6g} and {at.max():.6g} {self.wavelength_unit}".rstrip()
+        of = np.unique(self.concentrations[self._mask.any(axis=1)], axis=0)
+        if len(of) > 1 or len(self._levels) <= 3:
+            return where
+        return f"{where}, by the standard {format_level(of[0])} alone; without it they would be kept"
 
     def with_metadata(self, **changes: Any) -> SpectralDataset:
         """The same spectra with other ``concentration_unit``, ``analytes``, ``notes``, ``source``, ``signal``, …

@@ -16,6 +16,8 @@ from geonode.data.readers.names import quantity_in
 from geonode.errors import InputError
 
 _CONCENTRATION = re.compile(r"conc(entrations?|\.)?([ _]*[(\[/].*)?|concentrations?_\w+|levels?|y", re.I)
+_REPLICATE = re.compile(r"\s*([-+]?\d+\.\d+)\.\d+\s*")
+"""A repeated level as files of standards head it: ``5.0.1``."""
 _WHERE = "the standards"
 
 
@@ -103,9 +105,11 @@ def _of_dataarray(array: Any) -> SpectralDataset:
 
 
 def _concentrations(labels: Sequence[str]) -> tuple[np.ndarray, str]:
-    """Concentrations from labels such as ``5``, ``5.1`` (pandas' second column named 5) or ``5 µM``, and their unit."""
+    """Concentrations from labels such as ``5``, ``5.0.1`` (a replicate of ``5.0``) or ``5 µM``, and their unit."""
     values, found = [], set()
     for label in labels:
+        repeated = _REPLICATE.fullmatch(label)
+        label = repeated[1] if repeated else label
         quantity = quantity_in(label)
         try:
             values.append(float(label) if quantity is None else float(quantity[0]))

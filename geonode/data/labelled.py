@@ -55,6 +55,26 @@ def labelled(
     )
 
 
+def labelled_pair(
+    dataset: SpectralDataset,
+    chain: Preprocessing | None,
+    concentrations: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray,
+    dof: float,
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """``mean`` and ``std`` [C, W] as `labelled` names them; they share their coordinates, which take longest to make.
+
+    Args:
+        dataset, chain, concentrations, dof: as for `labelled`.
+        mean, std: the values.
+    """
+    first = labelled(dataset, chain, concentrations, mean, "mean", dof)
+    second = first.copy(deep=False, data=std)
+    second.name = "std"
+    return first, second
+
+
 def half_width(std: xr.DataArray, level: float = 0.8) -> np.ndarray:
     """Half the width ``[C, W]`` of the central interval that holds ``level`` of further measured spectra.
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from geonode.construction import FollowsForward, Recorded, build
 from geonode.registry import Registry
+from geonode_kernels import FlowUnits
 
 if TYPE_CHECKING:
     from geonode.flow.config import FlowConfig
@@ -64,7 +65,7 @@ class Flow(Recorded, FollowsForward, nn.Module):
     except for those that all models share.
     """
 
-    derived = ("integral", "misfit", "potential", "tanh_units", "path_independent")
+    derived = ("integral", "misfit", "potential", "tanh_units", "kernel_units", "path_independent")
     path_independent: ClassVar[bool] = False
     still_at_rest: ClassVar[bool] = True
     uses_arc_length: ClassVar[bool] = True
@@ -129,6 +130,13 @@ class Flow(Recorded, FollowsForward, nn.Module):
         ``index`` [K] picks wavelengths; None takes all of them.
         """
         return None
+
+    def kernel_units(self, index: Tensor | None = None) -> FlowUnits | str:
+        """The flow as the kernels that integrate the coupled ODE hold it: tanh units of u, du/dt and λ; or why not.
+
+        ``index`` [K] picks wavelengths; None takes all of them.
+        """
+        return f"{type(self).__name__} is no single layer of tanh units of position, velocity and wavelength"
 
     def start_from(self, points: Tensor, targets: Tensor, weight: Tensor) -> None:
         """Start near given spectra, before the training; by default nothing is done.

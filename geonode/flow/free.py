@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from geonode.flow.base import FLOWS, Flow, FlowPoint
 from geonode.flow.embedded import Draws
+from geonode_kernels import FlowUnits
 
 
 @FLOWS.register("free")
@@ -43,11 +44,21 @@ class FreeFlow(Flow):
 
     def forward(self, point: FlowPoint) -> Tensor:
         """F at the point's position and velocity [M, B, W]."""
-        wavelength, embedding = self.wavelength, self.embedding
-        if point.index is not None:
-            wavelength, embedding = wavelength[point.index], embedding[:, point.index]
-        fixed = wavelength[:, None] * self.weight1[:, None, 2] + (embedding @ self.weight1[:, 3:]).to(self.bias1.dtype)
         place, pace = self.weight1[:, None, None, 0], self.weight1[:, None, None, 1]
         inside = point.position[..., None] * place + point.velocity[..., None] * pace
-        hidden = torch.tanh(inside + (fixed + self.bias1[:, None])[:, None])
+        hidden = torch.tanh(inside + self._at_wavelengths(point.index)[:, None])
         return (hidden * self.weight2[:, None, None]).sum(-1) + self.bias2[:, None, None]
+
+    def kernel_units(self, index: Tensor | None = None) -> FlowUnits | str:
+        """See `Flow.kernel_units`; ``index`` as there."""
+        return FlowUnits(
+            self.weight1[:, 0], self.weight1[:, 1], self._at_wavelengths(index).mT, self.weight2, self.bias2
+        )
+
+    def _at_wavelengths(self, index: Tensor | None) -> Tensor:
+        """What wavelengths and bias add inside the tanh [M, W, H]: the only matrix product, hence under AMP."""
+        wavelength, embedding = self.wavelength, self.embedding
+        if index is not None:
+            wavelength, embedding = wavelength[index], embedding[:, index]
+        product = (embedding @ self.weight1[:, 3:]).to(self.bias1.dtype)
+        return wavelength[:, None] * self.weight1[:, None, 2] + product + self.bias1[:, None]

@@ -146,6 +146,9 @@ class _Transport:
         # the rows of a matrix product may round differently: a path of no length must change nothing
         return equal_where((self.x == self.y).all(-1, keepdim=True), before, after) - before
 
+    def fixed_steps(self, steps: int) -> Tensor | None:
+        return None  # the kernels hold one analyte
+
     def initial_state(self) -> Tensor:
         """[B·W, 2D + 1]: position, velocity and absorbance."""
         solution = self.ode.shoot(self.x, self.y)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from geonode.christoffel import ChristoffelRule, make_rule, value_and_christoffel
+from geonode.christoffel import RULES, ChristoffelRule, make_rule, value_and_christoffel
 from geonode.errors import InputError
 from geonode.flow.arctable import ArcLengthTable
 from geonode.flow.base import Flow
@@ -24,7 +24,9 @@ from geonode.flow.solvers import Solver
 from geonode.flow.transport import PathTransport
 from geonode.metric import LogMetric, Metric, WarpMetric, as_log_metric, fused
 from geonode.metric.coordinate import WarpCoordinateMetric, require_finite
-from geonode_kernels import arc_length
+from geonode_kernels import FlowUnits, arc_length
+from geonode_kernels._dispatch import width_refusal
+from geonode_kernels.coupled_rk4 import units_refusal
 
 
 class CoupledSpectralODE(nn.Module):
@@ -126,6 +128,29 @@ class CoupledSpectralODE(nn.Module):
     def christoffel_rule(self, metric: Metric) -> ChristoffelRule:
         """What shooting and the integrators take Γ from: the rule of the settings, for ``metric`` = `metric_in_u`."""
         return make_rule(self.path.christoffel, metric, self.table.low, self.table.high, self.wavelength)
+
+    def steps_refusal(self, units: FlowUnits | str) -> str | None:
+        """What speaks against a kernel for all fixed steps of the coupled ODE: the rule, or the flow's ``units``."""
+        if not RULES[self.path.christoffel].exact:
+            return "the kernels hold the exact symbols, and another rule was asked for"
+        return units if isinstance(units, str) else units_refusal(units.gain.shape[1])
+
+    def capture_refusal(self) -> str | None:
+        """Why a CUDA graph cannot hold a step of this ODE under its configured solver and path; None where it can.
+
+        Closed forms it can hold; fixed steps, where one kernel takes all of them.
+        """
+        solver = self.solver()
+        if self.closed_form:
+            return None
+        if solver.adaptive:
+            name = self.path.solver
+            return f"solver={name!r} with path={self.path.name!r} decides its steps by looking at values"
+        known, units = self.metric.kernel_weights(), self.flow.kernel_units()
+        reason = known if isinstance(known, str) else width_refusal(*known.hidden) or self.steps_refusal(units)
+        if reason is None and not solver.steps_at_once:
+            reason = f"{type(solver).__name__} steps by itself"
+        return None if reason is None else f"no kernel takes all steps of its paths at once ({reason})"
 
     def grid(self, u: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
         """u [M, P, W] from [M, P, W] or [M, P], and the scaled wavelengths there, of the same shape.

@@ -11,6 +11,9 @@ from geonode.errors import InputError
 from geonode.flow.base import FlowPoint
 from geonode.flow.path import FlowPath, MetricOnTable
 from geonode.geodesic import shoot
+from geonode.geodesic.ivp import default_tolerance
+from geonode.metric.on_kernels import on_kernels
+from geonode_kernels import coupled_rk4, coupled_shot
 
 if TYPE_CHECKING:
     from geonode.flow.ode import CoupledSpectralODE
@@ -53,15 +56,47 @@ class PathTransport:
 
     def initial_state(self) -> Tensor:
         """[M·B·W, 3]: u, du/dt and A; the velocity from the closed form, or by shooting."""
-        ode, shape = self.ode, self.source.shape
-        u0 = self.start.to(self.source.dtype)[..., None].expand(shape).contiguous()
+        u0 = self._everywhere(self.start)
+        return torch.stack([u0, self._velocity(u0), self.source], -1).reshape(-1, 3)
+
+    def fixed_steps(self, steps: int) -> Tensor | None:
+        """See `Transport.fixed_steps`: for the exact symbols of a network's metric, and flows with `Flow.kernel_units`.
+
+        Where the path was shot in as many steps, shot and transport are one.
+        """
+        ode, u0 = self.ode, self._everywhere(self.start)
+        metric, wavelength = ode.metric_in_u(), ode.grid(u0, self.index)[1]
+        shot = ode.path.name == "shooting" and ode.path.ode_steps == steps
+        op, units = "coupled_shot" if shot else "coupled_rk4", self.flow.kernel_units(self.index)
+        network = on_kernels(op, metric, wavelength, u0, refusal=ode.steps_refusal(units))
+        if network is None or isinstance(units, str):
+            return None
+        weights, settings = network.weights.tensors, {"steps": steps, **network.settings}
+        if shot:
+            points = network.flat(u0, self._everywhere(self.end), wavelength)
+            settings |= {
+                "newton": ode.path.newton_steps,
+                "tolerance": default_tolerance(metric, u0.dtype, u0.device.type),
+            }
+            change = coupled_shot(*points, *weights, units, **settings)[0]  # type: ignore[arg-type]
+        else:
+            change = coupled_rk4(*network.flat(u0, self._velocity(u0), wavelength), *weights, units, **settings)  # type: ignore[arg-type]
+        result = self.source + network.back(change)
+        return result if self.arrived is None else torch.where(self.arrived, result, torch.nan)
+
+    def _everywhere(self, place: Tensor) -> Tensor:
+        """``place`` [M, B] at every wavelength [M, B, W], in the dtype of the spectra."""
+        return place.to(self.source.dtype)[..., None].expand(self.source.shape).contiguous()
+
+    def _velocity(self, u0: Tensor) -> Tensor:
+        """du/dt at the starts [M, B, W], from the closed form, or by shooting."""
+        ode = self.ode
         if ode.path.name == "shooting":
-            u1 = self.end.to(self.source.dtype)[..., None].expand(shape).contiguous()
             metric = ode.metric_in_u()
             solution = shoot(
                 metric,
                 u0,
-                u1,
+                self._everywhere(self.end),
                 ode.grid(u0, self.index)[1],
                 newton_steps=ode.path.newton_steps,
                 ode_steps=ode.path.ode_steps,
@@ -69,12 +104,10 @@ class PathTransport:
             )
             # A failure is a value: its path stays where it is and its spectrum is NaN.
             self.arrived = solution.converged
-            velocity = torch.where(self.arrived, solution.initial_velocity, 0.0)
-        else:
-            s_hat = self._ends()
-            length = 0.5 * ode.table.length(self.table.density) * (s_hat[:, 1] - s_hat[:, 0])
-            velocity = length / torch.exp(0.5 * ode.log_metric(u0, self.index))
-        return torch.stack([u0, velocity, self.source], -1).reshape(-1, 3)
+            return torch.where(self.arrived, solution.initial_velocity, 0.0)
+        s_hat = self._ends()
+        length = 0.5 * ode.table.length(self.table.density) * (s_hat[:, 1] - s_hat[:, 0])
+        return length / torch.exp(0.5 * ode.log_metric(u0, self.index))
 
     def right_hand_side(self, by_parameters: bool) -> nn.Module:
         """See `Transport.right_hand_side`."""

@@ -98,4 +98,4 @@ class _Replay(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *by_loss: Tensor) -> tuple[Tensor | None, ...]:
-        return None, *torch._foreach_mul(ctx.captured.gradients, by_loss[0])
+        return None, *torch.ops.aten._foreach_mul.Tensor(list(ctx.captured.gradients), by_loss[0])

@@ -63,13 +63,14 @@ class PiecewiseMetric:
         length = at(at_nodes, cell) + (inside - left)[..., None] * _mean_exponential(start, here)
         return length + (x - inside)[..., None] * here.exp()
 
-    def distances(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def distances(self, x: Tensor, standards: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """ŝ at ``x [B, P]`` and the geodesic distances to the standards below and above, each ``[B, P, W]``.
 
-        Beyond the ends the distance to the missing neighbour is infinite.
+        Beyond the ends the distance to the missing neighbour is infinite. ``standards [B, n, W]`` is ŝ of the standards
+        where that is known.
         """
         s = self.arc_length(x)
-        standards = self.arc_length(self.nodes[:, 1:-1])  # [B, n, W]
+        standards = self.arc_length(self.nodes[:, 1:-1]) if standards is None else standards
         n = standards.shape[1]
         after = torch.searchsorted(self.nodes[:, 1:-1].contiguous(), x.to(s).contiguous())  # [B, P]
         below, above = (after - 1).clamp_min(0), after.clamp_max(n - 1)

@@ -16,7 +16,7 @@ from geonode.data import SpectralDataset
 from geonode.errors import InputError
 from geonode.flow import FLOWS
 from geonode.prior.flow import AssayFlow, replicate_variance
-from geonode.prior.stored import is_file_of, load_network, weights_of, weights_record
+from geonode.prior.stored import load_network, weights_at_hand, weights_of, weights_record
 from geonode.training.leave_out import Folds
 
 
@@ -94,8 +94,8 @@ def band_coverage(
 ) -> dict[str, float | None]:
     """How often the flow's 80 % bands held levels that it was read without, at responding and silent wavelengths; None
     where the ``weights`` that it was read with are not at hand."""
-    path = weights_of(config.flow.options)
-    if weights is None or not is_file_of(path, weights):
+    path = weights_at_hand(weights, config.flow.options)
+    if path is None:
         return {"bands_responding": None, "bands_silent": None}
     network, means = load_network(path), gp.level_means
     left_out = levels_to_leave_out(len(means))

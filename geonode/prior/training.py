@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -262,6 +262,7 @@ def pretrain(
     start: Network | None = None,
     max_seconds: float | None = None,
     report: Callable[[dict[str, Any]], None] | None = None,
+    callbacks: Sequence[lightning.Callback] = (),
 ) -> PretrainModule:
     """Pre-train a network on simulated assays.
 
@@ -276,6 +277,7 @@ def pretrain(
         start: a network whose weights a new run begins with; None for a fresh one, the Gaussian process itself.
         max_seconds: stop after so many seconds, whatever the step.
         report: called with every line of the log, a dictionary of numbers, in the first process.
+        callbacks: of Lightning, which see every step.
 
     Returns:
         The trained module; ``average`` is the network to ship.
@@ -290,7 +292,7 @@ def pretrain(
     if start is not None:
         module.begin_with(start)
     module.until = None if max_seconds is None else time.perf_counter() + max_seconds
-    trainer = _trainer(settings, _accelerator(accelerator), devices)
+    trainer = _trainer(settings, _accelerator(accelerator), devices, callbacks)
     Path(folder).mkdir(parents=True, exist_ok=True)
     module.checkpoint = Path(folder) / "last.ckpt"
     module.stopping = Stopping(module.checkpoint, trainer.world_size)
@@ -306,7 +308,9 @@ def pretrain(
     return module
 
 
-def _trainer(settings: PretrainSettings, accelerator: str, devices: int) -> lightning.Trainer:
+def _trainer(
+    settings: PretrainSettings, accelerator: str, devices: int, callbacks: Sequence[lightning.Callback]
+) -> lightning.Trainer:
     job = launched() if devices == 1 else None
     _, processes, here = job or (0, devices, devices)
     trainer = lightning.Trainer(
@@ -324,6 +328,7 @@ def _trainer(settings: PretrainSettings, accelerator: str, devices: int) -> ligh
         use_distributed_sampler=False,
         num_sanity_val_steps=0,
         plugins=[SafetensorsIO()],
+        callbacks=list(callbacks),
     )
     lanes_of(settings.accumulate, 0, trainer.world_size)  # refuses here, before processes wait for each other
     trainer.accumulate_grad_batches = -(-settings.accumulate // trainer.world_size)

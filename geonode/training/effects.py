@@ -54,6 +54,8 @@ def warn_of_idle_settings(config: GeodesicConfig) -> None:
         warnings.warn(text, stacklevel=3)
 
 
+READING = ("concentration_unit", "concentrations", "column", "decimal", "select", "sheet", "wavelength_unit", "signal")
+"""Options of reading standards, which people look for in ``fit``."""
 _WATCHING = ("probe", "watcher")
 """Options that do no more than look on: where nothing is trained there is nothing to see, and nobody is misled."""
 
@@ -68,6 +70,11 @@ def require_no_training(config: GeodesicConfig, **options: Any) -> None:
     why = "predictor='gp' trains nothing" if process else f"the flow {config.flow.name!r} is not trained"
     other = "fit the neural flow (predictor='node')" if process else "choose flow='path_independent', which is trained"
     for name, value in options.items():
+        if name in READING:
+            raise InputError(
+                f"fit has no option {name}: it belongs to the standards; give it to geonode.load_standards or to "
+                "SpectralDataset, and fit what comes back."
+            )
         idle = not value or (name == "strategy" and value == "auto")
         if name not in _WATCHING and not idle:
             raise InputError(f"{name}={value!r} would have no effect: {why}; leave it out, or {other}.")

@@ -152,7 +152,7 @@ class _Parts:
             own = ode if whole else select_model(ode, rows, first)
             source = BatchSource(rows, own.table, size.config, seed)
             # what did not fit at once would not fit as graphs either: each keeps its memory
-            capture = use_captured(backend, source, size.config) and whole and not compiled
+            capture = use_captured(backend, source, own) and whole and not compiled
             these = None if rates is None else rates[first : first + rows.models]
             self.stacks.append(StackSteps(own, source, size.config, capture, these, patience, function))
 
@@ -193,9 +193,20 @@ def predict(ode: CoupledSpectralODE, problem: Problem, concentrations: Tensor) -
     Raises:
         InputError: a concentration outside the range served.
     """
-    levels, targets = problem.level_coordinates, problem.coordinates(concentrations)
+    targets = problem.coordinates(concentrations)
+    ode.table.require_inside(torch.cat([problem.level_coordinates, targets], 1))
+    return spectra_at(ode, problem, targets)
+
+
+@torch.no_grad()
+def spectra_at(ode: CoupledSpectralODE, problem: Problem, targets: Tensor) -> Tensor:
+    """`predict` at warp coordinates ``targets`` [M, C] inside the table, without a look at any value.
+
+    Args:
+        ode, problem, targets: all on one device.
+    """
+    levels = problem.level_coordinates
     everything = torch.cat([levels, targets], 1)
-    ode.table.require_inside(everything)
     n = levels.shape[1]
     real = torch.arange(n, device=levels.device) < problem.counts[:, None]
     table = ode.on_table()

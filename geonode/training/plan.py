@@ -253,7 +253,7 @@ def measured_rate(problem: Problem, config: GeodesicConfig) -> Rate:
     def begin() -> StackSteps:
         ode = problem.build_model(config, 0)
         source = BatchSource(problem, ode.table, config)
-        steps = StackSteps(ode, source, config, use_captured("auto", source, config))
+        steps = StackSteps(ode, source, config, use_captured("auto", source, ode))
         if cuda:
             steps.take(0, 0)
             steps.evaluate()

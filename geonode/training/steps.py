@@ -25,8 +25,8 @@ BACKENDS = ("auto", "triton", "torch")
 DATA = "reconstruction"
 
 
-def use_captured(backend: str, source: BatchSource, config: GeodesicConfig) -> bool:
-    """Whether to train by captured steps: ``auto`` where they can be had, ``triton`` always, ``torch`` never.
+def use_captured(backend: str, source: BatchSource, ode: CoupledSpectralODE) -> bool:
+    """Whether to train ``ode`` by captured steps: ``auto`` where they can be had, ``triton`` always, ``torch`` never.
 
     Raises:
         DeviceError: ``triton`` where something stands in the way, or an unknown backend.
@@ -35,13 +35,13 @@ def use_captured(backend: str, source: BatchSource, config: GeodesicConfig) -> b
         raise DeviceError(f"backend={backend!r} is unknown; choose one of {', '.join(BACKENDS)}.")
     if backend == "torch":
         return False
-    reason = obstacle(source, config)
+    reason = obstacle(source, ode)
     if backend == "triton" and reason:
         raise DeviceError(f"Training steps cannot be captured: {reason}; use backend='auto' or 'torch'.")
     return reason is None
 
 
-def obstacle(source: BatchSource, config: GeodesicConfig) -> str | None:
+def obstacle(source: BatchSource, ode: CoupledSpectralODE) -> str | None:
     """Why steps of this training cannot be captured; None where they can."""
     if source.device.type != "cuda":
         return f"the problem is on {source.device.type}, and a CUDA graph needs a CUDA device"
@@ -49,9 +49,7 @@ def obstacle(source: BatchSource, config: GeodesicConfig) -> str | None:
         return "Triton is not installed"
     if source.problem.target.dtype != torch.float32:
         return f"the problem is {source.problem.target.dtype}, and kernels work in float32"
-    if not config.closed_form:
-        return f"solver={config.path.solver!r} with path={config.path.name!r} decides its steps by looking at values"
-    return None
+    return ode.capture_refusal()
 
 
 class LossStep:

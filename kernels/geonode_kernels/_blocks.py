@@ -12,6 +12,8 @@ TABLE: dict[str, dict[str, Any]] = {
     "rk4_forward": {"BLOCK": 64, "num_warps": 4, "maxnreg": None},
     "rk4_reverse": {"num_warps": 1},
     "shoot": {"BLOCK": 64, "num_warps": 4},
+    "coupled_forward": {"BLOCK": 128},
+    "coupled_backward": {"BLOCK": 128, "per_program": 2},
     "flow_forward": {"BLOCK": 32, "num_warps": 4},
     "flow_backward": {"BLOCK": 8, "num_warps": 4, "per_program": 512},
     "velocity_loss": {"BLOCK": 8, "num_warps": 4, "per_program": 512},

@@ -1,4 +1,5 @@
-"""What the kernels need of a metric of one analyte: six weights and the transform of the network's output."""
+"""What the kernels need of a metric of one analyte (six weights and the transform of the network's output), and of a
+flow of tanh units."""
 
 from __future__ import annotations
 
@@ -21,3 +22,16 @@ class MetricWeights(NamedTuple):
     def hidden(self) -> tuple[int, int]:
         """H1 and H2."""
         return self.tensors[0].shape[1], self.tensors[2].shape[1]
+
+
+class FlowUnits(NamedTuple):
+    """A flow as the kernels hold it: dA/dt = Σⱼ gainⱼ tanh(placeⱼ u + paceⱼ u̇ + shiftⱼ(λ)) + level.
+
+    place, pace, gain: [M, H]. shift: [M, H, W]. level: [M].
+    """
+
+    place: Tensor
+    pace: Tensor
+    shift: Tensor
+    gain: Tensor
+    level: Tensor

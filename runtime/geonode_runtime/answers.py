@@ -100,6 +100,8 @@ def check_options(level: float, dilution: float, dilution_std: float) -> None:
     """
     if not 0.0 < level < 1.0:
         raise InputError(f"the level of the set must lie between 0 and 1, but {level} was given.")
+    if isinstance(dilution, str):
+        raise InputError(f"the dilution factor must be a number, 10 for 1:10, but '{dilution}' was given.")
     if not DILUTIONS[0] <= dilution <= DILUTIONS[1]:
         raise InputError(
             f"the dilution factor must be a number between {DILUTIONS[0]:g} and {DILUTIONS[1]:g}, but {dilution:g} was "

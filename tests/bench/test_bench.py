@@ -406,6 +406,10 @@ def test_targets_pass_fail_and_stay_open():
     small["counts"] = {"odes": 18_030, "samples": 30, "gradient_steps": 1}
     assert set(verdict(small).values()) == {"not measured"}  # neither pass nor fail of a target for 1.23 M
     assert set(verdict().values()) == {"not measured"}
+    recipe = {**training_row(ms=500.0), "case": targets.RECIPE}
+    both = verdict(training_row(), recipe)
+    assert both["> 6 000 samples/s"] == "pass" and both["> 6 000 samples/s, the original recipe"] == "fail"
+    assert both["GPU utilisation > 90 %, the original recipe"] == both["epoch < 3 s, the original recipe"] == "pass"
 
 
 def test_an_a100_is_scaled_by_the_least_favourable_ceiling():

@@ -101,7 +101,10 @@ def test_masked_values_become_nan_and_can_be_left_out():
     assert np.array_equal(np.isnan(data.spectra), mask) and "4 masked" in repr(data)
     assert np.isnan(data.level_means()[1, :4]).all()
     complete = data.without_masked()
-    assert complete.shape == (3, 16) and complete.notes[-1] == "4 of 20 wavelengths dropped, where a value is masked"
+    said = "4 of 20 wavelengths dropped, where a value is masked: between 1 and 4 nm"
+    assert complete.shape == (3, 16) and complete.notes[-1] == said
+    four = SpectralDataset(np.vstack([y, y[2] + 1]), [0, 1, 2, 3], data.wavelengths, mask=np.vstack([mask, mask[0]]))
+    assert four.without_masked().notes[-1] == f"{said}, by the standard 1 alone; without it they would be kept"
     assert complete.without_masked() is complete
     with pytest.raises(InputError, match="every wavelength has a masked value"):
         SpectralDataset(y, [0, 1, 2], np.arange(1.0, 21), mask=np.ones((3, 20), dtype=bool)).without_masked()

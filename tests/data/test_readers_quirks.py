@@ -137,7 +137,7 @@ def test_dead_pixels_are_masked_with_a_count(tmp_path):
     data = geonode.load_standards(write(tmp_path / "a.txt", "\n".join(["nm\t0\t5\t10", *body])))
     assert "1 value masked: written as -0, as of a dead pixel" in data.notes
     assert "1 value masked: written as out of range" in data.notes
-    assert "2 of 30 wavelengths dropped, where a value is masked" in data.notes
+    assert "2 of 30 wavelengths dropped, where a value is masked: between 404 and 409 nm" in data.notes
     assert data.shape == (3, 28) and not {404.0, 409.0} & set(data.wavelengths)
 
 

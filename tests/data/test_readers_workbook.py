@@ -114,3 +114,15 @@ def test_a_sheet_that_is_not_there_is_refused(tmp_path, wanted, sentence):
     (tmp_path / "a.csv").write_bytes(samples.tidy())
     with pytest.raises(ReaderError, match="this is no workbook; leave --sheet out"):
         geonode.load_standards(tmp_path / "a.csv", sheet="first")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sheets_that_differ_name_the_option_that_chooses_one(tmp_path, kind):
+    pages = {
+        "Standards": sheet(samples.LEVELS, [f"{c:g} µM" for c in samples.LEVELS]),
+        "Unknowns": sheet(samples.LEVELS, [f"u{k}" for k in range(len(samples.LEVELS))]),
+    }
+    (tmp_path / "a").write_bytes(KINDS[kind](pages))
+    with pytest.raises(ReaderError, match="say which is meant, such as --sheet 'Standards'"):
+        geonode.load_standards(tmp_path / "a")
+    assert geonode.load_standards(tmp_path / "a", sheet="Standards").levels.tolist() == list(samples.LEVELS)

@@ -37,7 +37,7 @@ class Upper(Metric):
 
 
 def build(metric: Metric | None = None, **changes) -> MultiAnalyteODE:
-    config = GeodesicConfig(metric_hidden=(6,), flow_hidden=8, ode_steps=12, newton_steps=4, rtol=1e-8, atol=1e-10)
+    config = GeodesicConfig(metric_hidden=(6,), flow_hidden=8, ode_steps=20, newton_steps=4, rtol=1e-8, atol=1e-10)
     ode = MultiAnalyteODE(WAVELENGTHS, 2, config.replace(**changes), metric=metric, seed=2).double()
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():

@@ -20,6 +20,7 @@ def calls(device):
     draw = draws(51, device)
     weights = metric_weights(draw, 2, 3, 5)
     points = [draw(2, 7) for _ in range(3)]
+    units = [draw(2, 2), draw(2, 2), draw(2, 2, 7), draw(2, 2), draw(2)]
     flow = flow_inputs(device, 2, 4, 3, 5, 4)
     loss = [draw(2, 4, 3), 0.5 + 0.5 * draw(2, 4)]
     grid = lambda c, w, t, **k: gk.christoffel_grid(t, c, w, (-1.0, 1.0), (-1.0, 1.0), **k)  # noqa: E731
@@ -37,6 +38,12 @@ def calls(device):
             [0.5 * points[0], *points[1:], *weights],
             [],
         ),
+        "coupled_rk4": (coupled(gk.coupled_rk4, steps=2), [*points, *weights, *units], []),
+        "coupled_shot": (
+            coupled(gk.coupled_shot, steps=3, newton=4, stages=2),
+            [0.5 * points[0], *points[1:], *weights, *units],
+            [],
+        ),
         "flow_quadrature": (partial(gk.flow_quadrature, nodes=4), flow, []),
         "flow_loss": (partial(gk.flow_loss_of_ends, nodes=4), [torch.stack(flow[:2], 1), *flow[2:]], loss),
         "arc_length": (lambda d, p, **k: gk.arc_length(p, d, **k), [1.5 + draw(2, 4, 3)], [1.5 + draw(2, 6, 4)]),
@@ -47,6 +54,11 @@ def calls(device):
         ),
         "christoffel_grid": (grid, [0.9 * draw(2, 6), 0.9 * draw(2, 6)], [draw(2, 5, 4)]),
     }
+
+
+def coupled(function, **options):
+    """An op of the coupled ODE as a function of tensors alone."""
+    return lambda *t, **k: function(*t[:9], gk.FlowUnits(*t[9:]), **options, **k)
 
 
 NAMES = sorted(calls("cpu"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,16 @@ from geonode.calibration import GeodesicGP
 from geonode.errors import InputError
 from geonode.prior.flow import AssayFlow
 from geonode.prior.network import Network
-from geonode.prior.stored import load_network, model_card, untrained_network
+from geonode.prior.stored import (
+    SHIPPED,
+    load_network,
+    model_card,
+    save_network,
+    untrained_network,
+    weights_at_hand,
+    weights_path,
+    weights_record,
+)
 
 RELATIVE = 1e-5  # of the spectra's range: the network works in float32
 
@@ -136,6 +147,41 @@ def test_weights_have_a_card_that_names_what_was_left_out():
     assert card["steps"] > 0
     assert set(card["families left out"]) & set(card["families"]) == set()
     assert "no real spectra" in card["trained on"]
+
+
+def test_all_weights_that_come_along_load_and_fit_into_the_wheel():
+    files = sorted(SHIPPED.glob("*.safetensors"))
+    assert [file.stem for file in files] == ["prior-1", "prior-2"]
+    assert weights_path() == files[-1]
+    for file in files:
+        assert load_network(file.stem).size == load_network().size
+        assert model_card(file.stem)["name"] == file.stem
+    assert sum(file.stat().st_size for file in files) < 8e6
+
+
+def test_weights_in_half_precision_are_rounded_by_a_2048th(tmp_path):
+    network = load_network("prior-1")
+    found = load_network(save_network(network, {}, tmp_path, half=True))
+    for one, other in zip(network.parameters(), found.parameters(), strict=True):
+        assert other.dtype == one.dtype
+        assert ((one - other).abs() <= one.abs() / 2048 + 2.0**-24).all()
+
+
+@pytest.mark.parametrize("shipped", ["prior-1", "prior-2"])
+def test_weights_of_a_record_are_found_among_those_that_come_along(shipped, tmp_path):
+    record = weights_record(weights_path(shipped))
+    assert weights_at_hand(record, {}) == weights_path(shipped)
+    assert weights_at_hand({**record, "sha256": "0"}, {}) is None
+    elsewhere = save_network(untrained_network(), {}, tmp_path)
+    assert weights_at_hand(weights_record(elsewhere), {}) is None
+    assert weights_at_hand(weights_record(elsewhere), {"weights": str(elsewhere)}) == elsewhere
+
+
+def test_a_bundle_made_with_earlier_weights_tells_how_often_its_bands_hold():
+    model = geonode.load(Path(__file__).parents[1] / "release" / "fixtures" / "v5_pretrained.bundle")
+    assert model.weights is not None and model.weights["name"] == "prior-1"
+    inside = model.coverage()["bands_responding"]
+    assert inside is not None and 0.5 <= inside <= 1.0
 
 
 def test_a_file_that_holds_no_weights_is_refused(tmp_path):

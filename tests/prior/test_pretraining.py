@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import runpy
+import sys
+from functools import partial
 
 import pytest
 import torch
@@ -10,10 +14,12 @@ from typer.testing import CliRunner
 
 from geonode.cli import app
 from geonode.errors import InputError
+from geonode.prior.examples import draw_examples
+from geonode.prior.feed import Feed, sized
 from geonode.prior.network import NetworkSize
 from geonode.prior.settings import PretrainSettings, cpu_settings
 from geonode.prior.stored import load_network
-from geonode.prior.training import PretrainModule, pretrain
+from geonode.prior.training import PretrainModule, loss_of, pretrain
 
 
 def tiny(steps: int, **changes) -> PretrainSettings:
@@ -88,3 +94,44 @@ def test_the_command_makes_weights_that_load(tmp_path):
 def test_the_command_refuses_a_checkpoint_that_is_not_there(tmp_path):
     result = CliRunner().invoke(app, ["pretrain", "--out", str(tmp_path), "--resume", str(tmp_path / "none.ckpt")])
     assert result.exit_code == 2
+
+
+def test_the_module_is_the_command(tmp_path, monkeypatch, capsys):
+    missing = str(tmp_path / "none.ckpt")
+    monkeypatch.setattr(sys, "argv", ["prior", "--out", str(tmp_path), "--resume", missing])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_module("geonode.prior", run_name="__main__")
+    assert stopped.value.code == 2
+    assert missing in capsys.readouterr().err
+
+
+def test_batches_are_parts_of_larger_draws_and_depend_on_their_number_alone():
+    settings = tiny(6, levels={4: 1.0, 6: 1.0}, chunk=3)
+    whole = [Feed(settings, 0, 0, "cpu") for _ in range(2)]
+    batches = [whole[0].batch(number) for number in range(10)]
+    late = Feed(settings, 5, 0, "cpu")
+    for _ in range(5):
+        whole[1].batch(_)
+    for number in range(5, 10):
+        assert torch.equal(late.batch(number).means, batches[number].means)
+    assert len({float(batch.means.sum()) for batch in batches}) == len(batches)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("half", [False, True])
+def test_captured_loss_and_gradients_are_those_computed_step_by_step(half):
+    from geonode.prior.captured import CapturedLoss
+
+    settings = PretrainSettings(tokens=48 * 16 * 64)
+    network = copy.deepcopy(load_network()).requires_grad_().cuda()
+    shapes = [sized(settings, levels) for levels in (4, 8)]
+    batches = [[draw_examples(shape, seed=1, step=step, device="cuda") for shape in shapes] for step in range(2)]
+    with torch.autocast("cuda", torch.bfloat16, enabled=half):
+        captured = CapturedLoss(partial(loss_of, settings), network, batches[1])
+        for batch in batches[0]:
+            loss, plain = captured(batch)[0], loss_of(settings, network, batch)[0]
+            assert float((loss - plain).detach().abs()) < (2e-3 if half else 1e-4)
+            mine, theirs = (torch.autograd.grad(value, list(network.parameters())) for value in (loss, plain))
+            one, other = (torch.cat([gradient.flatten() for gradient in part]) for part in (mine, theirs))
+            # measured in bfloat16 on an H200: 0.006 and 0.06
+            assert float((one - other).norm() / other.norm()) < (0.1 if half else 1e-3)

@@ -10,6 +10,7 @@ from torch import Tensor
 from geonode.bench import problem
 from geonode.bench.case import Setting, Size
 from geonode.metric import MetricNetwork
+from geonode_kernels._nodes import nodes_for
 
 # one flow evaluation: a product [row, 64]·[64, 64] for the value and one for the derivative
 DOTS = 2 * 2 * problem.HIDDEN**2
@@ -46,6 +47,11 @@ def metric_network(device: str, dtype: torch.dtype = torch.float32) -> MetricNet
         for parameter, value in zip(metric.network.mlp.biases, values[1::2], strict=True):
             parameter.copy_(value)
     return metric
+
+
+def evaluations(device: str, along: int) -> int:
+    """How often the network is asked for ``along`` values of one path: the kernels interpolate where they may."""
+    return (nodes_for(along) or along) if device == "cuda" else along
 
 
 def products(device: str, path: str, count: float) -> dict[str, float]:

@@ -7,18 +7,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from geonode.bench.case import Case, Checked, Setting, Size, Work, register
-from geonode.bench.cases.common import EPOCH, sizes
-from geonode.bench.cases.node import CHECK, batch, in_precision, pairs_batch
+from geonode.bench.cases.common import DOTS, EPOCH, MEGA, evaluations, products, sizes
+from geonode.bench.cases.node import CHECK
 from geonode.bench.correctness import compare
 from geonode.config import GeodesicConfig
 from geonode.flow import CoupledSpectralODE, linear_warp
 from geonode.metric import WarpMetric
 
 if TYPE_CHECKING:
-    from geonode.training.batches import PairsBatch
     from geonode.training.problem import Problem
 
 # every ordered pair of 46 standards at 601 wavelengths: 1 244 070 trajectories, and one step is the epoch
@@ -46,10 +44,13 @@ def random_problem(models: int, levels: int, points: int, wavelengths: int, seed
     )  # fmt: skip
 
 
-def _training(setting: Setting, shape: tuple[int, int, int, int], config: GeodesicConfig, steps: int) -> dict[str, Any]:
+def _training(
+    setting: Setting, shape: tuple[int, int, int, int], config: GeodesicConfig, steps: int, limit: float = 1e-5
+) -> dict[str, Any]:
     """``run``, ``check`` and on a GPU ``drive`` of `geonode.training.train` for (models, levels, points, wavelengths).
 
-    ``run`` trains a fresh model for ``steps`` epochs of one step each.
+    ``run`` trains a fresh model for ``steps`` epochs of one step each; ``limit`` is of the spectra after ten of them,
+    against float64.
     """
     from geonode.training import predict, train
 
@@ -74,13 +75,16 @@ def _training(setting: Setting, shape: tuple[int, int, int, int], config: Geodes
         small = (shape[0], CHECK.pairs, max(CHECK.pairs, shape[2] - shape[1]), CHECK.wavelengths)
         short = config.replace(epochs=10)
         if not config.all_pairs:
-            short = short.replace(batch_size=CHECK.pairs * (CHECK.pairs - 1))
+            pairs = CHECK.pairs * (CHECK.pairs - 1)
+            short = short.replace(batch_size=pairs, micro_batch=pairs if config.micro_batch else None)
         spectra = []
         for dtype, backend in ((torch.float32, "auto"), (torch.float64, "torch")):
             one = problem(dtype, small)
+            if dtype is torch.float64:
+                short = short.replace(precision="32-true")  # that is, of the problem
             trained = train(one, short, seed=0, ode=_drawn(one, short), backend=backend)
             spectra.append(predict(trained, one, one.levels.cpu()))
-        return compare([spectra[0]], [spectra[1]], ["spectra after ten steps"], 1e-5)
+        return compare([spectra[0]], [spectra[1]], ["spectra after ten steps"], limit)
 
     return {"run": run, "check": check, **({"drive": drive} if setting.device == "cuda" else {})}
 
@@ -133,51 +137,23 @@ _HOW = {
 
 
 def _blueprint(setting: Setting, size: Size) -> Work:
-    from geonode.training.loss import build_optimizer, losses
-
+    """The original recipe in the same loop: ``size.pairs`` drawn pairs a step, in micro-batches of at most 256."""
     half = setting.device == "cuda"
-    config = GeodesicConfig.blueprint(precision="16-mixed" if half else "32-true")
-    weights = config.loss.at(0.0)
-    share = size.pairs / config.batch_size if config.batch_size else 1.0
-
-    def model(of: Size, dtype: torch.dtype) -> CoupledSpectralODE:
-        ode = CoupledSpectralODE(torch.linspace(350.0, 950.0, of.wavelengths), config, seed=0)
-        return in_precision(ode, dtype).to(setting.device)
-
-    def pairs(of: Size, dtype: torch.dtype, rotation: int = 0) -> PairsBatch:
-        return pairs_batch(batch(setting, of, rotation, dtype))
-
-    def loss(ode: CoupledSpectralODE, data: PairsBatch, mixed: bool) -> Tensor:
-        with torch.autocast("cuda", torch.float16, enabled=mixed):
-            return losses(ode, data, weights)["total"].sum()
-
-    ode, data = model(size, torch.float32), [pairs(size, torch.float32, i) for i in range(2)]
-    optimizer = build_optimizer(ode, config.training)
-    if half:
-        optimizer.scale.fill_(config.training.scaler_init)
-
-    def run(i: int) -> Any:
-        total = loss(ode, data[i], half) * optimizer.scale.sum()
-        parameters = optimizer.parameters
-        optimizer.step(torch.autograd.grad(total, parameters, allow_unused=True, materialize_grads=True))
-        return total.detach()
-
-    def check() -> list[Checked]:
-        small = Size(3, 11)
-        values = []
-        for dtype, mixed in ((torch.float32, half), (torch.float64, False)):
-            one = model(small, dtype)
-            total = loss(one, pairs(small, dtype), mixed)
-            parts = torch.autograd.grad(total, list(one.flow.parameters()))
-            values.append([total.detach()[None], torch.cat([p.flatten() for p in parts])])
-        return compare(*values, ("loss", "gradient of the flow"), 5e-2 if half else 1e-3)  # type: ignore[arg-type]
-
-    counts = {"samples": size.pairs, "odes": size.trajectories, "gradient_steps": share}
-    note = (
-        f"one micro-batch of {size.pairs} pairs with its share of the optimiser: {share:.4g} of a step of "
-        f"{config.batch_size}; {config.precision}, ten Newton steps of shooting, dopri5 with adjoint gradients"
+    config = GeodesicConfig.blueprint(
+        precision="16-mixed" if half else "32-true", batch_size=size.pairs, micro_batch=min(256, size.pairs)
     )
-    return Work(run, check, counts, {}, 0.0, 2, notes=note)
+    steps = 1 if half else 3
+    n = size.trajectories * steps
+    stages = 4 * config.path.ode_steps
+    return Work(
+        **_training(setting, (1, 6, 6, size.wavelengths), config, steps, 5e-2 if half else 1e-3),
+        counts={"samples": size.pairs * steps, "odes": n, "gradient_steps": steps, "epochs": steps},
+        # the way back of the path alone: what shooting took differs from problem to problem
+        operations=products(setting.device, "kernel", 3.0 * DOTS * n * evaluations(setting.device, stages)),
+        notes=f"geonode.training.train of GeodesicConfig.blueprint: {size.pairs} pairs a step in micro-batches of "
+        f"{config.micro_batch}, {config.precision}, shooting, {config.path.ode_steps} RK4 steps of the coupled ODE; "
+        f"{_HOW[setting.device]}",
+    )  # fmt: skip
 
 
 register(
@@ -192,7 +168,7 @@ register(
 )
 register(
     Case(
-        "blueprint-step", "the original blueprint's training step", _blueprint,
-        sizes([Size(2, 11)], [Size(4, 601)], [Size(256, 601)]),
+        "blueprint-step", "the original blueprint's training step", _blueprint, sizes([Size(2, 11)], [MEGA]),
+        window=lambda size: 4.0,
     )
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -28,14 +28,25 @@ class Candidates:
     span: float
     weights: torch.Tensor
     inverse: torch.Tensor
-    warp: np.ndarray
+    warp: np.ndarray | torch.Tensor
     lengths: torch.Tensor
     alphas: torch.Tensor
     etas: torch.Tensor
 
+    def to(self, device: torch.device | str) -> Candidates:
+        """The same on a ``device``, index tensors too: there `at` looks at no value and copies nothing."""
+        names = ("levels", "weights", "inverse", "lengths", "alphas", "etas")
+        moved = replace(self, **{name: getattr(self, name).to(device) for name in names})
+        object.__setattr__(moved, "warp", torch.as_tensor(self.warp).to(device))
+        moved.__dict__["_shared"] = tuple(torch.as_tensor(index).to(device) for index in self._shared)
+        return moved
+
     def at(self, c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Rows B = k*ᵀK⁻¹ ``[G, C, n]`` and kriging variance ``[G, C]`` at concentrations ``c [C]``."""
-        left, right = self.coordinates(c), self.coordinates(self.levels)
+        return self.between(self.coordinates(c), self.coordinates(self.levels))
+
+    def between(self, left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """`at` for coordinates ``left`` ``[G, C]`` of what is asked and ``right`` ``[G, n]`` of the levels."""
         cross = self.kernel(left, right)
         rows = cross @ self.inverse
         return rows, (self.prior(left) - (rows * cross).sum(-1)).clamp_min(0.0)

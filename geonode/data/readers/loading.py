@@ -84,6 +84,11 @@ def record(
     Args and errors as for `load_standards`.
     """
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    if hasattr(path, "columns") or hasattr(path, "dims") or not all(isinstance(p, str | os.PathLike) for p in paths):
+        raise InputError(
+            f"load_standards reads files, and {type(path).__name__} is none; geonode.fit takes DataFrames and "
+            "DataArrays as they are, and geonode.SpectralDataset(spectra, concentrations, wavelengths) arrays."
+        )
     if not paths:
         raise InputError("load_standards: the list of files is empty; name at least one.")
     options = ReadingOptions(decimal or "", sheet or "")

@@ -201,7 +201,8 @@ class _Job:
     def _wrong(self, cell: str, line: int, column: int):
         what = f"'{text.shorten(cell)}', which is no number" if cell else "empty"
         named = f" ('{text.shorten(self.header[column])}')" if column < len(self.header) else ""
-        return self.recording.fail(f"row {line}, column {column + 1}{named} is {what}; repair that cell.")
+        remedy = "repair that cell" if cell else "repair that cell, or remove the column where it has no values"
+        return self.recording.fail(f"row {line}, column {column + 1}{named} is {what}; {remedy}.")
 
 
 def _require_no_doubt(rows: Lines, columns: Sequence[int], dialect: Dialect, recording: Recording) -> None:

@@ -41,6 +41,10 @@ class Transport(Protocol):
         """``rhs(t, state)`` → dstate/dt [N, S]; ``by_parameters``: it computes everything from its parameters."""
         ...
 
+    def fixed_steps(self, steps: int) -> Tensor | None:
+        """Spectra at the ends by ``steps`` steps of classical Runge–Kutta, where a kernel takes all of them at once."""
+        ...
+
     def spectra(self, state: Tensor) -> Tensor:
         """The spectra in the state at t = 1, shaped like the source; NaN where no geodesic was found."""
         ...
@@ -62,6 +66,11 @@ class Solver(Recorded):
     needs_potential: ClassVar[bool] = False
     adaptive: ClassVar[bool] = False
     by_parameters: ClassVar[bool] = False
+
+    @property
+    def steps_at_once(self) -> bool:
+        """True where `Transport.fixed_steps` is this solver, so that one kernel may take all of its steps."""
+        return False
 
     def transport(self, problem: Transport) -> Tensor:
         """Spectra at the ends, shaped like the problem's source."""

@@ -1,4 +1,4 @@
-"""Integrators of the coupled state: torchdiffeq's rk4, dopri5 and adjoint."""
+"""Integrators of the coupled state: classical Runge–Kutta, and torchdiffeq's dopri5 and adjoint."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from geonode.errors import SolverError
-from geonode.flow.solvers.base import SOLVERS, Solver
+from geonode.flow.solvers.base import SOLVERS, Solver, Transport
+from geonode_kernels.runge_kutta import STEPPERS
 
 
 @SOLVERS.register("rk4")
 class RungeKutta4(Solver):
-    """Fourth order (the 3/8 rule), steps of equal length.
+    """The classical method of fourth order, steps of equal length: those of shooting, so that a path that was shot ends
+    where it should. One kernel takes all steps where there is one for metric and flow.
 
     Args:
         ode_steps: their number.
@@ -23,12 +25,22 @@ class RungeKutta4(Solver):
     def __init__(self, ode_steps: int = 20) -> None:
         self.ode_steps = ode_steps
 
+    @property
+    def steps_at_once(self) -> bool:
+        """See `Solver.steps_at_once`: not of a subclass with an integrator of its own."""
+        return type(self).integrate is RungeKutta4.integrate
+
+    def transport(self, problem: Transport) -> Tensor:
+        """See `Solver.transport`."""
+        carried = problem.fixed_steps(self.ode_steps) if self.steps_at_once else None
+        return super().transport(problem) if carried is None else carried
+
     def integrate(self, rhs: nn.Module, state: Tensor) -> Tensor:
         """State at t = 1; see `Solver.integrate`."""
-        from torchdiffeq import odeint
-
-        states: Any = odeint(rhs, state, _span(state), method="rk4", options={"step_size": 1.0 / self.ode_steps})
-        return states[-1]
+        h = 1.0 / self.ode_steps
+        for step in range(self.ode_steps):
+            (state,) = STEPPERS["rk4"].step(lambda y, t=step * h: (rhs(t, y[0]),), (state,), h)
+        return state
 
 
 class _Adaptive(Solver):

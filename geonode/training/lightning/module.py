@@ -96,7 +96,7 @@ class GeodesicSpectralModule(L.LightningModule):
             self._cut = _CutSteps(self, source)
             return
         alone = isinstance(self.trainer.strategy, SingleDeviceStrategy) and not self._compiled
-        capture = alone and use_captured("auto", source, self.config)
+        capture = alone and use_captured("auto", source, self.ode)
         reduce = self._mean_over_processes(source.share) if world > 1 else None
         self._steps = StackSteps(self.ode, source, self.config, capture, function=self._function, reduce=reduce)
         if self._resumed is None:

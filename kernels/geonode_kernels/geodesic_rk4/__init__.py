@@ -202,6 +202,21 @@ def reverse(grad_c, grad_v, gamma, slope, ranges, states, steps, every):
     return c0, v0
 
 
+def shorten(points: Tensor, to_gamma: Tensor, start: Tensor, ranges: Tensor) -> None:
+    """Turn a list of points [M, 4·steps, N] with the gradients to their Γ, in place, into what `launch_backward` takes
+    with ``ranges``: nodes for the problems that were interpolated. ``start`` [M, N]: c at time 0."""
+    from . import _triton
+
+    models, stages, n = points.shape
+    nodes = nodes_for(stages)
+    if n and nodes:
+        o = {**_blocks.options("rk4_reverse"), "BLOCK": _blocks.options("metric_backward")["BLOCK"]}
+        launch(
+            _triton.shorten_kernel, (-(-n // o["BLOCK"]), models),
+            points, to_gamma, plain(start), ranges, n, stages, NODES=nodes, PADDED=PADDED, **o,
+        )  # fmt: skip
+
+
 @_backward.register_fake
 def _(
     grad_c, grad_v, wavelength, w1, b1, w2, b2, w3, b3, gamma, slope, ranges, states, steps, precision, output, every,

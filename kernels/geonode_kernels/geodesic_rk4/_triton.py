@@ -248,6 +248,41 @@ def stage_back(
 
 
 @triton.jit
+def shorten_kernel(
+    points,
+    to_gamma,
+    start,
+    ranges,
+    N,
+    stages,
+    BLOCK: tl.constexpr,
+    NODES: tl.constexpr,
+    PADDED: tl.constexpr,
+):
+    """A list of points with the gradients to their Γ, in place: that of their paths' nodes, as `reverse_kernel` leaves
+    it, where all BLOCK problems were interpolated."""
+    m = tl.program_id(1).to(tl.int64)
+    n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = n < N
+    half = tl.load(ranges + m * N + n, mask=inside, other=1.0)
+    if tl.min(tl.abs(half), 0) > 0.0:
+        middle, per_half = tl.load(start + m * N + n, mask=inside, other=0.0) + half, 1.0 / half
+        nodes, weights = chebyshev(NODES, PADDED)
+        share_of = tl.zeros([BLOCK, PADDED], tl.float32)
+        for stage in range(stages):
+            at = (m * stages + stage) * N + n
+            x = (tl.load(points + at, mask=inside, other=0.0) - middle) * per_half
+            share, per_sum = shares(x, nodes, weights)
+            share_of += (tl.load(to_gamma + at, mask=inside, other=0.0) * per_sum)[:, None] * share
+        k = tl.arange(0, PADDED)
+        at = (m * stages + k[None, :]) * N + n[:, None]
+        asked = inside[:, None] & (k < NODES)[None, :]
+        tl.debug_barrier()  # every thread has read what others now write over
+        tl.store(points + at, middle[:, None] + half[:, None] * nodes[None, :], mask=asked)
+        tl.store(to_gamma + at, share_of, mask=asked)
+
+
+@triton.jit
 def reverse_kernel(
     grad_c1,
     grad_v1,
@@ -328,6 +363,7 @@ def reverse_kernel(
     tl.store(grad_c0 + m * N + n, gc, mask=inside)
     tl.store(grad_v0 + m * N + n, gv, mask=inside)
     if short & (NODES > 0):
+        tl.debug_barrier()  # every thread has read what others now write over
         k = tl.arange(0, PADDED)
         at = (m * 4 * steps + k[None, :]) * N + n[:, None]
         asked = inside[:, None] & (k < NODES)[None, :]

@@ -78,17 +78,15 @@ def _places(device: torch.device) -> Tensor:
     return reference.chord_places(torch.empty(0, dtype=torch.float32, device=device))
 
 
-@torch.library.custom_op("geonode::geodesic_shoot", mutates_args=())
-def _shoot(
-    start: Tensor, end: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor,
-    b3: Tensor, steps: int, newton: int, stages: int, tolerance: float, drift_tolerance: float, precision: int,
-    output: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+def launch_search(
+    start, end, wavelength, weights, steps, newton, stages, tolerance, drift_tolerance, precision, output
+):
+    """(velocity, status, residual, iterations, drift) [M, N], without a gradient."""
     from . import _triton
 
-    weights = [plain(w) for w in (w1, b1, w2, b2, w3, b3)]
+    weights = [plain(w) for w in weights]
     models, n = start.shape
-    h2, h1 = w2.shape[1:]
+    h2, h1 = weights[2].shape[1:]
     new = lambda dtype=torch.float32: torch.empty((models, n), dtype=dtype, device=start.device)  # noqa: E731
     velocity, residual, drift = new(), new(), new()
     status, iterations = new(torch.int64), new(torch.int64)
@@ -104,6 +102,16 @@ def _shoot(
             NODES=nodes_for(4 * steps), PADDED=PADDED, **o,
         )  # fmt: skip
     return velocity, status, residual, iterations, drift
+
+
+@torch.library.custom_op("geonode::geodesic_shoot", mutates_args=())
+def _shoot(
+    start: Tensor, end: Tensor, wavelength: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, w3: Tensor,
+    b3: Tensor, steps: int, newton: int, stages: int, tolerance: float, drift_tolerance: float, precision: int,
+    output: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    weights, numbers = (w1, b1, w2, b2, w3, b3), (steps, newton, stages, tolerance, drift_tolerance, precision, output)
+    return launch_search(start, end, wavelength, weights, *numbers)
 
 
 @_shoot.register_fake

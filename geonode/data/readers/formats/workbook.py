@@ -133,9 +133,10 @@ def _read_sheet(name: str, lines: list[str], several: bool, recording: Recording
     for attribute in ("wavelength_unit", "signal", "signal_unit", "concentration_unit"):
         mine, theirs = getattr(recording, attribute), getattr(part, attribute)
         if recording.traces and mine != theirs:
+            first = recording.traces[0].place.split("'")[1]
             raise recording.fail(
-                f"its sheets differ in {attribute.replace('_', ' ')} ({mine or 'none'} and {theirs or 'none'}); save "
-                "each as a file of its own."
+                f"its sheets differ in {attribute.replace('_', ' ')} ({mine or 'none'} and {theirs or 'none'}); say "
+                f"which is meant, such as --sheet '{first}'."
             )
         setattr(recording, attribute, theirs)
     recording.concentrations_from = recording.concentrations_from or part.concentrations_from
