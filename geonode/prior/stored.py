@@ -52,7 +52,10 @@ def save_network(
 
 
 def load_network(path: str | Path | None = None) -> Network:
-    """The network of a safetensors file, None for the weights that come with geonode; not to be trained on (shared).
+    """The network of a file of weights; not to be trained on (shared).
+
+    Args:
+        path: a safetensors file, or the name of weights that come with geonode; None for the default ones.
 
     Raises:
         InputError: no such file, or not weights of this network.
