@@ -1,6 +1,6 @@
 """What the parts of the pre-trained flow are worth: short trainings of a small network, on two CPU cores.
 
-    python benchmarks/prior_ablation.py --variant whole --seed 0    # one row, added to the record; minutes
+    python benchmarks/prior_ablation.py --variant whole --seed 0    # one row, added to the record; a quarter of an hour
     python benchmarks/prior_ablation.py                             # all of them
 
 Every row is the same training (`geonode.prior.settings.cpu_settings`, three families left out) but for one part:
@@ -95,7 +95,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--variant", action="append", choices=VARIANTS, help="default: all")
     parser.add_argument("--seed", type=int, action="append", help="default: 0 and 1")
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=2000)
     args = parser.parse_args()
     for variant in args.variant or VARIANTS:
         for seed in args.seed or (0, 1):

@@ -12,7 +12,7 @@ import numpy as np
 from geonode.calibration.asking import questions
 from geonode.calibration.assessment.curve_check import CurveCheck
 from geonode.calibration.assessment.held_out import HeldOut, hold_out
-from geonode.calibration.assessment.match_limits import match_limits, wide_limits
+from geonode.calibration.assessment.match_limits import match_limits
 from geonode.calibration.assessment.response import Response, response_of
 from geonode.calibration.causes.explained import Explained
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
@@ -21,10 +21,11 @@ from geonode.calibration.inverse.model import InverseModel
 from geonode.calibration.levels import level_std, merged_levels
 from geonode.calibration.measured_standards import MeasuredStandards
 from geonode.calibration.posterior.methods import check_method
+from geonode.calibration.remarks import remarks_on, wide_limits_of
 from geonode.data.given import given_spectra
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
-from geonode_runtime.answers import UNCHECKED, Facts, answer, answer_many, check_options, without_matrix
+from geonode_runtime.answers import Facts, answer, answer_many, check_options, without_matrix
 from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra
@@ -32,6 +33,7 @@ from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import FEWEST_CHECKED, VerdictRules
 
 if TYPE_CHECKING:
+    from geonode.calibration.assessment.standing import Standing
     from geonode.calibration.posterior.quantifier import PosteriorQuantifier
 
 
@@ -49,6 +51,7 @@ class Calibration:
             then come as measured. None: spectra are as measured.
         ensemble: the neural flow with its folds, on which everything then rests in place of the Gaussian process.
         minimum_levels: 3; with 2 there is nothing to leave out, so nothing checks the sets and no limit is learned.
+        names: ``[N]`` of the standards, for what is said of single ones.
 
     Attributes:
         gp, inverse, held_out, curve_check: the parts.
@@ -74,6 +77,7 @@ class Calibration:
         preprocessing: Preprocessing | None = None,
         ensemble: NodeEnsemble | None = None,
         minimum_levels: int = 3,
+        names: Sequence[str] = (),
     ) -> None:
         c = np.asarray(concentrations, dtype=np.float64)
         x = np.asarray(spectra, dtype=np.float64)
@@ -86,6 +90,7 @@ class Calibration:
         self.unit = unit
         self.signal, self.wavelength_label, self.wavelength_unit = "signal", "wavelength", ""
         notes: list[str] = []
+        self.names, self.prepared = tuple(names), c
         c = merged_levels(c, notes)
         self.wavelengths = np.arange(x.shape[1], dtype=float) if wavelengths is None else np.asarray(wavelengths, float)
         self.concentrations, self.spectra = c, x
@@ -108,7 +113,7 @@ class Calibration:
         )
         self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations, without)
         self.q_limit, self.t2_limit = match_limits(self.inverse, self.held_out, x)
-        self.notes = (*notes, *self._remarks())
+        self.notes = (*notes, *remarks_on(self))
 
     @classmethod
     def from_dataset(
@@ -143,6 +148,7 @@ class Calibration:
             unit=dataset.units["concentration"],
             preprocessing=preprocessing,
             ensemble=ensemble,
+            names=dataset.names,
         )
         units = dataset.units
         made.signal = f"{dataset.signal} / {units['signal']}" if units["signal"] else dataset.signal or "signal"
@@ -170,7 +176,15 @@ class Calibration:
             concentration_std=self.concentration_std,
             unit=self.unit,
             preprocessing=self.preprocessing,
+            names=self.names,
         )
+
+    @cached_property
+    def standing(self) -> Standing:
+        """What the standards deserve: wrong replicates, levels that contradict the others, whether they are usable."""
+        from geonode.calibration.assessment.standing import Standing
+
+        return Standing(self)
 
     @property
     def deviations(self) -> np.ndarray | None:
@@ -204,40 +218,6 @@ class Calibration:
     def response(self) -> Response:
         """What changes with concentration, and whether anything does."""
         return response_of(self.curve_check, self.inverse.projection)
-
-    def _remarks(self) -> list[str]:
-        remarks = [] if self.response.responds else [self.response.sentence()]
-        if self.ensemble is not None:
-            seeds = len(self.ensemble.process.flow(self.levels[:1]))
-            remarks.append(
-                f"predictions and intervals rest on the neural flow ({seeds} seeds, {len(self.ensemble.folds)} folds), "
-                "not on the Gaussian process"
-            )
-        unit = f" {self.unit}" if self.unit else ""
-        if not self.has_blank:
-            remarks.append(
-                f"no blank among the standards (the lowest is {self.levels[0]:g}{unit}): no detection limit can be "
-                "claimed, and results wholly below it are outside the calibrated range"
-            )
-        if self.preprocessing is not None:
-            remarks.append(
-                f"spectra are preprocessed ({self.preprocessing}): signals, sensitivities and residuals are those of "
-                "preprocessed spectra"
-            )
-        if not self.curve_check.is_curve or self.curve_check.pls_is_better or self.curve_check.pls_is_closer:
-            remarks.append(self.curve_check.sentence(self.unit))
-        if not self.checked:
-            remarks.append(
-                f"{UNCHECKED} ({len(self.levels)} standards vouch for {100 * self.attainable:.1f} % at most), and "
-                "'does not match' is said by shape alone"
-            )
-        else:
-            remarks += self._wide_limits()
-        return remarks
-
-    def _wide_limits(self) -> list[str]:
-        """Limits so wide, or learned from so little, that a foreign spectrum may well pass."""
-        return wide_limits(self.inverse, self.held_out, (self.q_limit, self.t2_limit), self.spectra.shape[1])
 
     # ------------------------------------------------------------------ unknowns
 
@@ -360,7 +340,7 @@ class Calibration:
         """What answers need to know of the standards besides the curve."""
         pls, caution = self.curve_check.in_answers(self.unit)
         rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit, pls is None)
-        wide = not self.checked or bool(self._wide_limits())
+        wide = not self.checked or bool(wide_limits_of(self))
         shapes = Shapes(self.gp.level_means, self.inverse.projection.scale, wide)
         return Facts(len(self.levels), rules, self.standard_spectra, shapes, pls, caution)
 

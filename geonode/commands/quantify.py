@@ -225,16 +225,17 @@ def _control(model: GeodesicModel, unknown: UnknownSpectra, nominal: float, quie
 
 def _standing(model: GeodesicModel) -> dict[str, Any]:
     """What stands beside every interval: how often held-out standards were covered, and what is wrong with them."""
-    from geonode.calibration import check_standards
     from geonode.calibration.assessment.coverage import coverage, coverage_sentence
 
     calibration = model.calibration
-    flagged = [check.sentence(calibration.unit) for check in check_standards(calibration) if check.flagged]
+    warnings = calibration.standing.warnings
+    # Of standards that are not usable this stands beside every result.
+    notes = warnings if model.conclusion.usable else [model.conclusion.headline(), *warnings]
     covered = coverage(calibration)
     text = "\n".join(
         [
-            *(f"standards: {note}" for note in (*calibration.notes, *flagged)),
+            *(f"standards: {note}" for note in notes),
             coverage_sentence(covered, len(calibration.levels)),
         ]
     )
-    return {"range": list(calibration.range), "notes": [*calibration.notes, *flagged], **covered, "sentence": text}
+    return {"range": list(calibration.range), "notes": notes, **covered, "sentence": text}

@@ -47,7 +47,7 @@ def register(app: typer.Typer) -> None:
         calibration = load(bundle).calibration
         found = suggest_standard(calibration, goal=goal)
         say(found.sentence(calibration.unit), quiet)
-        notes = list(calibration.of_process.notes)
+        notes = list(calibration.of_process.standing.warnings)
         if calibration.ensemble is not None:
             notes.insert(0, "this rests on the Gaussian process of the same standards, not on the neural flow")
         for note in notes:

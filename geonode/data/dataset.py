@@ -258,9 +258,8 @@ class SpectralDataset:
         at = self.wavelengths[self._mask.any(axis=0)]
         where = f"between {at.min():.6g} and {at.max():.6g} {self.wavelength_unit}".rstrip()
         of = np.unique(self.concentrations[self._mask.any(axis=1)], axis=0)
-        if len(of) > 1 or len(self._levels) <= 3:
-            return where
-        return f"{where}, by the standard {format_level(of[0])} alone; without it they would be kept"
+        alone = f", by the standard {format_level(of[0])} alone; without it they would be kept"
+        return where + (alone if len(of) == 1 and len(self._levels) > 3 else "")
 
     def with_metadata(self, **changes: Any) -> SpectralDataset:
         """The same spectra with other ``concentration_unit``, ``analytes``, ``notes``, ``source``, ``signal``, …

@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from geonode.calibration import check_standards
 from geonode.data.plain_steps import exported_steps
 from geonode.errors import InputError
 from geonode.export.closed_form import INPUTS, OUTPUTS, Exported, Quantifier
 from geonode.model import GeodesicModel
+from geonode.report.conclusion import Conclusion
 from geonode_runtime.files import require_replaceable, write_atomically
 from geonode_runtime.model import CHECKSUM, FORMAT, KEY, NO_CHECKSUM
 
@@ -183,8 +183,9 @@ def _standing(calibration: Any) -> dict[str, Any]:
     """What stands beside every interval, as `geonode quantify` says it."""
     from geonode.calibration.assessment.coverage import coverage, coverage_sentence
 
-    flagged = [check.sentence(calibration.unit) for check in check_standards(calibration) if check.flagged]
-    notes = [*calibration.notes, *flagged]
+    notes = calibration.standing.warnings
+    if not calibration.standing.usable:
+        notes = [Conclusion(calibration).headline(), *notes]
     found = coverage(calibration)
     said = [*(f"standards: {note}" for note in notes), coverage_sentence(found, len(calibration.levels))]
     return {"range": list(calibration.range), "notes": notes, **found, "sentence": "\n".join(said)}

@@ -94,8 +94,7 @@ def _collect(calibration: Calibration) -> dict[str, Any]:
         "spectra": len(calibration.spectra),
         "wavelengths": calibration.spectra.shape[1],
         "notes": [
-            *calibration.notes,
-            *(check.sentence(calibration.unit) for check in checks if check.flagged),
+            *calibration.standing.warnings,
         ],
         "fitted": merit.summary(own, calibration.concentrations),
         "cross_validated": merit.summary(held.estimate, held.concentration),
@@ -105,6 +104,7 @@ def _collect(calibration: Calibration) -> dict[str, Any]:
         "match_limits": {"q": calibration.q_limit, "t2": calibration.t2_limit},
         "univariate": _univariate(calibration),
         "standards": [asdict(check) for check in checks],
+        "replicates": [asdict(check) for check in calibration.standing.replicates],
         "ambiguous_pairs": [asdict(pair) for pair in ambiguity_map(calibration).pairs],
         "budgets": _budgets(calibration),
         "next_standard": _suggestion(calibration),

@@ -55,11 +55,13 @@ def verdict_table(calibration: Calibration, names: tuple[str, ...], data: dict[s
     held, unit = calibration.held_out, f" / {calibration.unit}" if calibration.unit else ""
     left = {int(row): k for k, row in enumerate(held.rows)}
     flagged = {check["level"] for check in data["standards"] if check["flagged"]}
+    off = {row for check in data["replicates"] if len(check["rows"]) == 1 for row in check["rows"]}
     rows: list[list[Cell]] = []
     for i, result in enumerate(calibration.quantify_many(calibration.measured.spectra, genuine=True)):
         name = names[i] if i < len(names) else f"spectrum {i + 1}"
-        contradicts = calibration.concentrations[i] in flagged
-        cells: list[Cell] = [(name, Strong("contradicts the others")) if contradicts else name]
+        said = "contradicts the others" if calibration.concentrations[i] in flagged else ""
+        said = "is not of its level" if i in off else said
+        cells: list[Cell] = [(name, Strong(said)) if said else name]
         cells += [f"{calibration.concentrations[i]:g}", result.verdict]
         cells.append(number(result.estimate if result.verdict != "does not match" else None))
         rows.append(cells + _held_out_cells(calibration, left.get(i)))

@@ -7,14 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from geonode.calibration.assessment.standards_check import check_standards
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import ambiguity_map, detection_limits, resolution
 from geonode.report.tables import number
 
-USELESS = 0.5
-"""A root mean square error above this fraction of that of a guess (the middle of the range, whatever the spectrum)
-tells nothing that is worth a measurement."""
 MOST_LEVELS = 12
 """Of more standards the errors of the largest are told."""
 
@@ -64,28 +60,19 @@ class Conclusion:
         return float(np.sqrt(np.mean(self.calibration.gp.residual**2)))
 
     @cached_property
-    def worst(self) -> float:
-        """Root mean square of the interior levels' errors ÷ that of a guess, the range ÷ √12; NaN without interior."""
-        inner = [one.error for one in self.errors if not one.edge]
-        low, high = self.calibration.range
-        return float(np.sqrt(np.mean(np.square(inner)))) * np.sqrt(12.0) / (high - low) if inner else float("nan")
-
-    @cached_property
     def findings(self) -> list[str]:
         """What is wrong, a sentence each."""
-        return [*self.calibration.notes, *self.contradictions]
+        return self.calibration.standing.warnings
 
     @cached_property
     def contradictions(self) -> list[str]:
-        """The standards that contradict the others, a sentence each."""
-        checks = check_standards(self.calibration)
-        return [one.sentence(self.calibration.unit) for one in checks if one.flagged]
+        """The replicates that are not of their level and the standards that contradict the others, a sentence each."""
+        return self.calibration.standing.contradictions
 
     @property
     def usable(self) -> bool:
         """Whether the standards respond, and the interior ones, each left out, are found better than by a guess."""
-        calibration = self.calibration
-        return calibration.response.responds and not calibration.curve_check.pls_is_better and not self.worst > USELESS
+        return self.calibration.standing.usable
 
     def good(self) -> str:
         """How good: the error at every level, left out, in concentration and of the spectrum relative to response."""
@@ -143,6 +130,9 @@ class Conclusion:
         """One sentence for somebody who reads no further."""
         low, high = self.calibration.range
         span = f"{low:g} to {high:g}{self.unit}"
+        standing = self.calibration.standing
+        if not self.usable and standing.replicates:
+            return f"Not usable as it stands: {standing.contradictions[0]}{self._without()}."
         if self.calibration.curve_check.pls_is_better:
             return (
                 "Not usable as a curve: the spectra depend on more than the concentration; PLS is the better tool here."
@@ -162,10 +152,24 @@ class Conclusion:
             f"mean square) and its spectrum within {_percent(spectra)} of the response; {but}."
         )
 
+    def _without(self) -> str:
+        """What the standards are worth without the wrong replicates; empty where that is nothing."""
+        sound, count = self.calibration.standing.sound, len(self.calibration.standing.replicates)
+        inner = [one.error for one in Conclusion(sound).errors if not one.edge]
+        if sound is self.calibration or not sound.standing.usable or not inner:
+            return ""
+        rms = number(float(np.sqrt(np.mean(np.square(inner)))), self.unit)
+        what = "it" if count == 1 else f"the {count} named below"
+        return f". Without {what} a standard between others, left out, is found within {rms}"
+
     def _useless(self) -> str:
+        held, (low, high) = self.calibration.standing, self.calibration.range
+        guess = (high - low) / np.sqrt(12.0)
+        by_guess = number(guess, self.unit)
         return (
-            f"standards between others, left out, are found {number(100.0 * self.worst)} % as badly as by a guess (the "
-            "middle of the range): these spectra hardly tell the concentration"
+            f"a standard between others, left out, is found wrong by {number(held.worst * guess, self.unit)} (root "
+            f"mean square), where a guess, the middle of the range, is wrong by {by_guess}: these spectra "
+            "hardly tell the concentration"
         )
 
 

@@ -66,9 +66,14 @@ class StandardCheck:
 
 def check_standards(calibration: Calibration) -> list[StandardCheck]:
     """One :class:`StandardCheck` per level of ``calibration`` that was held out, ascending; nothing is flagged with
-    fewer than five.
+    fewer than five. Replicates that are not of their level are left out (`Standing.replicates`): one of them makes
+    innocent levels look bad.
     """
-    calibration = calibration.of_process
+    return calibration.standing.checks
+
+
+def checked_levels(calibration: Calibration) -> list[StandardCheck]:
+    """The same of all standards of a ``calibration`` with the Gaussian process, wrong replicates or not."""
     gp, held = calibration.gp, calibration.held_out
     errors = np.sqrt((held.residual**2).mean(axis=1))
     others = np.array([np.median(np.delete(errors, k)) for k in range(len(errors))])

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 NEARLY_ALL = 0.9
 """Of a spectrum that is not refused, a cause is told only where it explains this share of the misfit."""
+LARGER = 1.3
+"""A refused spectrum this many times as large as every standard's may be of a sample too concentrated."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,13 @@ class Explained(Quantification):
 
         Always there for "does not match", unless the standards themselves make no curve. For other verdicts only where
         the spectrum is further from the standards' span than noise, and one cause explains nearly all of that; never
-        beyond the calibrated range, where the curve is carried on and not known.
+        beyond the calibrated range, where the curve is carried on and not known, nor where the standards contradict
+        each other or do not respond: then it is as likely the curve that is off.
         """
         calibration = self.calibration
         if calibration.curve_check.pls_is_better or self.verdict == "outside calibrated range":
+            return None
+        if not calibration.response.responds or calibration.standing.contradictions:
             return None
         refused = self.verdict == "does not match"
         inverse = calibration.inverse
@@ -86,8 +91,26 @@ class Explained(Quantification):
 
     @property
     def why(self) -> tuple[str, ...]:
-        """The sentences of `explanation`; none where there is nothing to explain."""
-        return () if self.explanation is None else self.explanation.sentences(self.calibration.unit)
+        """The sentences of `explanation`; none where there is nothing to explain. Of a spectrum that is refused and far
+        larger than every standard's the first thing to think of is a sample too concentrated for the range or for the
+        detector."""
+        said = () if self.explanation is None else self.explanation.sentences(self.calibration.unit)
+        larger = self._larger if self.verdict == "does not match" else 1.0
+        if larger < LARGER:
+            return said
+        return (
+            f"the spectrum is {larger:.2g} times as large as that of any standard: the sample may be too concentrated, "
+            "or the detector at its limit; dilute it and measure again",
+            *said,
+        )
+
+    @property
+    def _larger(self) -> float:
+        """Size (root mean square) of the spectrum as measured ÷ that of the largest standard's."""
+        usable, measured = self.unknown.usable, self.calibration.measured
+        sizes = np.linalg.norm(measured.spectra[:, usable], axis=1)
+        size = float(np.linalg.norm(self.unknown.spectra.mean(axis=0)[usable]))
+        return size / float(sizes.max()) if sizes.max() > 0.0 else 1.0
 
     @cached_property
     def overlay(self) -> Overlay:

@@ -13,7 +13,7 @@ own numbers, or that would put the spectrum at the end of the range that is sear
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ HOLDS = {("tilt", "offset"), ("scale", "other path length")}
 AS_WELL = 0.999
 """Of such a pair the second is named where it takes this share of what the first takes away: of many wavelengths the
 criterion notices a baseline whose ends differ by a hundredth."""
+AS_LITTLE = 0.05
+"""A concentration at which a cause leaves this share of the misfit more than at the best one explains it as well."""
 MOST_WAVELENGTHS = 800
 """Of more, every second, third, … is looked at."""
 
@@ -62,6 +64,7 @@ class Explanation:
         cause: the registered name of the one that fits best, None where none does.
         words: its amount. remedy: what to look at.
         corrected: the concentration at which the spectrum would lie once the cause is taken off; None without cause.
+        twins: other concentrations of which the same would hold as well: those that look alike where the curve folds.
         explained: share of the misfit's sum of squares that the best cause takes away.
         best: the name of the best one, named or not. scores: the criterion of each cause less that of the best.
         wavelength_unit, signal: for texts.
@@ -75,6 +78,7 @@ class Explanation:
     words: str
     remedy: str
     corrected: float | None
+    twins: tuple[float, ...]
     explained: float
     best: str
     scores: dict[str, float]
@@ -108,11 +112,12 @@ class Explanation:
                 f"{100 * self.explained:.0f} % of the misfit away"
             )
         unit = f" {unit}" if unit else ""
+        found = " or ".join(f"{c:.3g}{unit}" for c in sorted([self.corrected or 0.0, *self.twins]))
         others = " and ".join(self.rivals)
         also = f" ({others} would fit nearly as well)" if others else ""
         return (
             f"it looks like {self.words}{also}; that explains {_percent(self.explained)} of the misfit, and without it "
-            f"the spectrum would be that of {self.corrected:.3g}{unit}: {self.remedy}"
+            f"the spectrum would be that of {found}: {self.remedy}"
         )
 
     @property
@@ -134,6 +139,7 @@ class Explanation:
             "sentences": list(self.sentences(unit)),
             "explained": self.explained,
             "corrected": self.corrected,
+            "twins": list(self.twins),
             "noise": self.noise,
             "stretches": [
                 {"low": s.low, "high": s.high, "peak": s.peak, "size": s.size, "share": s.share} for s in self.stretches
@@ -183,6 +189,7 @@ def explain(problem: Problem, wavelength_unit: str = "", signal: str = "the sign
         words=cause.words(told) if named else "",
         remedy=cause.remedy if named else "",
         corrected=found.concentration if named else None,
+        twins=_twins(problem, cause, found, alone) if named else (),
         explained=explained,
         best=name,
         scores=scores,
@@ -204,6 +211,24 @@ def _simplest(name: str, fits: dict[str, Fit], alone: Fit) -> str:
         if name == general and special in fits and alone.rss - fits[special].rss >= AS_WELL * taken:
             return special
     return name
+
+
+def _twins(problem: Problem, cause: Cause, found: Fit, alone: Fit) -> tuple[float, ...]:
+    """Concentrations apart from that of ``found`` at which ``cause`` leaves hardly more (:data:`AS_LITTLE`): where the
+    curve folds, two lie on nearly the same spectrum, and the cause decides which is the nearer."""
+    c = problem.concentrations
+    left = [fit(replace(problem, concentrations=c[k : k + 1]), cause).rss for k in range(len(c))]
+    inner = np.pad(left, 1, constant_values=np.inf)
+    minima = [k for k in range(len(c)) if left[k] <= min(inner[k], inner[k + 2])]
+    twins = []
+    for k in minima:
+        around = c[max(k - 1, 0) : k + 2]
+        if around[0] <= found.concentration <= around[-1]:
+            continue
+        other = fit(replace(problem, concentrations=around), cause)
+        if other.rss <= found.rss + AS_LITTLE * alone.rss and other.concentration < c[-1]:
+            twins.append(other.concentration)
+    return tuple(twins)
 
 
 def _thinned(problem: Problem) -> Problem:

@@ -95,7 +95,7 @@ def suggest_standard(
         raise InputError(f"goal={goal!r} is not known; choose {' or '.join(GOALS)}.")
     if candidates < 2 or points < 2:
         raise InputError("suggest needs at least two candidates and two points to judge them at.")
-    calibration = calibration.of_process
+    calibration = calibration.standing.sound  # a wrong replicate is no reason for a further standard, nor against one
     model, gp = calibration.inverse, calibration.gp
     low, high = calibration.range
     # Inside the gaps, with the levels themselves: repeating a standard is an option too.

@@ -1,0 +1,107 @@
+"""What a calibration's standards deserve: wrong replicates first, then levels, then whether anything can be told.
+
+One wrong replicate makes its level, the levels beside it or the whole assay look bad. So once replicates are found that
+are not of their level, everything after them is asked of the standards without them (`Standing.sound`), and what was
+noted of the standards as they are, but is not so without those replicates, is not said.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geonode.calibration.assessment.replicates_check import ReplicateCheck, check_replicates
+from geonode.calibration.assessment.standards_check import StandardCheck, checked_levels
+from geonode.calibration.remarks import wide_limits_of
+
+if TYPE_CHECKING:
+    from geonode.calibration.calibration import Calibration
+
+USELESS = 0.5
+"""A root mean square error above this fraction of that of a guess (the middle of the range, whatever the spectrum)
+tells nothing that is worth a measurement."""
+_FEWEST_LEVELS = 3
+
+
+class Standing:
+    """What is known of the standards of a ``calibration``."""
+
+    def __init__(self, calibration: Calibration) -> None:
+        self._calibration = calibration
+
+    @cached_property
+    def replicates(self) -> list[ReplicateCheck]:
+        """Replicates that are not of their level."""
+        made = self._calibration
+        return check_replicates(made.prepared, made.spectra, made.names)
+
+    @cached_property
+    def sound(self) -> Calibration:
+        """The standards without those replicates (without the level where it is not known which of two is wrong), with
+        the Gaussian process; the calibration itself where there are none, or nothing would be left without them."""
+        from geonode.calibration.calibration import Calibration
+
+        made = self._calibration.of_process
+        keep = np.ones(len(made.spectra), dtype=bool)
+        keep[[row for check in self.replicates for row in check.rows]] = False
+        left = np.isin(made.levels, made.concentrations[keep])
+        if keep.all() or left.sum() < _FEWEST_LEVELS:
+            return made
+        std = None if made.concentration_std is None else made.concentration_std[left]
+        # Preprocessed already: nothing is asked of it that was not.
+        return Calibration(
+            made.concentrations[keep],
+            made.spectra[keep],
+            made.wavelengths,
+            concentration_std=std,
+            unit=made.unit,
+            names=[name for name, stays in zip(made.names, keep, strict=False) if stays],
+        )
+
+    @cached_property
+    def checks(self) -> list[StandardCheck]:
+        """Every level that was left out, as the others see it; wrong replicates left out."""
+        return checked_levels(self.sound)
+
+    @cached_property
+    def contradictions(self) -> list[str]:
+        """Replicates that are not of their level, then levels that contradict the others, a sentence each."""
+        unit = self._calibration.unit
+        return [one.sentence(unit) for one in [*self.replicates, *(c for c in self.checks if c.flagged)]]
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """Everything that speaks against the standards: contradictions of replicates first, remarks, levels."""
+        made, sound = self._calibration, self.sound
+        count, gone = len(self.replicates), set()
+        if count and sound is not made:
+            for one, other in zip(_consequences(made), _consequences(sound), strict=True):
+                gone |= set() if other else {one}
+        notes = [note for note in made.notes if note not in gone]
+        return [*self.contradictions[:count], *notes, *self.contradictions[count:]]
+
+    @cached_property
+    def worst(self) -> float:
+        """Root mean square of the interior levels' errors ÷ that of a guess, the range ÷ √12; NaN without interior."""
+        held, (low, high) = self._calibration.held_out, self._calibration.range
+        error = held.estimate - held.concentration
+        inner = [float(error[held.level == i].mean()) for i in np.unique(held.level[~held.edge])]
+        return float(np.sqrt(np.mean(np.square(inner)))) * np.sqrt(12.0) / (high - low) if inner else float("nan")
+
+    @property
+    def usable(self) -> bool:
+        """Whether the standards respond, and the interior ones, each left out, are found better than by a guess."""
+        made = self._calibration
+        return made.response.responds and not made.curve_check.pls_is_better and not self.worst > USELESS
+
+
+def _consequences(made: Calibration) -> list[str]:
+    """What may be noted of standards only because a replicate is wrong; empty strings for what is not so."""
+    curve = made.curve_check
+    return [
+        "" if made.response.responds else made.response.sentence(),
+        "" if curve.is_curve and not (curve.pls_is_better or curve.pls_is_closer) else curve.sentence(made.unit),
+        *(wide_limits_of(made) or [""]),
+    ]

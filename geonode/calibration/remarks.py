@@ -1,0 +1,51 @@
+"""What must be said of a calibration's standards before anything is asked of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from geonode.calibration.assessment.match_limits import wide_limits
+from geonode_runtime.answers import UNCHECKED
+
+if TYPE_CHECKING:
+    from geonode.calibration.calibration import Calibration
+
+
+def remarks_on(calibration: Calibration) -> list[str]:
+    """Sentences on what the standards cannot give, and on what answers rest."""
+    remarks = [] if calibration.response.responds else [calibration.response.sentence()]
+    ensemble = calibration.ensemble
+    if ensemble is not None:
+        seeds = len(ensemble.process.flow(calibration.levels[:1]))
+        remarks.append(
+            f"predictions and intervals rest on the neural flow ({seeds} seeds, {len(ensemble.folds)} folds), not on "
+            "the Gaussian process"
+        )
+    unit = f" {calibration.unit}" if calibration.unit else ""
+    if not calibration.has_blank:
+        remarks.append(
+            f"no blank among the standards (the lowest is {calibration.levels[0]:g}{unit}): no detection limit can be "
+            "claimed, and results wholly below it are outside the calibrated range"
+        )
+    if calibration.preprocessing is not None:
+        remarks.append(
+            f"spectra are preprocessed ({calibration.preprocessing}): signals, sensitivities and residuals are those "
+            "of preprocessed spectra"
+        )
+    curve = calibration.curve_check
+    if not curve.is_curve or curve.pls_is_better or curve.pls_is_closer:
+        remarks.append(curve.sentence(calibration.unit))
+    if not calibration.checked:
+        remarks.append(
+            f"{UNCHECKED} ({len(calibration.levels)} standards vouch for {100 * calibration.attainable:.1f} % at "
+            "most), and 'does not match' is said by shape alone"
+        )
+    else:
+        remarks += wide_limits_of(calibration)
+    return remarks
+
+
+def wide_limits_of(calibration: Calibration) -> list[str]:
+    """Limits of the profile so wide, or learned from so little, that a foreign spectrum may well pass them."""
+    limits = calibration.q_limit, calibration.t2_limit
+    return wide_limits(calibration.inverse, calibration.held_out, limits, calibration.spectra.shape[1])
