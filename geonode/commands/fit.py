@@ -175,8 +175,7 @@ def register(app: typer.Typer) -> None:
         if dataset.dim > 1:
             given = {"--preprocess": preprocess, "--standard-uncertainty": uncertainty, "--settings": settings}
             given |= {"--flow": flow, "--folds": folds, "--checkpoint": checkpoint, "--epochs": epochs}
-            given["--weights"] = weights
-            return fit_two(dataset, out, quiet, given)
+            return fit_two(dataset, out, quiet, {**given, "--weights": weights})
         std = None
         if uncertainty is not None:
             std = standard_uncertainty(uncertainty, dataset.levels)
