@@ -20,7 +20,7 @@ from geonode.calibration.unknown_files import asked_of_files
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.given_standards import given_standards, prepared
-from geonode.data.labelled import half_width, labelled_pair
+from geonode.data.labelled import Labels, half_width
 from geonode.device import resolve_device
 from geonode.errors import InputError
 from geonode.flow import FLOWS, CoupledSpectralODE, Flow, Solver
@@ -81,7 +81,7 @@ class GeodesicModel(PredictsOnDevice):
         self.concentration_std = concentration_std
         self.problem, self.history = problem, list(history)
         self.folds, self.flow, self.fold_flows, self.weights = folds, flow, list(fold_flows), weights
-        self._ode, self._device = ode, torch.device("cpu")
+        self._ode, self._device, self._labels = ode, torch.device("cpu"), Labels(dataset, preprocessing)
         self.made: dict[str, Any] = {}
 
     @property
@@ -199,7 +199,7 @@ class GeodesicModel(PredictsOnDevice):
         if predictor == "node":
             self._require_flow()
             self._require_served(c)
-        labelled = partial(labelled_pair, self.dataset, self.preprocessing, c)
+        labelled = partial(self._labels, c)
         ensemble = self.ensemble if predictor == "node" else None
         there = self.on_device(predictor) if ensemble is None else None
         if there is not None:

@@ -119,7 +119,8 @@ class FlowOnDevice:
         self.metric = PiecewiseMetric.at_standards(
             put(flow.coordinate(flow.levels))[None], put(arrays["log_metric"])[None]
         )
-        self.standards = self.metric.arc_length(self.metric.nodes[:, 1:-1])
+        self.lengths = self.metric.lengths()
+        self.standards = self.metric.arc_length(self.metric.nodes[:, 1:-1], self.lengths)
         self.series = put(lobatto_series(KNOTS))
         self.knots = torch.arange(KNOTS, device=device)
 
@@ -127,7 +128,7 @@ class FlowOnDevice:
         """Mean and standard deviation [C, W] at concentrations ``c`` [C]."""
         warps = self.process.scaled(c)
         x = self.weights @ warps
-        _, lower, upper = self.metric.distances(x[None], self.standards)
+        _, lower, upper = self.metric.distances(x[None], self.standards, self.lengths)
         scale = (self.sigma.square() * bridge(lower, upper)[0] + self.tau.square()).sqrt()
         return Band(self.process.mean(warps) + self._change(x), scale * (self.dof / (self.dof - 2.0)) ** 0.5)
 
@@ -214,7 +215,7 @@ class _Recorded:
     def __init__(self, source: Source, device: torch.device, count: int) -> None:
         self._given = torch.zeros(count, dtype=torch.float64).pin_memory()
         process = source if isinstance(source, ProcessOnDevice) else source.process
-        self._found = torch.zeros(2, count, process.residual.shape[1], dtype=torch.float64).pin_memory()
+        self._shape = 2, count, process.residual.shape[1]
         middle = process.candidates.levels.mean().expand(count)
         self._graph = CapturedStep(lambda c: torch.stack(source.band(c)), [middle])
         self._done = torch.cuda.Event()
@@ -222,10 +223,12 @@ class _Recorded:
     def __call__(self, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         self._given.numpy()[:] = c
         self._graph.inputs[0].copy_(self._given, non_blocking=True)
-        self._found.copy_(self._graph(), non_blocking=True)
+        # page-locked memory of the caller's own, from torch's cache of it: no second copy on the host
+        found = torch.empty(self._shape, dtype=torch.float64, pin_memory=True)
+        found.copy_(self._graph(), non_blocking=True)
         self._done.record()
         self._done.synchronize()
-        mean, std = self._found.numpy().copy()
+        mean, std = found.numpy()
         return mean, std
 
 

@@ -108,3 +108,18 @@ def test_on_a_gpu_graphs_are_recorded_and_few_are_kept(model):
         assert all(np.array_equal(a, b) for a, b in zip(bits[1], bits[2], strict=True))
     finally:
         model.to("cpu")
+
+
+def test_labels_are_those_of_the_places_asked_and_copies_are_apart(assay):
+    model = geonode.fit(assay)
+    mean, _ = model.predict_spectra([10.0, 30.0])
+    again, std = model.predict_spectra([10.0, 30.0])
+    assert again.identical(mean) and std.name == "std" and mean.name == "mean"
+    again.attrs["units"], again.values[:] = "other", 0.0
+    assert model.predict_spectra([10.0, 30.0])[0].identical(mean)
+    with pytest.raises(ValueError, match="read-only"):
+        again["extrapolated"].values[:] = True
+    other, _ = model.predict_spectra([10.0, 20.0])
+    assert other["concentration"].values.tolist() == [10.0, 20.0]
+    by_process, _ = model.predict_spectra([10.0, 20.0], predictor="gp")
+    assert by_process.attrs["degrees_of_freedom"] == model.gp.dof

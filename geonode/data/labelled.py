@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,24 +56,33 @@ def labelled(
     )
 
 
-def labelled_pair(
-    dataset: SpectralDataset,
-    chain: Preprocessing | None,
-    concentrations: np.ndarray,
-    mean: np.ndarray,
-    std: np.ndarray,
-    dof: float,
-) -> tuple[xr.DataArray, xr.DataArray]:
-    """``mean`` and ``std`` [C, W] as `labelled` names them; they share their coordinates, which take longest to make.
+class Labels:
+    """Labels means and standard deviations as `labelled` does, and keeps the coordinates of the last ones.
+
+    Coordinates take longer to make than a prediction on a GPU: whoever asks at the same places again has a copy, and
+    mean and standard deviation share theirs.
 
     Args:
-        dataset, chain, concentrations, dof: as for `labelled`.
-        mean, std: the values.
+        dataset, chain: as for `labelled`.
     """
-    first = labelled(dataset, chain, concentrations, mean, "mean", dof)
-    second = first.copy(deep=False, data=std)
-    second.name = "std"
-    return first, second
+
+    def __init__(self, dataset: SpectralDataset, chain: Preprocessing | None) -> None:
+        self._made = partial(labelled, dataset, chain)
+        self._last: xr.DataArray | None = None
+
+    def __call__(
+        self, concentrations: np.ndarray, mean: np.ndarray, std: np.ndarray, dof: float
+    ) -> tuple[xr.DataArray, xr.DataArray]:
+        """``mean`` and ``std`` [C, W] at ``concentrations`` [C]; ``dof`` as for `labelled`."""
+        last = self._last
+        known = last is not None and last.attrs["degrees_of_freedom"] == dof
+        if last is None or not known or not np.array_equal(last["concentration"].values, concentrations):
+            last = self._made(concentrations, mean, "mean", dof)
+            last["extrapolated"].values.flags.writeable = False  # shared by all copies
+            self._last = last
+        first, second = (last.copy(deep=False, data=values) for values in (mean, std))
+        second.name = "std"
+        return first, second
 
 
 def half_width(std: xr.DataArray, level: float = 0.8) -> np.ndarray:

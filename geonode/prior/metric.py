@@ -38,14 +38,21 @@ class PiecewiseMetric:
         low, high = standards[:, :1] - OUTER, standards[:, -1:] + OUTER
         return cls(torch.cat([low, standards, high], 1).to(log_metric), log_metric)
 
-    def arc_length(self, x: Tensor) -> Tensor:
-        """ŝ ``[B, P, W]`` at base coordinates ``x [B, P]``: −1 and 1 at the first and the last standard."""
+    def arc_length(self, x: Tensor, lengths: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """ŝ ``[B, P, W]`` at base coordinates ``x [B, P]``: −1 and 1 at the first and the last standard.
+
+        ``lengths`` is what `lengths` gives, where that is known.
+        """
+        half, at_nodes = self.lengths() if lengths is None else lengths
+        first, last = at_nodes[:, 1:2], at_nodes[:, -2:-1]
+        return 2.0 * (self._raw(x.to(half), half, at_nodes) - first) / (last - first) - 1.0
+
+    def lengths(self) -> tuple[Tensor, Tensor]:
+        """½ m at the nodes, and the length from the first to each ``[B, n + 2, W]``."""
         half = 0.5 * self.log_metric
         step = self.nodes.diff(dim=1)[..., None]
         lengths = step * _mean_exponential(half[:, :-1], half[:, 1:])  # [B, n + 1, W]
-        at_nodes = torch.cat([torch.zeros_like(lengths[:, :1]), lengths.cumsum(1)], 1)
-        first, last = at_nodes[:, 1:2], at_nodes[:, -2:-1]
-        return 2.0 * (self._raw(x.to(half), half, at_nodes) - first) / (last - first) - 1.0
+        return half, torch.cat([torch.zeros_like(lengths[:, :1]), lengths.cumsum(1)], 1)
 
     def _raw(self, x: Tensor, half: Tensor, at_nodes: Tensor) -> Tensor:
         """Length from the lower outer node to ``x [B, P]``, negative below it."""
@@ -63,14 +70,16 @@ class PiecewiseMetric:
         length = at(at_nodes, cell) + (inside - left)[..., None] * _mean_exponential(start, here)
         return length + (x - inside)[..., None] * here.exp()
 
-    def distances(self, x: Tensor, standards: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def distances(
+        self, x: Tensor, standards: Tensor | None = None, lengths: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """ŝ at ``x [B, P]`` and the geodesic distances to the standards below and above, each ``[B, P, W]``.
 
         Beyond the ends the distance to the missing neighbour is infinite. ``standards [B, n, W]`` is ŝ of the standards
-        where that is known.
+        and ``lengths`` what `lengths` gives, where that is known.
         """
-        s = self.arc_length(x)
-        standards = self.arc_length(self.nodes[:, 1:-1]) if standards is None else standards
+        s = self.arc_length(x, lengths)
+        standards = self.arc_length(self.nodes[:, 1:-1], lengths) if standards is None else standards
         n = standards.shape[1]
         after = torch.searchsorted(self.nodes[:, 1:-1].contiguous(), x.to(s).contiguous())  # [B, P]
         below, above = (after - 1).clamp_min(0), after.clamp_max(n - 1)
