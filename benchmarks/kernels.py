@@ -34,7 +34,7 @@ from kernels_common import (
 )
 from kernels_ops import op_rows
 from kernels_peers import STEPS
-from kernels_steps import Step, wrong_by
+from kernels_steps import Step, compared, wrong_by
 
 import geonode_kernels as gk
 from geonode.bench.host import commit
@@ -131,6 +131,7 @@ def velocity_row(rates: dict) -> list[dict]:
     """The library's step of ``flow="velocity"`` on 2048 × 601 trajectories."""
     wrong = wrong_by("velocity")
     row = {"op": "training step, velocity flow", "pairs": 2048, "wavelengths": WAVELENGTHS, "error": wrong}
+    row["norms_and_errors"] = compared("velocity")  # which gradient it is, where one is off
     if wrong <= 1e-4:
         step = Step("velocity", 2048)
         row["peak_gb"] = peak(step)

@@ -27,9 +27,11 @@ from geonode.commands.common import (
 from geonode.commands.live import live_view
 from geonode.commands.outputs import BUNDLE, Force, check_output, listed_files
 from geonode.commands.plan import read_config
+from geonode.commands.plane import fit_two
 from geonode.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
+    from geonode.config import GeodesicConfig
     from geonode.model import GeodesicModel
 
 
@@ -145,8 +147,9 @@ def register(app: typer.Typer) -> None:
             geonode fit standards.csv --settings settings.json --epochs 200 --out velocity.bundle
 
             geonode fit plate.csv --concentrations note.csv --column Cl --select "pH=7.4" --out chloride.bundle
+
+            geonode fit plate.csv --concentrations note.csv --column pH --column Cl --out plane.bundle
         """
-        from geonode.config import GeodesicConfig
         from geonode.data import Preprocessing, load_standards
         from geonode.model import fit as fit_model
         from geonode.training.launch import is_main_process
@@ -160,10 +163,7 @@ def register(app: typer.Typer) -> None:
         changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
         changes["flow"] = chosen_flow(flow, weights)
         changes = {name: value for name, value in changes.items() if value is not None}
-        if settings is not None:
-            config = read_config(settings, blueprint).replace(**changes)
-        else:
-            config = GeodesicConfig.blueprint(**changes) if blueprint else GeodesicConfig(**changes)  # type: ignore[arg-type]
+        config = _config(settings, blueprint, changes)
         dataset = load_standards(
             list(files),
             select=select,
@@ -173,6 +173,10 @@ def register(app: typer.Typer) -> None:
             decimal=decimal,
             sheet=sheet,
         )
+        if dataset.dim > 1:
+            given = {"--preprocess": preprocess, "--standard-uncertainty": uncertainty, "--settings": settings}
+            given |= {"--flow": flow, "--folds": folds, "--checkpoint": checkpoint, "--epochs": epochs}
+            return fit_two(dataset, out, quiet, given)
         std = None
         if uncertainty is not None:
             std = standard_uncertainty(uncertainty, dataset.levels)
@@ -222,6 +226,15 @@ def tell(model: GeodesicModel, out: Path) -> None:
     typer.echo(f"calibrated range {low:g} … {high:g}{unit}; bundle written to {out}")
     for line in model.conclusion.lines():
         typer.echo(line)
+
+
+def _config(settings: Path | None, blueprint: bool, changes: dict[str, Any]) -> GeodesicConfig:
+    """The settings of the file, the blueprint's or the defaults, with what options changed."""
+    from geonode.config import GeodesicConfig
+
+    if settings is not None:
+        return read_config(settings, blueprint).replace(**changes)
+    return GeodesicConfig.blueprint(**changes) if blueprint else GeodesicConfig(**changes)
 
 
 def chosen_flow(flow: str | None, weights: Path | None) -> Any:
