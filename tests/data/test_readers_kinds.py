@@ -234,7 +234,7 @@ def test_what_else_stands_in_a_table_does_not_matter(tmp_path, note, unit):
     written = {"mM": 1.0, "µM": 1000.0, "": 1.0}[data.units["concentration"]]
     assert unit == "" or data.units["concentration"] in ("mM", "µM")
     for name, c in zip(data.names, data.concentrations, strict=True):
-        assert c == pytest.approx(written * dict(zip(NAMES, LEVELS, strict=True))[name])
+        assert c == pytest.approx(written * LEVELS[NAMES.index(name)])
 
 
 @pytest.mark.parametrize(
