@@ -203,8 +203,9 @@ class GeodesicModel(PredictsOnDevice):
         there = self.on_device(predictor) if ensemble is None else None
         if there is not None:
             return labelled(*there(c), there.dof)
-        if ensemble is not None or (predictor == "node" and self.flow is not None):
-            found = ensemble.process.predict(c) if ensemble is not None else self.flow.predict(c)
+        reader = ensemble.process if ensemble is not None else self.flow if predictor == "node" else None
+        if reader is not None:
+            found = reader.predict(c)
             return labelled(found.mean, found.std, found.dof)
         band = self.gp.predict(c)
         mean, variance = band.mean, band.std**2
