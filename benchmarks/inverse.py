@@ -3,9 +3,9 @@
 For every series the RMSEP over interior levels (percent of the calibrated range), the median relative error, the
 coverage of nominal 80 % intervals, geonode's verdicts, and coverage of the 80 % bands of predicted spectra on
 responding wavelengths; over all series, the seven on which the first rules were tuned and the seventeen others apart,
-for the profile ("geonode") and for the learned posterior the RMSEP by that of the best rival chosen with hindsight and
-by that of PLS. Besides: sample C of the rhodamine series (three replicates of an unknown), what is said of
-`nir_gasoline`, and the time of `fit` + `quantify` of 100 unknowns at 601 wavelengths.
+for what answers by default ("geonode", the learned posterior) and for the profile the RMSEP by that of the best rival
+chosen with hindsight and by that of PLS. Besides: sample C of the rhodamine series (three replicates of an unknown),
+what is said of `nir_gasoline`, and the time of `fit` + `quantify` of 100 unknowns at 601 wavelengths.
 
     python benchmarks/inverse.py
 

@@ -5,8 +5,9 @@
 For every assay one level is left out (its replicates are unknowns too); both methods get the same standards and the
 same unknowns. Figures: root mean square error of unknowns inside the range (percent of it; geometric mean over assays),
 coverage of 80 and 95 % sets, width of 80 % sets, confidently wrong, genuine spectra refused, foreign ones refused;
-ranks of the truth (simulation-based calibration) by family, levels and noise, with Kolmogorov–Smirnov tests. Results
-go to benchmarks/results/posterior.{json,md}.
+ranks of the truth (simulation-based calibration) by family, levels and noise, with Kolmogorov–Smirnov tests; coverage
+by the number of standards; spectra of kinds that training did not have (posterior_strangers.py); and a folding assay
+whose standards were prepared with an undeclared error of 1 %. Results go to benchmarks/results/posterior.{json,md}.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from scipy.stats import kstest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
+
+from calibration_coverage import run_row  # noqa: E402
+from posterior_strangers import caught  # noqa: E402
 
 from geonode.calibration.calibration import Calibration  # noqa: E402
 from geonode.calibration.posterior.examples import unknowns_of  # noqa: E402
@@ -83,7 +87,7 @@ def one_assay(assays: Any, row: int, left_out: int | None, methods: list[str]) -
             if method == "profile":
                 said = answer(calibration.inverse, facts, unknown, float(k), 0.8)
             else:
-                said = calibration.posterior.answer(facts, unknown, float(k), 0.8)
+                said = calibration.posterior.answer(calibration.inverse, facts, unknown, float(k), 0.8)
                 if np.isfinite(c):
                     (one,), _, _ = calibration.posterior.posteriors(x[None], np.array([float(k)]))
                     # zero, where the range ends, is an atom: its rank lies anywhere within it
@@ -203,8 +207,33 @@ def markdown(result: dict[str, Any]) -> str:
         for group, r in part["ranks"].items():
             deciles = " ".join(f"{100 * d:.0f}" for d in r["deciles"])
             lines.append(f"| {group} | {r['assays']} | {deciles} | {'–' if r['p'] is None else r['p']} |")
+        lines += ["", "80 % sets by the number of standards, genuine unknowns inside the range:", ""]
+        lines += ["| standards | unknowns | covered |", "|---|---|---|"]
+        lines += [f"| {n} | {c['unknowns']} | {100 * c['covered']:.1f} % |" for n, c in part["by_levels"].items()]
+        lines += ["", "Kinds of spectra that training did not have:", ""]
+        lines += ["| kind | spectra | refused | refused or flagged |", "|---|---|---|---|"]
+        for kind, c in part["strangers"].items():
+            shares = f"{100 * c['refused']:.1f} % | {100 * c['refused_or_flagged']:.1f} %"
+            lines.append(f"| {kind} | {c['spectra']} | {shares} |")
         lines.append("")
+    row = result["undeclared"]
+    lines += ["## Undeclared 1 % error of preparation, folding assay", ""]
+    lines += [
+        f"{row['calibrations']} calibrations of six standards: 80 % sets cover {100 * row['coverage']:.1f} %.",
+        "",
+    ]
     return "\n".join(lines)
+
+
+def by_levels(assays: list[dict[str, Any]]) -> dict[str, Any]:
+    """Coverage of 80 % sets of genuine unknowns inside the range, for few standards and for all others."""
+    found: dict[str, Any] = {}
+    for name, low, high in (("3", 3, 3), ("4", 4, 4), ("5 and more", 5, 48)):
+        rows = [r for one in assays if low <= one["levels"] <= high for r in one["posterior"]]
+        hits = [r["covered"][0] for r in rows if r["kind"] in ("sample", "left-out level") and r["inside"]]
+        if hits:
+            found[name] = {"unknowns": len(hits), "covered": round(float(np.mean(hits)), 4)}
+    return found
 
 
 def main() -> None:
@@ -223,9 +252,13 @@ def main() -> None:
             "assays": len(found),
             "figures": {m: figures(found, m) for m in methods},
             "ranks": ranks(found),
+            "by_levels": by_levels(found),
+            "strangers": caught(args.assays, args.seed + 1, families),
             "seconds": round(time.perf_counter() - started),
         }
         print(name, json.dumps(result["sets"][name]["figures"], indent=1), flush=True)
+    row = run_row("folding", 1, 0.01, False, 0.002, 48, args.seed)
+    result["undeclared"] = {"calibrations": 48, "coverage": row["coverage_80"], "row": row}
     out = Path(args.out)
     write_text(out.with_suffix(".json"), json.dumps(result, indent=1) + "\n")
     write_text(out.with_suffix(".md"), markdown(result))

@@ -20,12 +20,13 @@ from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
 from geonode.calibration.levels import level_std, merged_levels
 from geonode.calibration.measured_standards import MeasuredStandards
-from geonode.calibration.posterior.methods import check_method
+from geonode.calibration.posterior.quantifier import posterior_of, unfit_for
 from geonode.calibration.remarks import remarks_on, wide_limits_of
 from geonode.data.given import given_spectra
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode_runtime.answers import Facts, answer, answer_many, check_options, without_matrix
+from geonode_runtime.posterior.methods import chosen_method
 from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra
@@ -34,7 +35,7 @@ from geonode_runtime.verdicts import FEWEST_CHECKED, VerdictRules
 
 if TYPE_CHECKING:
     from geonode.calibration.assessment.standing import Standing
-    from geonode.calibration.posterior.quantifier import PosteriorQuantifier
+    from geonode_runtime.posterior.answers import LearnedPosterior
 
 
 class Calibration:
@@ -235,7 +236,7 @@ class Calibration:
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
-        method: str = "profile",
+        method: str | None = None,
     ) -> Any:
         """The concentration of one unknown, or of several.
 
@@ -253,7 +254,8 @@ class Calibration:
                 standards, x − blank + predicted spectrum at zero. blank_wavelengths: None for those of the unknown.
             mask: True where a value is unusable. saturation: values at or above it are masked.
             name: of the unknown, for messages.
-            method: ``"profile"`` (likelihood of the curve) or ``"posterior"`` (learned on simulated unknowns).
+            method: ``"posterior"`` (learned on simulated unknowns) or ``"profile"`` (likelihood of the curve); None for
+                the posterior, and for the profile where the posterior cannot answer, which a note then says.
 
         Returns:
             A `Quantification` for one spectrum ``[V]`` and for ``replicates=True``; else a list, one for each row or
@@ -261,9 +263,9 @@ class Calibration:
 
         Raises:
             InputError: see :func:`geonode_runtime.unknowns.prepare_unknown`; also a level, dilution or
-                uncertainty out of range, replicates that are different samples, or an unknown method.
+                uncertainty out of range, replicates that are different samples, or a method that cannot answer.
         """
-        check_method(method)
+        method, said = chosen_method(method, self.unfit_for_posterior)
         check_options(level, dilution, dilution_std)
         asked, single = questions(
             spectra,
@@ -279,7 +281,7 @@ class Calibration:
             unknown = self.measured.aligned(
                 one.spectra, wavelengths=one.wavelengths, mask=one.mask, saturation=saturation, name=one.name
             )
-            unknown = replace(unknown, notes=(*one.notes, *unknown.notes))
+            unknown = replace(unknown, notes=(*said, *one.notes, *unknown.notes))
             effective = float(len(unknown.spectra))
             if blank is not None:
                 grid = one.wavelengths if blank_wavelengths is None else blank_wavelengths
@@ -288,8 +290,8 @@ class Calibration:
             usable = None if prepared.usable.all() else prepared.usable
             if self.facts.pls is None:  # the curve's word on what is one sample counts only where there is a curve
                 require_one_sample(self.inverse, self.range, prepared.spectra, usable, one.name, self.unit)
-            how = (self.facts, prepared, effective, level, dilution, dilution_std)
-            found = self.posterior.answer(*how) if method == "posterior" else answer(self.inverse, *how)
+            how = (self.inverse, self.facts, prepared, effective, level, dilution, dilution_std)
+            found = self.posterior.answer(*how) if method == "posterior" else answer(*how)
             answers.append(Explained.of(found, self, unknown, one.name))
         return answers[0] if single else answers
 
@@ -303,7 +305,7 @@ class Calibration:
         return without_matrix(unknown, matrix, at_zero, self.has_blank)
 
     def quantify_many(
-        self, spectra: Any, level: float = 0.8, genuine: bool = False, method: str = "profile"
+        self, spectra: Any, level: float = 0.8, genuine: bool = False, method: str | None = None
     ) -> list[Explained]:
         """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths, computed together.
 
@@ -315,27 +317,29 @@ class Calibration:
         Raises:
             InputError: as `quantify`, or masked values that a step needs.
         """
-        check_method(method)
+        method, said = chosen_method(method, self.unfit_for_posterior)
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
         aligned = [
             self.measured.aligned(row, name=name, genuine=genuine) for row, name in zip(rows, names, strict=True)
         ]
         unknowns = [self.measured.preprocessed(one, name) for one, name in zip(aligned, names, strict=True)]
-        if method == "posterior":
-            found = self.posterior.answer_many(self.facts, unknowns, level)
-        else:
-            found = answer_many(self.inverse, self.facts, unknowns, level)
+        unknowns = [replace(one, notes=(*said, *one.notes)) for one in unknowns]
+        many = self.posterior.answer_many if method == "posterior" else answer_many
+        found = many(self.inverse, self.facts, unknowns, level)
         return [Explained.of(f, self, u, name) for f, u, name in zip(found, aligned, names, strict=True)]
 
     @cached_property
-    def posterior(self) -> PosteriorQuantifier:
+    def posterior(self) -> LearnedPosterior:
         """What answers with ``method="posterior"``."""
-        from geonode.calibration.posterior.quantifier import PosteriorQuantifier
-
-        return PosteriorQuantifier.of(self)
+        return posterior_of(self)
 
     @property
+    def unfit_for_posterior(self) -> str:
+        """Why the learned posterior cannot answer here; empty where it can."""
+        return unfit_for(self)
+
+    @cached_property
     def facts(self) -> Facts:
         """What answers need to know of the standards besides the curve."""
         pls, caution = self.curve_check.in_answers(self.unit)

@@ -5,7 +5,6 @@ This module imports scikit-learn; ``import geonode`` does not.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +18,6 @@ from geonode.calibration.assessment.coverage import coverage
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.columns import in_order_of, wavelengths_of
 from geonode.errors import BundleError, InputError
-from geonode_runtime.sets import concentration_sets
 from geonode_runtime.verdicts import Quantification
 
 _KIND = "geodesic_calibrator"
@@ -33,6 +31,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     Args:
         concentration_std: standard uncertainty of every standard's concentration, in units of ``y``; 0 for exact.
         level: nominal coverage of ``predict_interval``, 0 < level < 1.
+        method: as for :meth:`geonode.calibration.Calibration.quantify`.
 
     Attributes:
         calibration_: the fitted :class:`~geonode.calibration.calibration.Calibration`.
@@ -48,9 +47,10 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     feature_names_in_: np.ndarray
     wavelengths_in_: np.ndarray | None
 
-    def __init__(self, concentration_std: float = 0.0, level: float = 0.8) -> None:
+    def __init__(self, concentration_std: float = 0.0, level: float = 0.8, method: str | None = None) -> None:
         self.concentration_std = concentration_std
         self.level = level
+        self.method = method
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Fit standards.
@@ -76,10 +76,10 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     def predict(
         self, X: Any, return_interval: bool = False, level: float | None = None
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """The concentration ``[U]`` whose predicted spectrum lies nearest to each row of ``X [U, W]``.
+        """The estimate ``[U]`` that ``quantify`` gives for each row of ``X [U, W]``.
 
-        Where several fit alike, that in the most probable component of the set; ``quantify`` says so. Where the
-        standards lie on no curve and PLS is much better, it is PLS's, as in ``quantify``.
+        Where several concentrations explain a spectrum, that of the most probable piece; ``quantify`` says so. Where
+        the standards lie on no curve and PLS is much better, it is PLS's, as in ``quantify``.
 
         Args:
             X: ``[U, W]``.
@@ -87,9 +87,9 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
                 ``pipeline.predict(X, return_interval=True)``.
             level: of the interval; None for that of the constructor.
         """
-        found = self._sets(X, self.level)
-        estimates = np.array([one.best.estimate for one in found])
-        return (estimates, self.predict_interval(X, level)) if return_interval else estimates
+        found = self._answers(X, level, self.method, genuine=True)
+        estimates = np.array([one.estimate for one in found])
+        return (estimates, self._intervals(found)) if return_interval else estimates
 
     def predict_interval(self, X: Any, level: float | None = None) -> np.ndarray:
         """``[U, 2]`` lower and upper end of the whole set at ``level`` (None: that of the constructor).
@@ -99,11 +99,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         model says there all the same is ``quantify(X, level)[i].model_interval``. ``coverage_`` says how often held-out
         standards were covered.
         """
-        level = self.level if level is None else level
-        found = self._sets(X, level)
-        if not self.calibration_.checked or level > self.calibration_.attainable:
-            return np.tile([-np.inf, np.inf], (len(found), 1))
-        return np.array([_ends(one.components) for one in found])
+        return self._intervals(self._answers(X, level, self.method, genuine=True))
 
     @property
     def coverage_(self) -> dict[str, float | None]:
@@ -117,18 +113,15 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.calibration_.gp.predict_mean(concentrations)
 
-    def quantify(self, X: Any, level: float | None = None, method: str = "profile") -> list[Quantification]:
-        """Verdict, components and intervals of each row of ``X [U, W]`` at ``level`` (None: that of the constructor).
-
-        ``method``: as for :meth:`geonode.calibration.Calibration.quantify`. `predict` and `predict_interval` are those
-        of the profile.
+    def quantify(self, X: Any, level: float | None = None, method: str | None = None) -> list[Quantification]:
+        """Verdict, components and intervals of each row of ``X [U, W]`` at ``level`` by ``method`` (None: those of the
+        constructor).
 
         Raises:
             NotFittedError: (of scikit-learn) before `fit`.
             ValueError: (of scikit-learn) values that are not finite, or another number of wavelengths.
         """
-        check_is_fitted(self)
-        return self.calibration_.quantify_many(self._checked(X), self.level if level is None else level, method=method)
+        return self._answers(X, level, method or self.method)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays and JSON metadata from which :meth:`from_state` restores the fitted calibrator, without pickle."""
@@ -180,19 +173,17 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         X = in_order_of(self.wavelengths_in_, X)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def _sets(self, X: Any, level: float) -> list[Any]:
+    def _answers(self, X: Any, level: float | None, method: str | None, genuine: bool = False) -> list[Quantification]:
+        """``genuine``: no value is asked whether it may be in another unit, as scikit-learn's own data are not."""
         check_is_fitted(self)
-        if not 0.0 < level < 1.0:
-            raise InputError(f"the level of the set must lie between 0 and 1, but {level} was given.")
-        model, facts = self.calibration_.inverse, self.calibration_.facts
-        spectra, _ = facts.standards.as_new(self._checked(X))
-        coordinates, residual = model.projection.coordinates(spectra)
-        found = concentration_sets(model, model.distances(coordinates, np.maximum(residual, 1.0)), level)
-        if facts.pls is None:
-            return found
-        values = [facts.pls.value(one, None, facts.standards) for one in spectra]
-        pieces = [facts.pls.component(value, level) for value in values]
-        return [replace(one, components=(piece,)) for one, piece in zip(found, pieces, strict=True)]
+        level = self.level if level is None else level
+        return self.calibration_.quantify_many(self._checked(X), level, genuine=genuine, method=method)
+
+    def _intervals(self, found: list[Quantification]) -> np.ndarray:
+        level = found[0].level
+        if not self.calibration_.checked or level > self.calibration_.attainable:
+            return np.tile([-np.inf, np.inf], (len(found), 1))
+        return np.array([_ends(one.components) for one in found])
 
 
 def _group_means(y: np.ndarray, groups: Any) -> np.ndarray:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from geonode.calibration.assessment.match_limits import wide_limits
 from geonode_runtime.answers import UNCHECKED
+from geonode_runtime.posterior.methods import profile_instead
 
 if TYPE_CHECKING:
     from geonode.calibration.calibration import Calibration
@@ -14,13 +15,15 @@ if TYPE_CHECKING:
 def remarks_on(calibration: Calibration) -> list[str]:
     """Sentences on what the standards cannot give, and on what answers rest."""
     remarks = [] if calibration.response.responds else [calibration.response.sentence()]
-    ensemble = calibration.ensemble
+    ensemble, unfit = calibration.ensemble, calibration.unfit_for_posterior
     if ensemble is not None:
         seeds = len(ensemble.process.flow(calibration.levels[:1]))
         remarks.append(
             f"predictions and intervals rest on the neural flow ({seeds} seeds, {len(ensemble.folds)} folds), not on "
             "the Gaussian process"
         )
+    if unfit:
+        remarks.append(profile_instead(unfit))
     unit = f" {calibration.unit}" if calibration.unit else ""
     if not calibration.has_blank:
         remarks.append(
@@ -32,15 +35,15 @@ def remarks_on(calibration: Calibration) -> list[str]:
             f"spectra are preprocessed ({calibration.preprocessing}): signals, sensitivities and residuals are those "
             "of preprocessed spectra"
         )
-    curve = calibration.curve_check
-    if not curve.is_curve or curve.pls_is_better or curve.pls_is_closer:
-        remarks.append(curve.sentence(calibration.unit))
+    check = calibration.curve_check
+    if not check.is_curve or check.pls_is_better or check.pls_is_closer:
+        remarks.append(check.sentence(calibration.unit))
     if not calibration.checked:
-        remarks.append(
-            f"{UNCHECKED} ({len(calibration.levels)} standards vouch for {100 * calibration.attainable:.1f} % at "
-            "most), and 'does not match' is said by shape alone"
+        said = (
+            f"{UNCHECKED} ({len(calibration.levels)} standards vouch for {100 * calibration.attainable:.1f} % at most)"
         )
-    else:
+        remarks.append(f"{said}, and 'does not match' is said by shape alone" if unfit else said)
+    elif unfit:
         remarks += wide_limits_of(calibration)
     return remarks
 

@@ -75,7 +75,7 @@ def register(app: typer.Typer) -> None:
 
             geonode evaluate standards.csv --preprocess savgol:15,2,1 --preprocess snv --inverse
 
-            geonode evaluate standards.csv --inverse --method posterior --method pls
+            geonode evaluate standards.csv --inverse --method geonode --method pls
 
             geonode evaluate standards.csv --weights ours.safetensors --method node --method pretrained
         """

@@ -62,9 +62,12 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         method: Annotated[
-            str,
-            typer.Option(help="profile: likelihood of the curve; posterior: learned on simulated unknowns."),
-        ] = "profile",
+            str | None,
+            typer.Option(
+                help="posterior: learned on simulated unknowns (used wherever it can answer); profile: likelihood of "
+                "the curve."
+            ),
+        ] = None,
         plot: Annotated[
             Path | None,
             typer.Option(
@@ -93,7 +96,7 @@ def register(app: typer.Typer) -> None:
 
             geonode quantify assay.bundle plate.csv --each --plot answers.html --table results.xlsx
 
-            geonode quantify assay.bundle unknown.csv --method posterior
+            geonode quantify assay.bundle unknown.csv --method profile
         """
         from geonode.analytes.plane_file import is_plane
         from geonode.calibration.assessment.quality import check_nominal
@@ -208,12 +211,12 @@ def _diluted(dilution: str, dilution_std: str, level: float, quiet: bool) -> tup
 
 
 def _check(
-    method: str, json_path: Path | None, plot: Path | None, table: Path | None, read: list[Path], force: bool
+    method: str | None, json_path: Path | None, plot: Path | None, table: Path | None, read: list[Path], force: bool
 ) -> None:
     """Refuse a method that is not there and outputs that cannot be written, before any work is done."""
-    from geonode.calibration.posterior.methods import check_method
     from geonode.report.answer import require_drawable
     from geonode.report.results_table import require_table_name
+    from geonode_runtime.posterior.methods import check_method
 
     check_method(method)
     if plot is not None:

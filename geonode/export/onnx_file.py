@@ -153,6 +153,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "dof": inverse.dof,
         "rank": inverse.rank,
         "ends_at_zero": inverse.ends_at_zero,
+        "unfit_for_posterior": calibration.unfit_for_posterior,
         "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
         "steps": steps,
         "standing": _standing(calibration),
@@ -176,7 +177,19 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     }
     if pls is not None:
         arrays |= {"pls_vector": pls.vector, "pls_centre": pls.centre}
-    return Exported(spectra, Quantifier(inverse)), facts, arrays
+    facts["posterior"], learned = _posterior(calibration)
+    return Exported(spectra, Quantifier(inverse)), facts, arrays | learned
+
+
+def _posterior(calibration: Any) -> tuple[dict[str, float] | None, dict[str, np.ndarray]]:
+    """Numbers and arrays of the learned posterior; None where it cannot answer."""
+    if calibration.unfit_for_posterior:
+        return None, {}
+    known, numbers = calibration.posterior.known.state()
+    arrays = {f"posterior_{name}": value for name, value in known.items()}
+    return numbers, arrays | {
+        f"network_{name}": value.astype("<f4") for name, value in calibration.posterior.weights.items()
+    }
 
 
 def _standing(calibration: Any) -> dict[str, Any]:
@@ -192,8 +205,9 @@ def _standing(calibration: Any) -> dict[str, Any]:
 
 
 def _packed(value: np.ndarray) -> dict[str, Any]:
-    value = np.ascontiguousarray(value, dtype="<f8")
-    return {"shape": list(value.shape), "data": base64.b64encode(value.tobytes()).decode("ascii")}
+    kind = "<f4" if value.dtype == np.float32 else "<f8"
+    value = np.ascontiguousarray(value, dtype=kind)
+    return {"shape": list(value.shape), "type": kind, "data": base64.b64encode(value.tobytes()).decode("ascii")}
 
 
 def _finite(value: float) -> float | None:

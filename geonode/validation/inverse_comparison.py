@@ -22,8 +22,8 @@ from geonode_runtime.verdicts import Quantification
 
 LEVEL = 0.8
 """Nominal coverage of the sets and intervals that are compared."""
-OWN = {"geonode": "profile", "posterior": "posterior"}
-"""The library's own ways, and what `Calibration.quantify_many` calls them."""
+OWN = {"geonode": None, "profile": "profile"}
+"""The library's own ways, and what `Calibration.quantify_many` calls them; None is what answers by default."""
 INVERSE_METHODS = (*OWN, "pls", "pls_warped", "pcr", "gp_pca", "pchip_curve")
 """What is compared, in the order of the report; methods that others registered come behind them."""
 
@@ -71,8 +71,8 @@ def evaluate_inverse(
 
     Args:
         dataset: a :class:`geonode.SpectralDataset` with one analyte and at least four levels.
-        methods: "geonode" (the profile), "posterior" (the one learned on simulated unknowns) and names of registered
-            inverse methods; None for all.
+        methods: "geonode" (what answers by default: the posterior learned on simulated unknowns), "profile"
+            (likelihood of the curve) and names of registered inverse methods; None for all.
         concentration_std: standard uncertainty of the standards' concentrations (one number or one per level).
         progress: called as ``progress(what, done, total)``.
         preprocessing: a chain (fitted or not) that is fitted in every fold on the standards that are left.
@@ -151,7 +151,7 @@ def _attempt(name: str, fold: Fold) -> dict[str, Any]:
         return {**_entry(fold, []), "covered": None, "failed": str(error)}
 
 
-def _own(fold: Fold, method: str) -> dict[str, Any]:
+def _own(fold: Fold, method: str | None) -> dict[str, Any]:
     answers = fold.calibration.quantify_many(fold.unknown, LEVEL, genuine=True, method=method)
     entry = _entry(fold, [a.estimate for a in answers])
     entry["covered"] = [any(k.contains(fold.truth) for k in a.components) for a in answers]

@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     quantify.add_argument("--dilution", type=float, default=1.0, help="factor of dilution before measuring")
     quantify.add_argument("--dilution-std", type=float, default=0.0, help="standard uncertainty of that factor")
     quantify.add_argument("--blank", type=Path, action="append", help="spectrum of the matrix without analyte")
+    quantify.add_argument("--method", help="posterior (the default, wherever it can answer) or profile")
     quantify.add_argument("--saturation", type=float, help="values at or above this are masked")
     quantify.add_argument(
         "--json", nargs="?", const="-", metavar="FILE", help="everything that was found, as JSON; without FILE, printed"
@@ -101,6 +102,7 @@ def _quantify(options: argparse.Namespace) -> None:
         "dilution": options.dilution,
         "dilution_std": options.dilution_std,
         "saturation": options.saturation,
+        "method": options.method,
     }
     if options.blank:
         settings["blank_wavelengths"], settings["blank"] = read_replicates(options.blank)

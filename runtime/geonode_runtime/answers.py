@@ -225,9 +225,7 @@ def _judge(
     usable = None if unknown.usable.all() else unknown.usable
     pls = facts.pls if said == "no curve" else None
     if pls is not None:
-        value = pls.value(unknown.spectra.mean(axis=0), usable, facts.standards)
-        found, at_95 = (replace(s, components=(pls.component(value, s.level),)) for s in sets)
-        reasons = pls_notes(facts.rules, found.best, at_95.best)
+        reasons, (found, at_95) = by_pls(facts, pls, unknown.spectra.mean(axis=0), usable, sets)
     elif said == "no curve":  # a file exported before PLS was kept in it
         said, reasons = "does not match", ("one curve does not describe the standards themselves: use PLS",)
     else:
@@ -238,6 +236,23 @@ def _judge(
     factor = (dilution, dilution_std / dilution)
     answered = quantification((said, reasons), (found, at_95), unknown, facts, misfit, factor, curve.dof, _BASIS)
     return replace(answered, pls=pls)
+
+
+def by_pls(
+    facts: Facts,
+    pls: PLSRegression,
+    spectrum: np.ndarray,
+    usable: np.ndarray | None,
+    sets: tuple[ConcentrationSet, ConcentrationSet],
+) -> tuple[tuple[str, ...], tuple[ConcentrationSet, ConcentrationSet]]:
+    """What must stand beside the answer of ``pls`` to ``spectrum [W]``, and its intervals in place of ``sets``.
+
+    Args:
+        facts: of the standards. usable: ``[W]``, None where all wavelengths are.
+    """
+    value = pls.value(spectrum, usable, facts.standards)
+    found, at_95 = (replace(s, components=(pls.component(value, s.level),)) for s in sets)
+    return pls_notes(facts.rules, found.best, at_95.best), (found, at_95)
 
 
 def quantification(

@@ -1,10 +1,12 @@
-"""Quantiles of Student's t and of χ², by continued fractions and bracketed Newton steps."""
+"""Quantiles of Student's t and of χ², by continued fractions and bracketed Newton steps; Student's distribution."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from functools import lru_cache
+
+import numpy as np
 
 _TERMS = 500
 _TINY = 1e-300
@@ -121,3 +123,18 @@ def _upper_gamma(a: float, x: float) -> float:
 def _away(value: float) -> float:
     """``value``, or a tiny number where it is zero (Lentz)."""
     return value if abs(value) > _TINY else _TINY
+
+
+def student_cumulative(dof: int, t: np.ndarray) -> np.ndarray:
+    """P(T ≤ t) for a whole number of degrees of freedom ≥ 2, by the finite sums of Abramowitz & Stegun 26.7.3 and
+    26.7.4; as accurate as a share of 1, not of itself far out in the tails."""
+    root = np.sqrt(dof + t * t)
+    sine, square = t / root, dof / (dof + t * t)  # of θ = arctan(t/√ν), and cos²θ
+    odd = dof % 2
+    term = np.sqrt(square) if odd else np.ones_like(square)
+    total = term if dof > 1 else np.zeros_like(square)
+    for k in range(2 + odd, dof, 2):
+        term = term * square * ((k - 1) / k)
+        total = total + term
+    within = 2.0 / math.pi * (np.arctan(t / math.sqrt(dof)) + sine * total) if odd else sine * total
+    return 0.5 + 0.5 * within

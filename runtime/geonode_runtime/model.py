@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from geonode_runtime.answers import Facts, answer, answer_many, check_options, w
 from geonode_runtime.distributions import f1_quantile
 from geonode_runtime.errors import InputError
 from geonode_runtime.pls import PLSRegression
+from geonode_runtime.posterior.answers import LearnedPosterior
+from geonode_runtime.posterior.methods import chosen_method
+from geonode_runtime.posterior.standards import PosteriorStandards
 from geonode_runtime.preprocessing import Steps
 from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.sets import Distances
@@ -24,7 +28,7 @@ from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import Quantification, VerdictRules
 
-KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 2
+KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 3
 NO_CHECKSUM = "0" * 64
 _CONCENTRATIONS, _SPECTRA = 64, 32  # rows at a time: working memory stays below 100 MB
 
@@ -98,6 +102,7 @@ class Model:
         pls = _pls(facts.get("pls"), arrays, levels)
         standards, caution = _standard_spectra(arrays), str(facts.get("caution", ""))
         self._facts = Facts(levels, VerdictRules(**rules), standards, shapes, pls, caution)
+        self._learned, self._unfit = _posterior(facts, arrays)
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
 
     def predict(self, concentrations: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -151,7 +156,7 @@ class Model:
         mask: Any = None,
         saturation: float | None = None,
         name: str = "the unknown",
-        method: str = "profile",
+        method: str | None = None,
     ) -> Any:
         """The concentration of one unknown, or of several, as ``geonode.Calibration.quantify`` finds it.
 
@@ -165,26 +170,24 @@ class Model:
                 those of the unknown.
             mask: ``[V]`` or ``[k, V]``, True where a value is unusable. saturation: values at or above it are masked.
             name: of the unknown, for messages.
-            method: ``"profile"``; the learned posterior is not part of an exported model.
+            method: ``"posterior"`` (learned on simulated unknowns) or ``"profile"`` (likelihood of the curve); None for
+                the posterior, and for the profile where the posterior cannot answer, which a note then says.
 
         Returns:
             A `Quantification` for one spectrum ``[V]`` and for ``replicates``; else a list, one for each row.
 
         Raises:
             InputError: a spectrum that cannot be compared (see :mod:`geonode_runtime.unknowns`), an option out of
-                range, or replicates that are different samples.
+                range, a method that cannot answer, or replicates that are different samples.
         """
-        if method != "profile":
-            raise InputError(
-                f"method={method!r} is not part of an exported model, which answers by the profile; ask the bundle "
-                "(`geonode quantify`) for the posterior."
-            )
+        answering, said = chosen_method(method, self._unfit)
         check_options(level, dilution, dilution_std)
         if np.ndim(spectra) == 2 and not replicates:
             rows = np.asarray(spectra, dtype=np.float64)
             masks = [None] * len(rows) if mask is None else np.broadcast_to(np.asarray(mask, dtype=bool), rows.shape)
             options: dict[str, Any] = {"level": level, "dilution": dilution, "dilution_std": dilution_std}
             options |= {"blank": blank, "blank_wavelengths": blank_wavelengths, "saturation": saturation}
+            options["method"] = method
             return [
                 self.quantify(row, wavelengths, mask=own, name=f"{name} {k + 1}", **options)
                 for k, (row, own) in enumerate(zip(rows, masks, strict=True))
@@ -199,16 +202,23 @@ class Model:
         usable = None if unknown.usable.all() else unknown.usable
         if self._facts.pls is None:  # the curve's word on what is one sample counts only where there is a curve
             require_one_sample(self._curve, self.calibrated_range, unknown.spectra, usable, name, self.unit)
-        return answer(self._curve, self._facts, unknown, effective, level, dilution, dilution_std)
+        unknown = replace(unknown, notes=(*said, *unknown.notes))
+        how = (self._curve, self._facts, unknown, effective, level, dilution, dilution_std)
+        return answer(*how) if self._learned is None or answering == "profile" else self._learned.answer(*how)
 
-    def quantify_many(self, spectra: Any, level: float = 0.8) -> list[Quantification]:
-        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths."""
+    def quantify_many(self, spectra: Any, level: float = 0.8, method: str | None = None) -> list[Quantification]:
+        """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths; ``level`` and ``method``
+        as for `quantify`."""
+        answering, said = chosen_method(method, self._unfit)
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
         unknowns = [
             self._steps.applied(self._aligned(row, name=name), name) for row, name in zip(rows, names, strict=True)
         ]
-        return answer_many(self._curve, self._facts, unknowns, level)
+        unknowns = [replace(one, notes=(*said, *one.notes)) for one in unknowns]
+        learned = None if answering == "profile" else self._learned
+        many = answer_many if learned is None else learned.answer_many
+        return many(self._curve, self._facts, unknowns, level)
 
     def _aligned(self, spectra: Any, *, wavelengths: Any = None, **options: Any) -> Unknown:
         grid, whole = self._arrays["measured_wavelengths"], self._arrays["whole_wavelengths"]
@@ -274,6 +284,16 @@ def _shapes(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> Shapes | No
     return Shapes(arrays["shape_spectra"], arrays["noise"], bool(facts["shape_decides"]))
 
 
+def _posterior(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[LearnedPosterior | None, str]:
+    """What answers with ``method="posterior"``, or why nothing does; files before format 3 hold none."""
+    numbers = facts.get("posterior")
+    if numbers is None:
+        return None, facts.get("unfit_for_posterior", "the file was exported before it held the posterior")
+    known = {name[10:]: value for name, value in arrays.items() if name.startswith("posterior_")}
+    weights = {name[8:]: value for name, value in arrays.items() if name.startswith("network_")}
+    return LearnedPosterior(PosteriorStandards.from_state(known, numbers), weights), ""
+
+
 def _only_what_is_asked() -> Any:
     """Without this a run computes every output of the graph, asked for or not."""
     import onnxruntime
@@ -284,4 +304,5 @@ def _only_what_is_asked() -> Any:
 
 
 def _unpacked(value: dict[str, Any]) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(value["data"]), dtype="<f8").reshape(value["shape"])
+    found = np.frombuffer(base64.b64decode(value["data"]), dtype=value.get("type", "<f8")).reshape(value["shape"])
+    return found.astype(np.float64)

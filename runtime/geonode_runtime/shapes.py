@@ -119,7 +119,7 @@ def judged_by_shape(
                 f"{ABOVE}: the spectrum is that of the standards carried on beyond the highest, {rules.highest:g}; "
                 "dilute it into the range and measure again"
             )
-            found, at_95 = (replace(one, components=(_above(one, rules.highest),)) for one in sets)
+            found, at_95 = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
             return ("outside calibrated range", (note,)), (found, at_95)
     if shapes.decides and verdict in ("quantified", "ambiguous", "outside calibrated range"):
         share = shapes.alien(spectrum, usable)
@@ -132,7 +132,7 @@ def judged_by_shape(
     return said, sets
 
 
-def _above(one: ConcentrationSet, highest: float) -> Component:
+def above_all(one: ConcentrationSet, highest: float) -> Component:
     """Everything above the highest standard."""
     return replace(
         one.best,

@@ -166,7 +166,7 @@ def test_the_reach_of_a_set_is_a_squared_student_quantile() -> None:
 def test_ends_of_a_set_lie_where_the_distance_reaches_it() -> None:
     calibration = Calibration(LEVELS, noisy(monotone, LEVELS, 0), WAVE)
     spectrum = noisy(monotone, 25.0, 1)
-    answer, model = calibration.quantify(spectrum[0]), calibration.inverse
+    answer, model = calibration.quantify(spectrum[0], method="profile"), calibration.inverse
     coordinates, q = model.projection.coordinates(spectrum)
     noise = max(float(q[0]), 1.0) * np.eye(model.rank)
 
@@ -191,7 +191,7 @@ def test_coverage_of_many_calibrations_is_near_nominal() -> None:
         c = generator.uniform(2.0, 58.0, 30)
         unknown = noisy(folding, c, 200 + seed, noise)
         for level, found in shares.items():
-            answers = calibration.quantify_many(unknown, level)
+            answers = calibration.quantify_many(unknown, level, method="profile")
             found.append(np.mean([any(k.contains(x) for k in a.components) for a, x in zip(answers, c, strict=True)]))
     assert 0.72 <= np.mean(shares[0.8]) <= 0.90
     assert 0.35 <= np.mean(shares[0.5]) <= 0.60

@@ -47,8 +47,10 @@ FOREIGN = {
 @pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN)
 def test_what_is_foreign_does_not_become_a_large_amount(assay, change):
     truth, calibration = assay
-    answer = calibration.quantify(change(noisy(truth, 30.0, 4)[0]))
-    assert answer.verdict == "does not match"
+    spectrum = change(noisy(truth, 30.0, 4)[0])
+    assert calibration.quantify(spectrum, method="profile").verdict == "does not match"
+    answer = calibration.quantify(spectrum)
+    assert answer.verdict == "does not match" or any("holds something" in note for note in answer.notes)
 
 
 def test_a_curve_that_turns_back_has_no_beyond():

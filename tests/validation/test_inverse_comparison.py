@@ -28,7 +28,7 @@ def standards(levels=(0.0, 10.0, 20.0, 40.0, 60.0), replicates: int = 2) -> Spec
 def test_schema_and_coverage() -> None:
     report = evaluate(standards(), methods=["linear", "gp"], inverse=True)
     inverse = json.loads(report.to_json())["inverse"]
-    assert list(inverse) == ["geonode", "posterior", "pls", "pls_warped", "pcr", "gp_pca", "pchip_curve"]
+    assert list(inverse) == ["geonode", "profile", "pls", "pls_warped", "pcr", "gp_pca", "pchip_curve"]
     for entry in inverse.values():
         assert [row["level"] for row in entry["per_level"]] == [0.0, 10.0, 20.0, 40.0, 60.0]
         assert [row["edge"] for row in entry["per_level"]] == [True, False, False, False, True]

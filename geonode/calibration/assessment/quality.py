@@ -107,8 +107,10 @@ def quality_check(
     part = min(result.components, key=lambda c: max(c.low - nominal, nominal - c.high, 0.0))
     # Sensitivity is of what is measured (no preprocessing such as SNV leaves a change of it to see).
     measured = calibration.measured.aligned(spectra, wavelengths=wavelengths, mask=mask, name=name)
-    unknown = calibration.measured.preprocessed(measured, name)
-    found = _downhill(calibration, unknown, float(np.clip(nominal, part.low, part.high)))
+    found = part.estimate
+    if result.posterior is None:
+        unknown = calibration.measured.preprocessed(measured, name)
+        found = _downhill(calibration, unknown, float(np.clip(nominal, part.low, part.high)))
     gain, gain_std = _gain(calibration, measured.usable, measured.spectra.mean(axis=0), nominal)
     rests_on = result.rests_on(result.level)
     reason = ""

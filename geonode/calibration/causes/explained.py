@@ -11,6 +11,7 @@ import numpy as np
 from geonode.calibration.assessment.match_limits import textbook_limits
 from geonode.calibration.causes.explanation import Explanation
 from geonode.calibration.causes.of_calibration import explain_unknown
+from geonode_runtime.posterior.rules import STRANGE
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import Quantification
 
@@ -81,13 +82,20 @@ class Explained(Quantification):
         if not calibration.response.responds or calibration.standing.contradictions:
             return None
         refused = self.verdict == "does not match"
-        inverse = calibration.inverse
-        if not refused and self.q <= textbook_limits(inverse.rank, inverse.dof, calibration.spectra.shape[1])[0]:
+        if not refused and not self._strange:
             return None
         found = explain_unknown(calibration, self.unknown)
         if refused or (found is not None and found.cause is not None and found.explained >= NEARLY_ALL):
             return found
         return None
+
+    @property
+    def _strange(self) -> bool:
+        """Whether the spectrum holds more that the standards do not than noise explains."""
+        if self.posterior is not None:
+            return self.posterior.strange > STRANGE
+        inverse = self.calibration.inverse
+        return self.q > textbook_limits(inverse.rank, inverse.dof, self.calibration.spectra.shape[1])[0]
 
     @property
     def why(self) -> tuple[str, ...]:

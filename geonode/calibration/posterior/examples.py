@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from geonode.calibration.posterior.cells import CELLS, Cells, unknown_cells
-from geonode.calibration.posterior.network import ABOVE, BELOW, NONE
 from geonode.calibration.posterior.reading import Reading
 from geonode.corpus import UNKNOWNS, Assays, common_levels, draw
+from geonode_runtime.posterior.cells import CELLS, Cells, unknown_cells
+from geonode_runtime.posterior.network import ABOVE, BELOW, NONE
 
 UNKNOWNS_EACH = 10
 BATCH = 32
@@ -23,7 +23,7 @@ LEFT_OUT = len(UNKNOWNS)
 
 @dataclass(frozen=True)
 class Examples:
-    """E unknowns; the first six attributes are those of :class:`~geonode.calibration.posterior.cells.Cells`.
+    """E unknowns; the first six attributes are those of :class:`~geonode_runtime.posterior.cells.Cells`.
 
     Attributes:
         edges: ``[E, CELLS + 1]`` as shares of the calibrated range from its low end. truth: ``[E]`` likewise, NaN for
@@ -135,7 +135,7 @@ def unknowns_of(
 def _of_assay(assays: Assays, row: int, left_out: int | None, number: int) -> Examples:
     reading = standards_of(assays, row, left_out)
     spectra, count, truth, kind = unknowns_of(assays, row, left_out)
-    cells = unknown_cells(reading, spectra, count)
+    cells = unknown_cells(reading.known, spectra, count)
     label = labels(cells, truth)
     own = kind == LEFT_OUT
     weight = np.where(own, 2.0 / max(int(own.sum()), 1), 1.0)
@@ -149,7 +149,7 @@ def _of_assay(assays: Assays, row: int, left_out: int | None, number: int) -> Ex
     of_all = torch.ones(len(label))
     return Examples(
         values=torch.from_numpy(cells.values).half(),
-        whole=torch.from_numpy(cells.whole),
+        whole=torch.from_numpy(cells.whole).float(),
         base=torch.from_numpy(cells.base).float(),
         odd=torch.from_numpy(cells.odd).float(),
         stray=torch.from_numpy(cells.stray).float(),

@@ -1,8 +1,8 @@
-"""The network: from the candidates' mixture to the posterior.
+"""The network as it is trained: from the candidates' mixture to the posterior.
 
 Every cell of concentration starts with the mass that the candidates' mixture gives it. The network adds to the
 logarithm of that mass, and to those of *below*, *above* and *none of these*. Its last layers begin at zero, so that
-training begins with the mixture.
+training begins with the mixture. Answers come from :mod:`geonode_runtime.posterior.network`, the same layers in numpy.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from geonode.calibration.posterior.cells import CELL_FEATURES, CELLS, GLOBAL_FEATURES
+from geonode_runtime.posterior.cells import CELL_FEATURES, CELLS, GLOBAL_FEATURES
+from geonode_runtime.posterior.network import DILATIONS, TAIL
 
 WIDTH = 40
-_DILATIONS = (1, 3, 6)
-_TAIL = 0.002  # of the mass is even over the searched range, whatever the network says
-BELOW, ABOVE, NONE = CELLS, CELLS + 1, CELLS + 2
 
 
 class Outcome(NamedTuple):
@@ -50,7 +48,7 @@ class PosteriorNetwork(nn.Module):
         self.whole = nn.Sequential(nn.Linear(GLOBAL_FEATURES, 64), nn.GELU(), nn.Linear(64, 64), nn.GELU())
         self.enter = nn.Conv1d(CELL_FEATURES, width, 1)
         self.tell = nn.Linear(64, width)
-        self.blocks = nn.ModuleList(_Block(width, dilation) for dilation in _DILATIONS)
+        self.blocks = nn.ModuleList(_Block(width, dilation) for dilation in DILATIONS)
         self.cell = nn.Conv1d(width, 1, 1)
         # In this order: the initial weights are a function of the seed.
         first, last = nn.Linear(64 + width, 48), nn.Linear(48, 4)
@@ -59,7 +57,7 @@ class PosteriorNetwork(nn.Module):
             nn.init.zeros_(parameter)
 
     def forward(self, values: Tensor, whole: Tensor, base: Tensor, odd: Tensor, even: Tensor) -> Outcome:
-        """From the parts of :class:`~geonode.calibration.posterior.cells.Cells`.
+        """From the parts of :class:`~geonode_runtime.posterior.cells.Cells`.
 
         Args:
             values: ``[U, CELLS, CELL_FEATURES]``. whole: ``[U, GLOBAL_FEATURES]``. base: ``[U, CELLS + 2]``.
@@ -74,8 +72,8 @@ class PosteriorNetwork(nn.Module):
         cells = base[:, :CELLS] + self.cell(x)[:, 0]
         beyond = base[:, CELLS:] + own[:, :2]
         logs = torch.log_softmax(torch.cat([cells, beyond, (odd + own[:, 2])[:, None]], 1), 1)
-        inside = torch.logaddexp(logs[:, :CELLS] + _KEPT, torch.log(_TAIL * even))
+        inside = torch.logaddexp(logs[:, :CELLS] + _KEPT, torch.log(TAIL * even))
         return Outcome(torch.cat([inside, logs[:, CELLS:] + _KEPT], 1), odd + own[:, 3])
 
 
-_KEPT = float(torch.log(torch.tensor(1.0 - _TAIL)))
+_KEPT = float(torch.log(torch.tensor(1.0 - TAIL)))

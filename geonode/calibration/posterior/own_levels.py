@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from geonode.calibration.leave_out import SOME_LEVELS, levels_kept
-from geonode.calibration.posterior.density import Posterior
+from geonode_runtime.posterior.density import Posterior
 
 POWERS = (1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2)
 PRIOR_WIDTH = 0.5

@@ -6,7 +6,6 @@ level that was left out.
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -17,12 +16,10 @@ from geonode.calibration.leave_out import levels_to_leave_out
 from geonode.calibration.posterior.curve import curve_rows
 from geonode.calibration.posterior.regressions import regressions
 from geonode.calibration.posterior.space import Space, directions_kept, noise_scale, shrinkage
+from geonode_runtime.posterior.standards import METHODS, PosteriorStandards, nearest_on, rank_among
 
 PLACES = 240
 STRIDE = 2
-METHODS = ("curve", "pchip", "pls", "pcr", "pls_warped", "stack")
-"""Point estimates beside the minima of the curve; the last is the others' mean, weighed by their left-out errors."""
-_SHARPEST = 1e-5  # of the range: no left-out error counts as smaller
 
 
 class Reading:
@@ -33,6 +30,9 @@ class Reading:
         counts: ``[n]`` replicates of each.
         deviations: ``[N, W]`` single spectra less their level means, None without replicates.
         std: ``[n]`` standard uncertainty of the levels' concentrations, or None.
+
+    Attributes:
+        known: all that answers are made from (:class:`~geonode_runtime.posterior.standards.PosteriorStandards`).
     """
 
     def __init__(
@@ -69,10 +69,43 @@ class Reading:
         self.left_out = levels_to_leave_out(n)
         self._curve()
         self._left_out_estimates()
+        self.known = self._known()
 
-    def rank_of(self, c: np.ndarray) -> np.ndarray:
-        """Where among the levels: 0 at the lowest, n − 1 at the highest; beyond, the end gap goes on."""
-        return _rank(self.levels, c)
+    def _known(self) -> PosteriorStandards:
+        values, vectors = self.spread_parts
+        return PosteriorStandards(
+            levels=self.levels,
+            centre=self.white.centre,
+            scale=self.white.scale,
+            basis=self.white.basis,
+            plain_basis=self.plain.basis,
+            points=self.white.standards,
+            keep=self.keep,
+            places=self.places,
+            mean=self.mean,
+            spread_values=values,
+            spread_vectors=vectors,
+            slope=self.slope,
+            doubt=self.doubt,
+            pchip=self.pchip,
+            vectors=np.stack([one.vector for one in self.regressions]),
+            centres=np.stack([one.centre for one in self.regressions]),
+            offsets=np.array([one.offset for one in self.regressions]),
+            kappas=np.array([one.kappa for one in self.regressions]),
+            stack=self.stack,
+            left_out=self.left_out,
+            errors=self.errors,
+            typical=self.typical,
+            left_out_distance=self.left_out_distance,
+            left_out_ridge=self.left_out_ridge,
+            ridge_inverse=np.linalg.inv(_ridge_system(self.white.standards, float(len(self.white.scale)))),
+            low=float(self.low),
+            high=float(self.high),
+            dof=self.dof,
+            replicates=float(self.counts.mean()),
+            signal=float((self.standards**2).mean()),
+            declared=0.0 if self.std is None else 1.0,
+        )
 
     # ------------------------------------------------------------------ the curve
 
@@ -93,8 +126,9 @@ class Reading:
         if self.std is not None:
             declared = np.interp(self.places, self.levels, self.std)
             spread += np.einsum("c,ca,cb->cab", declared**2, tangent, tangent)
-        self.tangent = tangent
-        self.spread = spread
+        self.slope = np.sqrt((tangent**2).sum(1))
+        along = np.sqrt(np.maximum(np.einsum("ka,kab,kb->k", tangent, spread, tangent), 0.0))
+        self.doubt = along / np.maximum(self.slope**2, 1e-30) / self.span
         self.spread_parts = np.linalg.eigh(spread + self.scatter)
         self._fold_curves = rows.folds @ self.standards  # [F, K', r]
         pchip = PchipInterpolator(self.levels, self.standards, extrapolate=True)
@@ -119,7 +153,8 @@ class Reading:
         self.regressions = regressions(self.levels, self.plain.standards, self.low, self.high)
         for k, one in enumerate(self.regressions):
             errors[:, 2 + k] = one.errors[self.left_out]
-        interior = self.interior
+        interior = (self.left_out > 0) & (self.left_out < n - 1)
+        interior = interior if interior.any() else np.ones_like(interior)
         size = np.sqrt((errors[interior, :5] ** 2).mean(0)) + 1e-3 * self.span / n
         weights = size**-2.0
         self.stack = weights / weights.sum()
@@ -127,39 +162,10 @@ class Reading:
         if self.std is not None:
             errors = np.sign(errors) * np.hypot(errors, self.std[self.left_out][:, None])
         self.errors = errors
+        self.typical = np.sqrt((errors[interior] ** 2).mean(0)) + 1e-5 * self.span
         self.left_out_ridge = self._ridge_left_out()
 
-    @property
-    def interior(self) -> np.ndarray:
-        """Which of the left-out levels lie inside the range; all, where none does."""
-        inside = (self.left_out > 0) & (self.left_out < len(self.levels) - 1)
-        return inside if inside.any() else np.ones_like(inside)
-
-    def error_near(self, c: np.ndarray) -> np.ndarray:
-        """Left-out error of every method around ``c [U, 6]`` (its own estimate), root mean square, ``[U, 6]``."""
-        rank = self.rank_of(c)[..., None]
-        weight = np.exp(-np.abs(rank - self.left_out) / 1.5)
-        ends = (self.left_out == 0) | (self.left_out == len(self.levels) - 1)
-        inside = (rank > 0.0) & (rank < len(self.levels) - 1.0)
-        weight = weight * np.where(ends & inside, 0.15, 1.0) + 1e-9
-        square = np.einsum("umi,im->um", weight, self.errors**2) / weight.sum(-1)
-        return np.sqrt(square) + _SHARPEST * self.span
-
     # ------------------------------------------------------------------ spectra that are no mix of the standards
-
-    @cached_property
-    def _ridge(self) -> np.ndarray:
-        return np.linalg.inv(_ridge_system(self.white.standards, float(len(self.white.scale))))
-
-    def ridge(self, a: np.ndarray, outside: np.ndarray, replicates: np.ndarray) -> np.ndarray:
-        """Square distance per wavelength of whitened unknowns ``a [U, p]`` from mixes of the standards ``[U]``, whose
-        weights add up to 1 and cost what the standards' noise brings."""
-        z, width = self.white.standards, float(len(self.white.scale))
-        n = len(z)
-        right = np.concatenate([a @ z.T, np.ones((len(a), 1))], 1)
-        weights = (right @ self._ridge.T)[:, :n]
-        square = ((a - weights @ z) ** 2).sum(1) + width * (weights**2).sum(1)
-        return square / width + outside * max(width - z.shape[1], 1.0) / width * replicates
 
     def _ridge_left_out(self) -> np.ndarray:
         z, width = self.white.standards, float(len(self.white.scale))
@@ -169,20 +175,6 @@ class Reading:
             weights = np.linalg.solve(_ridge_system(rest, width), np.append(rest @ z[i], 1.0))[:-1]
             found.append((((z[i] - weights @ rest) ** 2).sum() + width * (weights**2).sum()) / width)
         return np.array(found)
-
-
-def nearest_on(curve: np.ndarray, x: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where ``x [U, r]`` lies nearest to the polyline ``curve [K, r]`` over ``places [K]``, and the square distance."""
-    step = np.diff(curve, axis=0)
-    length = np.maximum((step**2).sum(1), np.finfo(float).tiny)
-    gap = x[:, None] - curve[None, :-1]
-    along = np.einsum("ukr,kr->uk", gap, step)
-    t = np.clip(along / length, 0.0, 1.0)
-    distance = (gap**2).sum(-1) - 2.0 * t * along + t**2 * length
-    k = distance.argmin(1)
-    row = np.arange(len(x))
-    found = places[k] + t[row, k] * (places[k + 1] - places[k])
-    return found, np.maximum(distance[row, k], 0.0)
 
 
 def _nearest_each(curves: np.ndarray, x: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -199,14 +191,6 @@ def _ridge_system(z: np.ndarray, width: float) -> np.ndarray:
     return system
 
 
-def _rank(levels: np.ndarray, c: np.ndarray) -> np.ndarray:
-    n = len(levels)
-    inside = np.interp(c, levels, np.arange(n, dtype=float))
-    below = np.minimum(c - levels[0], 0.0) / (levels[1] - levels[0])
-    above = np.maximum(c - levels[-1], 0.0) / (levels[-1] - levels[-2])
-    return inside + below + above
-
-
 def _places(levels: np.ndarray, low: float, high: float) -> np.ndarray:
     """Places of the curve, even over a mean of concentration and rank among the levels."""
     fine = np.unique(
@@ -218,6 +202,6 @@ def _places(levels: np.ndarray, low: float, high: float) -> np.ndarray:
         )
     )
     share = (fine - low) / (high - low)
-    rank = _rank(levels, fine)
+    rank = rank_among(levels, fine)
     share = share + (rank - rank[0]) / (rank[-1] - rank[0])
     return np.interp(np.linspace(0.0, share[-1], PLACES), share, fine)

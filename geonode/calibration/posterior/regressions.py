@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from geonode_runtime.posterior.standards import unsaturated
+
 MAX_COMPONENTS = 8
 KAPPAS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, np.inf)
 
@@ -28,10 +30,6 @@ class Regression:
     offset: float
     kappa: float
     errors: np.ndarray
-
-    def estimate(self, x: np.ndarray) -> np.ndarray:
-        """``[U, p]`` → ``[U]``."""
-        return _unsaturate((x - self.centre) @ self.vector + self.offset, np.array(self.kappa))
 
 
 def regressions(
@@ -61,7 +59,7 @@ def _chosen(vectors, x, centre, offset, kappas, levels, low, high) -> Regression
     n = len(levels)
     own = np.einsum("nka,kn->kna", np.einsum("np,knap->nka", x, vectors[:, :n]) * 1.0, np.ones((len(kappas), n)))
     own = own - np.einsum("np,knap->kna", centre[:n], vectors[:, :n]) + offset[:, :n, None]
-    found = np.clip(_unsaturate(own, kappas[:, None, None]), low, high)
+    found = np.clip(unsaturated(own, kappas[:, None, None]), low, high)
     errors = found - levels[None, :, None]
     score = np.sqrt((errors**2).mean(1))  # [κ, a]
     k = int(score.min(1).argmin())
@@ -108,8 +106,3 @@ def _pcr(x: np.ndarray, y: np.ndarray, components: int) -> np.ndarray:
 def _saturate(c: np.ndarray, kappa: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(kappa), c, c / (c + np.where(np.isinf(kappa), 1.0, kappa)))
-
-
-def _unsaturate(y: np.ndarray, kappa: np.ndarray) -> np.ndarray:
-    finite = np.where(np.isinf(kappa), 1.0, kappa)
-    return np.where(np.isinf(kappa), y, finite * y / np.maximum(1.0 - y, 1e-12))

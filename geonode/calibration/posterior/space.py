@@ -7,23 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from geonode.calibration.measurement_noise import whitening_variance
+from geonode_runtime.posterior.standards import Span
 
 MAX_RANK = 12
 _SMALLEST_FACTOR = 0.02
 
 
 @dataclass(frozen=True)
-class Space:
-    """A rotation of spectra that keeps what the standards span.
+class Space(Span):
+    """A rotation of spectra that keeps what the standards span, and where they lie in it.
 
     Attributes:
-        centre, scale: ``[W]`` mean of the level means, and what spectra are divided by.
-        basis: ``[W, p]`` orthonormal. standards: ``[n, p]`` the level means in it.
+        standards: ``[n, p]`` the level means.
     """
 
-    centre: np.ndarray
-    scale: np.ndarray
-    basis: np.ndarray
     standards: np.ndarray
 
     @classmethod
@@ -33,22 +30,6 @@ class Space:
         left, size, right = np.linalg.svd((means - centre) / scale, full_matrices=False)
         keep = max(1, min(len(means) - 1, int((size > 1e-10 * size[0]).sum())))
         return cls(centre, scale, right[:keep].T, left[:, :keep] * size[:keep])
-
-    def coordinates(self, spectra: np.ndarray, usable: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """``[U, W]`` → ``[U, p]`` and the square of what lies outside, per wavelength ``[U]``.
-
-        ``usable [W]``: where False a value is ignored, and coordinates are fitted to the rest by least squares.
-        """
-        white = (spectra - self.centre) / self.scale
-        rank = self.basis.shape[1]
-        if usable is None:
-            a = white @ self.basis
-            rest = np.maximum((white**2).sum(1) - (a**2).sum(1), 0.0)
-            return a, rest / max(white.shape[1] - rank, 1)
-        basis = self.basis[usable]
-        a = np.linalg.lstsq(basis, white[:, usable].T, rcond=None)[0].T
-        rest = ((white[:, usable] - a @ basis.T) ** 2).sum(1)
-        return a, rest / max(int(usable.sum()) - rank, 1)
 
 
 def shrinkage(space: Space, means_noise: float) -> np.ndarray:

@@ -11,6 +11,7 @@ from geonode.bundle import write_tensors
 from geonode.calibration.posterior.network import PosteriorNetwork
 from geonode.errors import InputError
 from geonode_runtime.files import write_text
+from geonode_runtime.posterior.network import Weights
 
 SHIPPED = Path(__file__).parent / "weights"
 NAME = "posterior-1"
@@ -49,6 +50,17 @@ def load_posterior(path: str | Path | None = None) -> PosteriorNetwork:
             "`python -m geonode.calibration.posterior.training`."
         ) from None
     return network.requires_grad_(False).eval()
+
+
+@functools.lru_cache(maxsize=1)
+def posterior_weights() -> Weights:
+    """The parameters that come with geonode, as numpy evaluates them; shared, not to be written to."""
+    return weights_of(load_posterior())
+
+
+def weights_of(network: PosteriorNetwork) -> Weights:
+    """Parameters of a ``network`` by name, float64."""
+    return {name: value.detach().double().numpy() for name, value in network.state_dict().items()}
 
 
 def posterior_card() -> dict[str, Any]:

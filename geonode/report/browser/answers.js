@@ -5,8 +5,8 @@ const GeonodeAnswers = (function () {
   const { prepared, asNew } = GeonodeUnknown;
   const { requireUsable, project, compare, atLevels } = GeonodeSets;
   const { judged, requireOneSample } = GeonodeShapes;
-  const { plsComponent } = GeonodePls;
-  const { verdict, plsNotes, scaled, sentence, LEVEL, FEWEST_CHECKED } = GeonodeVerdicts;
+  const { byPls } = GeonodePls, { answered } = GeonodePosterior;
+  const { verdict, scaled, sentence, LEVEL, FEWEST_CHECKED } = GeonodeVerdicts;
   const EXCESS_TAIL = 0.05, DILUTIONS = [1e-9, 1e9];
 
   // The model of the page from the JSON in it: every packed array unpacked, limits that do not exist made infinite.
@@ -15,6 +15,7 @@ const GeonodeAnswers = (function () {
     for (const name in data.arrays) model[name] = unpack(data.arrays[name]);
     model.steps = data.steps.map((step) => (step.bands
       ? { ...step, bands: unpack(step.bands), starts: unpack(step.starts), offset: unpack(step.offset) } : step));
+    model.posterior = GeonodePosterior.open(data.posterior);
     const limit = (value) => (value === null ? Infinity : value);
     model.rules = { ...data.rules, qLimit: limit(data.rules.qLimit), t2Limit: limit(data.rules.t2Limit) };
     return model;
@@ -45,10 +46,13 @@ const GeonodeAnswers = (function () {
     return square > chi2UpperQuantile(dof, EXCESS_TAIL) ? square / dof : 1;
   }
 
-  // The answer of PLS, where that is the better model of the standards.
-  function pls(model, mean, usable, level) {
-    const sets = [level, LEVEL].map((at) => ({ level: at, components: [plsComponent(model, mean, usable, at)] }));
-    return { said: ["no curve", ...plsNotes(model.rules, sets[0].components[0], sets[1].components[0])], sets };
+  // What the profile says, where the posterior cannot answer.
+  function profile(model, mean, usable, replicates, level) {
+    const distances = compare(model, mean, usable, replicates), { sets, t2 } = atLevels(model, distances, [level, LEVEL]);
+    const bySets = verdict(model.rules, ...sets, distances.q, t2);
+    const found = bySets[0] === "no curve" ? byPls(model, mean, usable, [level, LEVEL])
+      : judged(model, mean, usable, bySets, sets);
+    return { ...found, q: distances.q, t2, nearest: sets[0].components.map((c) => c.estimate), dof: model.dof };
   }
 
   // The answer for one unknown: its replicates [{values, masked}] on `wavelengths`, as measured.
@@ -60,18 +64,15 @@ const GeonodeAnswers = (function () {
     const alone = () => unknown.spectra.map((one) => atLevels(model, compare(model, one, unknown.usable, 1), [LEVEL]).sets[0]);
     if (model.pls === null) requireOneSample(model, replicateExcess(model, unknown), alone, name);
     unknown = asNew(model, unknown);
-    const count = unknown.spectra.length, notes = unknown.notes.slice(), excess = replicateExcess(model, unknown);
+    const count = unknown.spectra.length, notes = [...model.unfit, ...unknown.notes], excess = replicateExcess(model, unknown);
     if (excess > 1) {
       notes.push(`the replicates scatter ${excess.toFixed(1)} times as much (variance) as the standards' noise explains: ` +
         "the set was widened accordingly");
     }
     const mean = unknown.spectra[0].map((_, j) => unknown.spectra.reduce((sum, one) => sum + one[j], 0) / count);
-    const distances = compare(model, mean, unknown.usable, count / excess);
-    const { sets, t2 } = atLevels(model, distances, [level, LEVEL]);
-    const bySets = verdict(model.rules, ...sets, distances.q, t2);
-    const byPls = bySets[0] === "no curve";
-    const { said: [said, ...reasons], sets: [found, at95] } = byPls ? pls(model, mean, unknown.usable, level)
-      : judged(model, mean, unknown.usable, bySets, sets);
+    const answering = model.posterior === null ? profile : answered;
+    const { said: [said, ...reasons], sets: [found, at95], q, t2, nearest, dof } =
+      answering(model, mean, unknown.usable, count / excess, level);
     notes.push(...reasons.filter(Boolean));
     if (model.caution && said !== "does not match") notes.push(model.caution);
     const attainable = model.levels / (model.levels + 1);
@@ -80,15 +81,16 @@ const GeonodeAnswers = (function () {
         "can be claimed");
     } else if (level > attainable) {
       notes.push(`${model.levels} standards alone vouch for at most ${(100 * attainable).toFixed(1)} % (n/(n + 1)); the ` +
-        `${general(100 * level)} % set rests on the model's Student distribution`);
+        `${general(100 * level)} % set rests on ${model.posterior === null ? "the model's Student distribution"
+          : "the posterior learned on simulated unknowns"}`);
     }
-    const undone = (c, at) => scaled(c, dilution, dilutionStd / dilution, at, model.dof);
-    const answer = { name, verdict: said, level, q: distances.q, t2, notes, replicates: count,
+    const undone = (c, at) => scaled(c, dilution, dilutionStd / dilution, at, dof);
+    const answer = { name, verdict: said, level, q, t2, notes, replicates: count,
       masked: unknown.usable.filter((flag) => !flag).length,
       components: found.components.map((c) => undone(c, level)),
       components95: at95.components.map((c) => undone(c, LEVEL)),
-      nearest: sets[0].components.map((c) => c.estimate), mean, usable: unknown.usable };
-    if (byPls) answer.pls = model.pls;
+      nearest, mean, usable: unknown.usable };
+    if (said === "no curve") answer.pls = model.pls;
     answer.estimate = answer.components[0].estimate;
     answer.sentence = sentence(answer, model.levels, model.unit);
     return answer;

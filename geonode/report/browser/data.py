@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geonode.data.plain_steps import exported_steps
+from geonode_runtime.posterior.methods import profile_instead
 
 if TYPE_CHECKING:
+    from geonode.calibration.calibration import Calibration
     from geonode.model import GeodesicModel
 
 
@@ -23,7 +25,9 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
     ``covariance [K, r (r + 1)/2]`` (lower triangles, row by row), ``scatter [r, r]``, the predicted spectra as
     ``weights [K, n]`` of ``residual [n, W]``, ``shapeSpectra [n, W]`` of the levels, ``plsVector`` and
     ``plsCentre [W]`` where PLS answers, and the standards' own spectra as
-    :class:`~geonode_runtime.standard_spectra.StandardSpectra` has them.
+    :class:`~geonode_runtime.standard_spectra.StandardSpectra` has them. ``posterior``: ``arrays`` and ``numbers`` of
+    :class:`~geonode_runtime.posterior.standards.PosteriorStandards` and the network's ``weights``; None where it cannot
+    answer, and ``unfit`` then says so.
 
     Raises:
         InputError: a preprocessing step that cannot be written as plain numbers.
@@ -59,6 +63,8 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
         arrays |= {"plsVector": pls.vector, "plsCentre": pls.centre}
     return {
         "arrays": {name: packed(value) for name, value in arrays.items()},
+        "posterior": _posterior(calibration),
+        "unfit": [profile_instead(calibration.unfit_for_posterior)] if calibration.unfit_for_posterior else [],
         "steps": [_step(step, learned) for step in steps],
         "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
         "levels": len(calibration.levels),
@@ -84,10 +90,18 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
     }
 
 
-def packed(value: np.ndarray) -> dict[str, Any]:
-    """``{"shape", "data"}``: float64, little-endian, base64."""
-    value = np.ascontiguousarray(value, dtype="<f8")
-    return {"shape": list(value.shape), "data": base64.b64encode(value.tobytes()).decode("ascii")}
+def _posterior(calibration: Calibration) -> dict[str, Any] | None:
+    if calibration.unfit_for_posterior:
+        return None
+    arrays, numbers = calibration.posterior.known.state()
+    weights = {name: packed(value, "<f4") for name, value in calibration.posterior.weights.items()}
+    return {"arrays": {name: packed(v) for name, v in arrays.items()}, "numbers": numbers, "weights": weights}
+
+
+def packed(value: np.ndarray, kind: str = "<f8") -> dict[str, Any]:
+    """``{"shape", "type", "data"}``: of the ``kind`` of numbers, little-endian, base64."""
+    value = np.ascontiguousarray(value, dtype=kind)
+    return {"shape": list(value.shape), "type": kind, "data": base64.b64encode(value.tobytes()).decode("ascii")}
 
 
 def _step(step: dict[str, Any], learned: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -7,11 +7,11 @@ const GeonodeNumbers = (function () {
   // A sentence for the reader; anything else that is thrown is a fault of this program.
   class Refusal extends Error {}
 
-  // {shape, data}: float64, little-endian, base64 -> Float64Array with a shape.
+  // {shape, type, data}: float64 or float32, little-endian, base64 -> Float64Array with a shape.
   function unpack(packed) {
     const bytes = Uint8Array.from(atob(packed.data), (letter) => letter.charCodeAt(0));
-    const view = new DataView(bytes.buffer), values = new Float64Array(bytes.length / 8);
-    for (let i = 0; i < values.length; i++) values[i] = view.getFloat64(8 * i, true);
+    const size = packed.type === "<f4" ? 4 : 8, view = new DataView(bytes.buffer), values = new Float64Array(bytes.length / size);
+    for (let i = 0; i < values.length; i++) values[i] = size === 4 ? view.getFloat32(4 * i, true) : view.getFloat64(8 * i, true);
     values.shape = packed.shape;
     return values;
   }
@@ -104,6 +104,30 @@ const GeonodeNumbers = (function () {
 
   const chi2UpperQuantile = (dof, tail) => root((x) => upperGamma(0.5 * dof, 0.5 * x) - tail, dof);
 
+  // P(T <= t) for a whole number of degrees of freedom >= 2.
+  function studentCumulative(dof, t) {
+    const sine = t / Math.sqrt(dof + t * t), square = dof / (dof + t * t), odd = dof % 2;
+    let term = odd ? Math.sqrt(square) : 1, total = term;
+    for (let k = 2 + odd; k < dof; k += 2) {
+      term *= square * ((k - 1) / k);
+      total += term;
+    }
+    return 0.5 + 0.5 * (odd ? 2 / Math.PI * (Math.atan(t / Math.sqrt(dof)) + sine * total) : sine * total);
+  }
+
+  // The value at x of the line through ascending points, level beyond its ends.
+  function interpolate(x, points, values) {
+    const end = points.length - 1;
+    if (x <= points[0]) return values[0];
+    if (x >= points[end]) return values[end];
+    let low = 0, high = end;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (points[middle] <= x) low = middle; else high = middle;
+    }
+    return values[low] + (values[low + 1] - values[low]) / (points[low + 1] - points[low]) * (x - points[low]);
+  }
+
   // Lower Cholesky factor [r, r] of a symmetric matrix [r, r], both flat.
   function cholesky(matrix, r) {
     const factor = new Float64Array(r * r);
@@ -192,6 +216,6 @@ const GeonodeNumbers = (function () {
     return least;
   }
 
-  return { Refusal, unpack, general, studentQuantile, chi2UpperQuantile, cholesky, inverseForm, solve,
+  return { Refusal, unpack, general, studentQuantile, studentCumulative, chi2UpperQuantile, interpolate, cholesky, inverseForm, solve,
     smallestEigenvalue, median, largest, smallest };
 })();

@@ -1,7 +1,7 @@
 // The answer of PLS, for standards that lie on no curve of concentration: geonode_runtime/pls.py.
 "use strict";
 const GeonodePls = (function () {
-  const { studentQuantile, cholesky, solve } = GeonodeNumbers;
+  const { studentQuantile, cholesky, solve } = GeonodeNumbers, { plsNotes } = GeonodeVerdicts;
 
   // Deviation of a spectrum from the mean of the standards; masked values are filled in from the standards' span.
   function deviation(model, spectrum, usable) {
@@ -28,5 +28,11 @@ const GeonodePls = (function () {
       probability: 1, mean: value, std: rmsecv };
   }
 
-  return { plsComponent };
+  // The answer of PLS at several levels, the last of them 95 %.
+  function byPls(model, mean, usable, levels) {
+    const sets = levels.map((level) => ({ level, components: [plsComponent(model, mean, usable, level)] }));
+    return { said: ["no curve", ...plsNotes(model.rules, sets[0].components[0], sets[1].components[0])], sets };
+  }
+
+  return { byPls };
 })();

@@ -13,7 +13,10 @@ from geonode.report.browser.data import answer_data
 if TYPE_CHECKING:
     from geonode.model import GeodesicModel
 
-ANSWERING = ("numbers.js", "text.js", "unknown.js", "sets.js", "shapes.js", "verdicts.js", "pls.js", "answers.js")
+ANSWERING = (
+    "numbers.js", "text.js", "unknown.js", "sets.js", "shapes.js", "verdicts.js", "pls.js", "posterior_cells.js",
+    "posterior_network.js", "posterior_density.js", "posterior.js", "answers.js",
+)  # fmt: skip
 """What computes an answer, in the order in which one needs the other; none of it touches the page."""
 DRAWING = ("overlay.js", "drop_zone.js")
 

@@ -103,5 +103,5 @@ const GeonodeShapes = (function () {
       "standards scatter; ask for an answer to each (--each; in Python without replicates=True).");
   }
 
-  return { judged, requireOneSample };
+  return { judged, above, requireOneSample };
 })();

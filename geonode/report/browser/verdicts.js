@@ -32,14 +32,17 @@ const GeonodeVerdicts = (function () {
       return `the ${percent} set is one range, but the 95 % set, on which the verdict rests, has ${at95.components.length} ` +
         "separate ones";
     }
-    for (const one of [found, at95]) {
-      const best = one.components[0], own = `${general(100 * one.level)} %`;
-      if (one === found && best.high - best.low > UNDETERMINED * (rules.highest - rules.lowest)) {
-        return `the ${own} set is about as wide as the calibrated range: the spectrum does not determine it`;
-      }
-      if (best.openHigh || best.openLow) {
-        return `the data set no ${best.openHigh ? "upper" : "lower"} limit within the range that was searched (the ${own} set)`;
-      }
+    return doubtOf(rules, found, true) || doubtOf(rules, at95, false);
+  }
+
+  // Why the most probable range of a set determines no concentration; the reported one's width counts besides.
+  function doubtOf(rules, one, reported) {
+    const best = one.components[0], own = `${general(100 * one.level)} %`;
+    if (reported && best.high - best.low > UNDETERMINED * (rules.highest - rules.lowest)) {
+      return `the ${own} set is about as wide as the calibrated range: the spectrum does not determine it`;
+    }
+    if (best.openHigh || best.openLow) {
+      return `the data set no ${best.openHigh ? "upper" : "lower"} limit within the range that was searched (the ${own} set)`;
     }
     return "";
   }
@@ -110,5 +113,5 @@ const GeonodeVerdicts = (function () {
       span(parts[0], unit);
   }
 
-  return { verdict, plsNotes, scaled, restsOn, sentence, LEVEL, FEWEST_CHECKED };
+  return { verdict, doubtOf, plsNotes, scaled, restsOn, sentence, LEVEL, FEWEST_CHECKED };
 })();

@@ -11,15 +11,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geonode.calibration import Calibration
-from geonode.calibration.posterior.cells import CELLS, unknown_cells
-from geonode.calibration.posterior.density import Posterior
 from geonode.calibration.posterior.examples import examples, standards_of, unknowns_of
 from geonode.calibration.posterior.network import PosteriorNetwork
-from geonode.calibration.posterior.quantifier import PosteriorQuantifier, posteriors, reading_of
-from geonode.calibration.posterior.stored import SHIPPED, load_posterior, posterior_card, save_posterior
+from geonode.calibration.posterior.quantifier import learned_posterior, reading_of
+from geonode.calibration.posterior.stored import (
+    SHIPPED,
+    load_posterior,
+    posterior_card,
+    posterior_weights,
+    save_posterior,
+    weights_of,
+)
 from geonode.calibration.posterior.training import PosteriorSettings, mean_loss, train
 from geonode.corpus import UNKNOWNS, draw
 from geonode.errors import InputError
+from geonode_runtime.distributions import student_cumulative
+from geonode_runtime.posterior.answers import LearnedPosterior
+from geonode_runtime.posterior.cells import CELLS, unknown_cells
+from geonode_runtime.posterior.density import Posterior
+from geonode_runtime.posterior.network import evaluate
+from geonode_runtime.posterior.standards import PosteriorStandards
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy, straight
 
 
@@ -32,7 +43,7 @@ def few():
 
 def quantifier(truth=monotone, levels=LEVELS, replicates: int = 1, scale: float = 1.0, unit: float = 1.0, **options):
     c = np.repeat(levels, replicates)
-    return PosteriorQuantifier(unit * c, scale * noisy(truth, c, 3), **options)
+    return learned_posterior(unit * c, scale * noisy(truth, c, 3), **options)
 
 
 # ------------------------------------------------------------------ laws
@@ -54,8 +65,8 @@ def test_order_of_standards_does_not_matter():
     c = np.repeat(LEVELS, 2)
     x, unknown = noisy(monotone, c, 3), noisy(monotone, [14.0], 9)
     order = np.random.default_rng(0).permutation(len(c))
-    (here,), _, _ = PosteriorQuantifier(c, x).posteriors(unknown, np.ones(1))
-    (there,), _, _ = PosteriorQuantifier(c[order], x[order]).posteriors(unknown, np.ones(1))
+    (here,), _, _ = learned_posterior(c, x).posteriors(unknown, np.ones(1))
+    (there,), _, _ = learned_posterior(c[order], x[order]).posteriors(unknown, np.ones(1))
     np.testing.assert_allclose(there.mass, here.mass, atol=1e-5)
 
 
@@ -65,7 +76,7 @@ def test_probabilities_add_up_and_cells_ascend(truth, levels):
     with np.errstate(invalid="ignore"):
         unknown = np.nan_to_num(noisy(truth, np.abs([3.0, 25.0, 90.0]), 1))
         reading = reading_of(levels, noisy(straight if levels[0] < 0 else truth, levels, 2), None)
-    found, strange = posteriors(load_posterior(), reading, unknown_cells(reading, unknown, np.ones(3)))
+    found, strange, _ = LearnedPosterior(reading.known, posterior_weights()).posteriors(unknown, np.ones(3))
     for one, share in zip(found, strange, strict=True):
         assert (np.diff(one.edges) > 0.0).all() and one.edges[0] == reading.low and one.edges[-1] == reading.high
         assert one.mass.sum() + one.below + one.above == pytest.approx(1.0, abs=1e-6)
@@ -79,6 +90,43 @@ def test_untrained_network_is_the_mixture(few):
     chance = torch.softmax(torch.cat([few.base, few.odd[:, None]], 1), 1)
     inside = 0.998 * chance[:, :CELLS] + 0.002 * few.even.float()
     torch.testing.assert_close(outcome.logs[:, :CELLS].exp(), inside, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("levels", [3, 6, 24])
+def test_numpy_evaluates_the_network_that_torch_trained(levels):
+    """Random weights, so that no layer is zero; the error of Φ's formula is 2e-7."""
+    with torch.random.fork_rng():
+        torch.manual_seed(levels)
+        network = PosteriorNetwork()
+        for parameter in network.parameters():
+            torch.nn.init.normal_(parameter, std=0.2)
+    reading = reading_of(np.linspace(0.0, 60.0, levels), noisy(monotone, np.linspace(0.0, 60.0, levels), 2), None)
+    cells = unknown_cells(reading.known, noisy(monotone, [3.0, 25.0, 90.0], 1), np.ones(3))
+    width = np.diff(cells.edges, axis=1)
+    parts = (cells.values, cells.whole, cells.base, cells.odd, width / width.sum(1, keepdims=True))
+    with torch.no_grad():
+        theirs = network.double()(*(torch.from_numpy(part) for part in parts))
+    mine = evaluate(weights_of(network), cells)
+    np.testing.assert_allclose(mine.logs, theirs.logs.numpy(), atol=1e-4)
+    np.testing.assert_allclose(mine.strange, torch.sigmoid(theirs.strange).numpy(), atol=1e-5)
+
+
+@given(st.integers(2, 24), st.floats(-60.0, 60.0))
+@settings(max_examples=60, deadline=None)
+def test_students_distribution_is_scipys(dof, t):
+    from scipy.special import stdtr
+
+    assert student_cumulative(dof, np.array(t)) == pytest.approx(stdtr(dof, t), abs=1e-14)
+
+
+def test_what_is_kept_of_the_standards_makes_them_again():
+    known = quantifier(folding, replicates=2).known
+    arrays, numbers = known.state()
+    again = PosteriorStandards.from_state({name: value.astype(float) for name, value in arrays.items()}, numbers)
+    spectra = noisy(folding, [7.0, 33.0, 80.0], 4)
+    here, there = (unknown_cells(one, spectra, np.ones(3)) for one in (known, again))
+    for name in ("edges", "base", "values", "whole", "odd"):
+        np.testing.assert_array_equal(getattr(here, name), getattr(there, name))
 
 
 masses = st.lists(st.floats(0.0, 1.0), min_size=12, max_size=12).filter(lambda m: sum(m) > 0.1)
@@ -145,7 +193,7 @@ def test_sets_cover_on_fresh_assays():
         for row in range(len(assays)):
             reading = standards_of(assays, row, None)
             spectra, repeats, truth, kind = unknowns_of(assays, row, None)
-            found, _ = posteriors(load_posterior(), reading, unknown_cells(reading, spectra, repeats))
+            found, _, _ = LearnedPosterior(reading.known, posterior_weights()).posteriors(spectra, repeats)
             own = [i for i in range(len(truth)) if UNKNOWNS[kind[i]] == "sample"]
             hits += [[found[i].highest(level).contains(truth[i]) for level in (0.8, 0.95)] for i in own]
             refused += [found[i].none > 0.25 for i in own]
@@ -203,6 +251,21 @@ def test_masked_wavelengths_and_declared_uncertainty():
     assert widths[1] > widths[0]
 
 
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_who_answers_is_said_where_it_is_not_the_posterior(count):
+    levels = np.linspace(0.0, 60.0, count)
+    calibration = Calibration(levels, noisy(monotone, levels, 3), WAVE, minimum_levels=2)
+    spectrum = noisy(monotone, [20.0], 9)
+    for said in (calibration.quantify(spectrum[0]), *calibration.quantify_many(spectrum)):
+        instead = any("method='profile'" in note for note in said.notes)
+        assert said.to_dict()["method"] == ("profile" if count < 3 else "posterior") and instead == (count < 3)
+    assert any("method='profile'" in note for note in calibration.notes) == (count < 3)
+    assert calibration.quantify(spectrum[0], method="profile").to_dict()["method"] == "profile"
+    if count < 3:
+        with pytest.raises(InputError, match="has 2; use method='profile'"):
+            calibration.quantify(spectrum[0], method="posterior")
+
+
 # ------------------------------------------------------------------ bad input
 
 
@@ -210,7 +273,7 @@ def test_masked_wavelengths_and_declared_uncertainty():
 def test_unknown_method(method):
     calibration = Calibration(LEVELS, noisy(monotone, LEVELS, 3), WAVE)
     for ask in (calibration.quantify, calibration.quantify_many):
-        with pytest.raises(InputError, match="choose from profile, posterior"):
+        with pytest.raises(InputError, match="choose from posterior, profile"):
             ask(monotone(20.0)[0], method=method)
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
-from geonode.calibration.posterior.reading import METHODS, Reading, nearest_on
+from geonode_runtime.distributions import student_cumulative, student_quantile
+from geonode_runtime.posterior.standards import METHODS, PosteriorStandards, nearest_on
 
 CELLS = 96
 MINIMA = 3
-_PEAK = np.array([0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999])
-_FLANK = np.array([0.01, 0.08, 0.3, 0.5, 0.7, 0.92, 0.99])
+_PEAK = (0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
+_FLANK = (0.01, 0.08, 0.3, 0.5, 0.7, 0.92, 0.99)
 _BROAD = 10
 _COARSE = CELLS + 1 - MINIMA * len(_PEAK) - (len(METHODS) - 1) * len(_FLANK) - _BROAD
 _NARROWEST = 1e-7  # of the searched range: a cell's least width
@@ -48,51 +48,51 @@ class Cells:
 
 
 def unknown_cells(
-    reading: Reading, spectra: np.ndarray, replicates: np.ndarray, usable: np.ndarray | None = None
+    known: PosteriorStandards, spectra: np.ndarray, replicates: np.ndarray, usable: np.ndarray | None = None
 ) -> Cells:
     """Cells of unknowns ``[U, W]``, each the mean of ``replicates [U]`` spectra."""
-    a_all, outside = reading.white.coordinates(spectra, usable)
-    x, _ = reading.plain.coordinates(spectra, usable)
-    dropped = np.delete(np.arange(a_all.shape[1]), reading.keep)
+    a_all, outside = known.white.coordinates(spectra, usable)
+    x, _ = known.plain.coordinates(spectra, usable)
+    dropped = np.delete(np.arange(a_all.shape[1]), known.keep)
     rest = (a_all[:, dropped] ** 2).sum(1)
-    width = len(reading.white.scale)
-    q = (outside * max(width - a_all.shape[1], 1) + rest) / max(width - reading.rank, 1) * replicates
+    width = len(known.white.scale)
+    q = (outside * max(width - a_all.shape[1], 1) + rest) / max(width - known.rank, 1) * replicates
     phi = np.maximum(q, 1.0)
-    a = a_all[:, reading.keep]
-    full, steps = _distances(reading, a, phi / replicates)
-    plain = ((a[:, None] - reading.mean) ** 2).sum(-1) / (phi / replicates)[:, None]
-    minima, scale, excess, closest = _minima(reading, full, steps)
-    estimates, near_curve = _estimates(reading, a, x)
-    error = reading.error_near(estimates)
-    inflation = np.maximum(1.0, closest / max(reading.rank - 1, 1))
-    power = -0.5 * (reading.dof + 1.0)
-    likelihood = power * np.log1p((full - closest[:, None]).clip(0.0) / (reading.dof * inflation[:, None]))
-    profile = _profile(reading.places, likelihood)
-    edges = _edges(reading, minima, scale, estimates, error, profile)
-    base = _base(reading, edges, minima, scale, excess, estimates, error, profile)
-    ridge = reading.ridge(a_all, outside, replicates)
-    stray_q = ridge / max(float(reading.left_out_ridge.max()), 1.0)
-    stray_t = (near_curve * replicates / phi + reading.rank) / (float(reading.left_out_distance.max()) + reading.rank)
-    values = _values(reading, edges, base, likelihood, plain, phi / replicates, minima, scale, estimates, error)
+    a = a_all[:, known.keep]
+    full, steps = _distances(known, a, phi / replicates)
+    plain = ((a[:, None] - known.mean) ** 2).sum(-1) / (phi / replicates)[:, None]
+    minima, scale, excess, closest = _minima(known, full, steps)
+    estimates, near_curve = _estimates(known, a, x)
+    error = known.error_near(estimates)
+    inflation = np.maximum(1.0, closest / max(known.rank - 1, 1))
+    power = -0.5 * (known.dof + 1.0)
+    likelihood = power * np.log1p((full - closest[:, None]).clip(0.0) / (known.dof * inflation[:, None]))
+    profile = _profile(known.places, likelihood)
+    edges = _edges(known, minima, scale, estimates, error, profile)
+    base = _base(known, edges, minima, scale, excess, estimates, error, profile)
+    ridge = known.ridge(a_all, outside, replicates)
+    stray_q = ridge / max(float(known.left_out_ridge.max()), 1.0)
+    stray_t = (near_curve * replicates / phi + known.rank) / (float(known.left_out_distance.max()) + known.rank)
+    values = _values(known, edges, base, likelihood, plain, phi / replicates, minima, scale, estimates, error)
     whole = _whole(
-        reading, replicates, q, closest, near_curve * replicates, ridge, minima, scale, excess, estimates, error, base
+        known, replicates, q, closest, near_curve * replicates, ridge, minima, scale, excess, estimates, error, base
     )
     odd = np.clip(np.log(np.maximum(stray_q, 1e-3)), 0, None) + np.clip(np.log(stray_t), 0, None) - 3.0
     return Cells(edges, base, values, whole, odd, np.stack([stray_q, stray_t], 1), estimates)
 
 
-def _distances(reading: Reading, a: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _distances(known: PosteriorStandards, a: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """d² of unknowns ``a [U, r]`` to the places ``[U, K]`` with the curve's covariance and
     ``noise [U]``; and the squared steps of the curve between places in the same metric ``[U, K − 1]``."""
-    values, vectors = reading.spread_parts
+    values, vectors = known.spread_values, known.spread_vectors
     inverse = 1.0 / (np.maximum(values, 0.0)[None] + noise[:, None, None])  # [U, K, r]
-    turned = np.matmul(a[None], vectors) - np.matmul(reading.mean[:, None], vectors)  # [K, U, r]
+    turned = np.matmul(a[None], vectors) - np.matmul(known.mean[:, None], vectors)  # [K, U, r]
     squared = np.einsum("kur,ukr->uk", turned**2, inverse, optimize=True)
-    step = np.einsum("kr,krs->ks", np.diff(reading.mean, axis=0), vectors[:-1]) ** 2
+    step = np.einsum("kr,krs->ks", np.diff(known.mean, axis=0), vectors[:-1]) ** 2
     return squared, np.einsum("kr,ukr->uk", step, inverse[:, :-1])
 
 
-def _minima(reading: Reading, full: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, ...]:
+def _minima(known: PosteriorStandards, full: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, ...]:
     """The up to three deepest minima of d²: concentration, local standard deviation, excess over the deepest
     ``[U, 3]``; and the deepest ``[U]``. Fewer minima: the deepest again, with a large excess."""
     left, right, steps = full[:, :-1], full[:, 1:], np.maximum(steps, 1e-12)
@@ -105,20 +105,19 @@ def _minima(reading: Reading, full: np.ndarray, steps: np.ndarray) -> tuple[np.n
     row = np.arange(len(full))[:, None]
     depth = ranked[row, order]
     order = np.where(np.isfinite(depth), order, order[:, :1])
-    gap = np.diff(reading.places)[order]
-    where = reading.places[order] + t[row, order] * gap
-    scale = np.clip(gap / np.sqrt(steps[row, order]), 1e-6 * reading.span, reading.span)
+    gap = np.diff(known.places)[order]
+    where = known.places[order] + t[row, order] * gap
+    scale = np.clip(gap / np.sqrt(steps[row, order]), 1e-6 * known.span, known.span)
     excess = np.where(np.isfinite(depth), depth - depth[:, :1], 60.0)
     return where, scale, np.minimum(excess, 60.0), depth[:, 0]
 
 
-def _estimates(reading: Reading, a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _estimates(known: PosteriorStandards, a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """``[U, 6]`` estimates of :data:`METHODS`, and the square distance from the curve ``[U]``."""
-    nearest, distance = nearest_on(reading.mean, a, reading.places)
-    pchip, _ = nearest_on(reading.pchip, a, reading.places)
-    others = [np.clip(one.estimate(x), reading.low, reading.high) for one in reading.regressions]
-    found = np.stack([nearest, pchip, *others], 1)
-    return np.concatenate([found, found @ reading.stack[:, None]], 1), distance
+    nearest, distance = nearest_on(known.mean, a, known.places)
+    pchip, _ = nearest_on(known.pchip, a, known.places)
+    found = np.column_stack([nearest, pchip, known.regression_estimates(x)])
+    return np.concatenate([found, found @ known.stack[:, None]], 1), distance
 
 
 def _profile(places: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
@@ -130,15 +129,15 @@ def _profile(places: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
     return np.concatenate([np.zeros((len(part), 1)), np.cumsum(part / part.sum(1, keepdims=True), 1)], 1)
 
 
-def _edges(reading: Reading, minima, scale, estimates, error, profile) -> np.ndarray:
-    low, high = reading.low, reading.high
-    peak, flank = stdtrit(_dof(reading), _PEAK), stdtrit(_dof(reading), _FLANK)
+def _edges(known: PosteriorStandards, minima, scale, estimates, error, profile) -> np.ndarray:
+    low, high = known.low, known.high
+    peak, flank = (np.array([student_quantile(_dof(known), p) for p in which]) for which in (_PEAK, _FLANK))
     own = (minima[..., None] + scale[..., None] * peak).reshape(len(minima), -1)
     keep = [0, 2, 3, 4, 5]
     methods = (estimates[:, keep, None] + error[:, keep, None] * flank).reshape(len(minima), -1)
     quantiles = (np.arange(_COARSE) + 0.5) / _COARSE
-    coarse = np.stack([np.interp(quantiles, one, reading.places) for one in profile])
-    broad = np.concatenate([np.linspace(low, high, _BROAD - 2), reading.levels[[0, -1]]])
+    coarse = np.stack([np.interp(quantiles, one, known.places) for one in profile])
+    broad = np.concatenate([np.linspace(low, high, _BROAD - 2), known.levels[[0, -1]]])
     edges = np.concatenate([own, methods, coarse, np.broadcast_to(broad, (len(minima), _BROAD))], 1)
     edges = np.sort(np.clip(edges, low, high), 1)
     # equal edges are spread evenly from both ends, so that every cell has some width
@@ -149,13 +148,13 @@ def _edges(reading: Reading, minima, scale, estimates, error, profile) -> np.nda
     return np.minimum(edges, ceiling)
 
 
-def _dof(reading: Reading) -> float:
-    return float(min(max(len(reading.levels) - 1, 2), 8))
+def _dof(known: PosteriorStandards) -> int:
+    return int(min(max(len(known.levels) - 1, 2), 8))
 
 
-def _base(reading: Reading, edges, minima, scale, excess, estimates, error, profile) -> np.ndarray:
+def _base(known: PosteriorStandards, edges, minima, scale, excess, estimates, error, profile) -> np.ndarray:
     """Log mass of the candidates' mixture."""
-    dof, span = _dof(reading), reading.span
+    dof, span = _dof(known), known.span
     own = np.exp(-0.5 * excess)
     own = 0.35 * own / own.sum(1, keepdims=True)
     weights = (error[:, :5] / span) ** -1.0
@@ -163,14 +162,14 @@ def _base(reading: Reading, edges, minima, scale, excess, estimates, error, prof
     where = np.concatenate([minima, estimates], 1)
     width = np.concatenate([np.hypot(scale, 0.3 * error[:, :1]), error], 1)
     share = np.concatenate([own, weights], 1)
-    cumulative = stdtr(dof, (edges[:, :, None] - where[:, None]) / width[:, None])
+    cumulative = student_cumulative(dof, (edges[:, :, None] - where[:, None]) / width[:, None])
     mass = (np.diff(cumulative, axis=1) * share[:, None]).sum(-1)
     below = (cumulative[:, 0] * share).sum(-1)
     above = ((1.0 - cumulative[:, -1]) * share).sum(-1)
-    coarse = np.stack([np.interp(e, reading.places, one) for e, one in zip(edges, profile, strict=True)])
+    coarse = np.stack([np.interp(e, known.places, one) for e, one in zip(edges, profile, strict=True)])
     mass = mass + 0.15 * np.diff(coarse, axis=1)
-    mass = mass + 0.05 * np.diff(edges, axis=1) / (reading.high - reading.low)
-    if reading.levels[0] >= 0.0 and reading.low == 0.0:
+    mass = mass + 0.05 * np.diff(edges, axis=1) / (known.high - known.low)
+    if known.levels[0] >= 0.0 and known.low == 0.0:
         # what the candidates put below nothing is at nothing, or a little above
         mass[:, 0] += below
         below = np.full_like(below, 1e-12)
@@ -178,19 +177,18 @@ def _base(reading: Reading, edges, minima, scale, excess, estimates, error, prof
     return np.log(np.maximum(total / total.sum(1, keepdims=True), 1e-12))
 
 
-def _values(reading: Reading, edges, base, likelihood, plain, noise, minima, scale, estimates, error) -> np.ndarray:
-    span, levels, places = reading.span, reading.levels, reading.places
+def _values(
+    known: PosteriorStandards, edges, base, likelihood, plain, noise, minima, scale, estimates, error
+) -> np.ndarray:
+    span, levels, places = known.span, known.levels, known.places
     c = 0.5 * (edges[:, 1:] + edges[:, :-1])
     width = np.diff(edges, axis=1)
     at = np.stack([np.interp(one, places, row) for one, row in zip(c, likelihood, strict=True)])
     bare = plain - plain.min(1, keepdims=True)
     bare = np.stack([np.interp(one, places, row) for one, row in zip(c, bare, strict=True)])
-    slope = np.sqrt((reading.tangent**2).sum(1)) * span
-    resolution = np.sqrt(noise)[:, None] / np.interp(c, places, np.maximum(slope, 1e-9))
-    doubt = np.einsum("ka,kab,kb->k", reading.tangent, reading.spread, reading.tangent)
-    doubt = np.sqrt(np.maximum(doubt, 0.0)) / np.maximum((reading.tangent**2).sum(1), 1e-30) / span
-    doubt = np.interp(c, places, doubt)
-    rank = reading.rank_of(c)
+    resolution = np.sqrt(noise)[:, None] / np.interp(c, places, np.maximum(known.slope * span, 1e-9))
+    doubt = np.interp(c, places, known.doubt)
+    rank = known.rank_of(c)
     left = np.clip(np.searchsorted(levels, c, side="right") - 1, 0, len(levels) - 1)
     gap = np.abs(c[..., None] - levels).min(-1) / span
     local = np.diff(levels)[np.clip(left, 0, len(levels) - 2)] / span
@@ -208,50 +206,48 @@ def _values(reading: Reading, edges, base, likelihood, plain, noise, minima, sca
     ]
     z = [(c - minima[:, k, None]) / scale[:, k, None] for k in range(MINIMA)]
     z += [(c - estimates[:, k, None]) / error[:, k, None] for k in range(len(METHODS))]
-    return np.stack([np.clip(p, -12.0, 12.0) for p in parts] + [np.arcsinh(one) for one in z], -1).astype(np.float32)
+    return np.stack([np.clip(p, -12.0, 12.0) for p in parts] + [np.arcsinh(one) for one in z], -1)
 
 
 def _whole(
-    reading: Reading, replicates, q, closest, near, ridge, minima, scale, excess, estimates, error, base
+    known: PosteriorStandards, replicates, q, closest, near, ridge, minima, scale, excess, estimates, error, base
 ) -> np.ndarray:
-    span, n, interior = reading.span, len(reading.levels), reading.interior
+    span, n, rms = known.span, len(known.levels), known.typical
     ones = np.ones(len(q))
-    rms = np.sqrt((reading.errors[interior] ** 2).mean(0)) + 1e-5 * span
-    distance, mixes = reading.left_out_distance + reading.rank, reading.left_out_ridge + 0.1
-    signal = float((reading.standards**2).mean())
+    distance, mixes = known.left_out_distance + known.rank, known.left_out_ridge + 0.1
     middle = estimates[:, 5:6]
     assay = [
         np.log(n) - 2.0,
-        np.log(float(reading.counts.mean())),
-        float(reading.levels[0] >= 0.0),
-        float(reading.levels[0] == 0.0),
-        float(reading.low == 0.0),
-        0.3 * np.log(signal + 1e-3),
-        reading.rank / 12.0,
-        np.log(np.diff(reading.levels).max() / span * (n - 1)),
+        np.log(known.replicates),
+        float(known.levels[0] >= 0.0),
+        float(known.levels[0] == 0.0),
+        float(known.low == 0.0),
+        0.3 * np.log(known.signal + 1e-3),
+        known.rank / 12.0,
+        np.log(np.diff(known.levels).max() / span * (n - 1)),
         0.3 * np.log(np.median(distance)),
         0.3 * np.log(distance.max()),
         0.5 * np.log(np.median(mixes)),
         0.5 * np.log(mixes.max()),
-        0.0 if reading.std is None else 1.0,
+        known.declared,
     ]
     own = [
         np.log(replicates),
         0.5 * np.log(q + 0.1),
         0.3 * np.log(closest + 1.0),
         0.3 * np.log(near + 1.0),
-        0.3 * np.log((near + reading.rank) / np.median(distance)),
-        0.3 * np.log((near + reading.rank) / distance.max()),
+        0.3 * np.log((near + known.rank) / np.median(distance)),
+        0.3 * np.log((near + known.rank) / distance.max()),
         0.5 * np.log(ridge + 0.1),
         0.5 * np.log((ridge + 0.1) / np.median(mixes)),
         0.5 * np.log((ridge + 0.1) / mixes.max()),
-        (middle[:, 0] - reading.levels[0]) / span,
-        reading.rank_of(middle[:, 0]) / (n - 1),
+        (middle[:, 0] - known.levels[0]) / span,
+        known.rank_of(middle[:, 0]) / (n - 1),
         0.3 * base[:, CELLS],
         0.3 * base[:, CELLS + 1],
     ]
     table = [np.broadcast_to(np.asarray(v, dtype=float), ones.shape) for v in (*assay, *own)]
-    order = np.argsort(np.argsort(rms)) / 5.0
+    order = np.argsort(np.argsort(rms, kind="stable")) / 5.0
     table += [np.log(error[:, k] / span) / 2.0 for k in range(len(METHODS))]
     table += [np.log(rms[k] / span) / 2.0 * ones for k in range(len(METHODS))]
     table += [order[k] * ones for k in range(len(METHODS))]
@@ -259,4 +255,4 @@ def _whole(
     table += [np.log(np.abs(estimates[:, k] - middle[:, 0]) / span + 1e-5) / 2.0 for k in range(len(METHODS))]
     table += [np.log(scale[:, k] / span) / 2.0 for k in range(MINIMA)]
     table += [np.log1p(excess[:, k]) for k in range(MINIMA)]
-    return np.clip(np.stack(table, 1), -8.0, 8.0).astype(np.float32)
+    return np.clip(np.stack(table, 1), -8.0, 8.0)

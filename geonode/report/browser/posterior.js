@@ -1,0 +1,87 @@
+// The answer of the learned posterior for one unknown: geonode_runtime/posterior/answers.py and rules.py.
+"use strict";
+const GeonodePosterior = (function () {
+  const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
+  const { posteriorOf, belowOf, highest } = GeonodeDensity, { judged, above } = GeonodeShapes;
+  const { doubtOf, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls;
+  const REFUSED = 0.25, INSIDE = 0.05, STRANGE = 0.25;
+
+  // Standards and weights from the JSON of the page, null where the posterior does not answer there.
+  function open(data) {
+    if (data === null) return null;
+    const unpacked = (arrays) => Object.fromEntries(Object.entries(arrays).map(([name, one]) => [name, unpack(one)]));
+    return { known: { ...unpacked(data.arrays), ...data.numbers }, weights: unpacked(data.weights) };
+  }
+
+  // What stands where the posterior is believed: verdict and reasons, sets at the level and at 95 %, misfit.
+  function answered(model, mean, usable, replicates, level) {
+    const { known, weights } = model.posterior, cells = cellsOf(known, mean, usable, replicates);
+    const { logs, strange } = GeonodeNetwork.evaluate(weights, cells);
+    const one = posteriorOf(known, cells, logs, spanOf(known)), own = [level, LEVEL].map((at) => joined(model.rules, highest(one, at)));
+    const first = verdict(model, one, own, mean, usable);
+    const { said, sets } = judged(model, mean, usable, first.said, first.sets);
+    if (said[0] !== "does not match" && strange > STRANGE) {
+      said.push(`the spectrum holds something that the standards do not (probability ${strange.toFixed(2)}): an interferent ` +
+        "or another matrix may have moved the result");
+    }
+    return { said, sets, q: cells.stray[0], t2: cells.stray[1], nearest: own[0].components.map((c) => c.estimate), dof: known.dof };
+  }
+
+  // Pieces that only a gap beyond the calibrated range parts are one.
+  function joined(rules, set) {
+    const pieces = set.components.slice().sort((a, b) => a.low - b.low), found = [pieces[0]];
+    for (const piece of pieces.slice(1)) {
+      const last = found[found.length - 1];
+      if (last.high < rules.highest && piece.low > rules.lowest) found.push(piece);
+      else found[found.length - 1] = together(last, piece);
+    }
+    return { ...set, components: found.sort((a, b) => b.probability - a.probability) };
+  }
+
+  function together(left, right) {
+    const total = left.probability + right.probability, share = total > 0 ? left.probability / total : 0.5;
+    const mean = share * left.mean + (1 - share) * right.mean, spread = (c) => c.std ** 2 + (c.mean - mean) ** 2;
+    return { ...(right.probability > left.probability ? right : left), low: left.low, high: right.high, openLow: left.openLow,
+      openHigh: right.openHigh, probability: total, mean, std: Math.sqrt(share * spread(left) + (1 - share) * spread(right)) };
+  }
+
+  function verdict(model, one, sets, mean, usable) {
+    const { rules } = model;
+    if (one.none > REFUSED) {
+      return { said: ["does not match", `with probability ${one.none.toFixed(2)} no concentration of this assay gives this ` +
+        "spectrum"], sets };
+    }
+    if (model.pls !== null) return byPls(model, mean, usable, sets.map((at) => at.level));
+    const said = bySets(rules, one, ...sets), end = one.edges[one.edges.length - 1];
+    const beyond = said[0] === "outside calibrated range" && sets[0].components.every((c) => c.low >= end);
+    return { said, sets: beyond ? sets.map((at) => above(at, rules.highest)) : sets };
+  }
+
+  function bySets(rules, one, found, at95) {
+    const under = belowOf(one, rules.lowest), over = 1 - belowOf(one, rules.highest);
+    const limits = `the standards' range ${general(rules.lowest)} to ${general(rules.highest)}`;
+    if (1 - under - over < INSIDE) {
+      const side = over > under ? "above" : "below";
+      return ["outside calibrated range", `with probability ${Math.max(over, under).toFixed(3)} the concentration lies ` +
+        `${side} ${limits}`];
+    }
+    for (const set of [found, at95]) {
+      const count = set.components.length;
+      if (count > 1) {
+        return ["ambiguous", `${count} separate ranges of concentration explain the spectrum (the ${general(100 * set.level)} % set)`];
+      }
+    }
+    const wide = doubtOf(rules, found, true), open = doubtOf(rules, at95, false);
+    const [own] = found.components, [only] = at95.components;
+    const atTheEnd = (!only.openHigh || own.high >= rules.highest) && (!only.openLow || own.low <= rules.lowest);
+    if (wide || !atTheEnd) return ["ambiguous", wide || open];
+    if (rules.hasBlank && at95.components[0].low <= 1e-6 * (rules.highest - rules.lowest)) {
+      return ["below detection limit", "the 95 % set includes zero: it cannot be told from a blank"];
+    }
+    const best = found.components[0].estimate;
+    const inside = best >= rules.lowest && best <= rules.highest;
+    return ["quantified", inside ? "" : `the estimate lies outside ${limits}, but the 95 % set reaches into it`, open];
+  }
+
+  return { open, answered };
+})();
