@@ -205,8 +205,7 @@ class GeodesicModel(PredictsOnDevice):
             return labelled(*there(c), there.dof)
         reader = ensemble.process if ensemble is not None else self.flow if predictor == "node" else None
         if reader is not None:
-            found = reader.predict(c)
-            return labelled(found.mean, found.std, found.dof)
+            return labelled((found := reader.predict(c)).mean, found.std, found.dof)
         band = self.gp.predict(c)
         mean, variance = band.mean, band.std**2
         if predictor == "node":
