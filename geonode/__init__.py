@@ -48,8 +48,10 @@ _PUBLIC = {
     "fit": "geonode.model",
     "evaluate": "geonode.validation",
     "load": "geonode.model",
+    "adapt": "geonode.adaptation",
 }
 _SUBMODULES = (
+    "adaptation",
     "calibration",
     "config",
     "data",
@@ -68,6 +70,7 @@ _callable_submodules = ("christoffel",)
 sys.modules[__name__].__class__ = _bootstrap.PackageModule
 
 if TYPE_CHECKING:
+    from geonode.adaptation import adapt
     from geonode.calibration import Calibration, GeodesicCalibrator, GeodesicGP, LeaveOneConcentrationOut
     from geonode.calibration.unknown_files import load_unknowns
     from geonode.christoffel import christoffel
@@ -108,6 +111,7 @@ __all__ = [  # noqa: RUF022 - in the order in which a reader meets them
     "fit",
     "evaluate",
     "load",
+    "adapt",
     "__version__",
 ]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from geonode.analytes.plane_file import KIND
 from geonode.bundle import VERSION, read_bundle, write_bundle
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.config import REGISTRIES, GeodesicConfig, implementations
@@ -99,6 +100,11 @@ def read_model(path: Path) -> tuple[ModelParts, dict[str, Any]]:
         BundleError: missing, truncated, altered, foreign, or of a later version.
     """
     tensors, metadata = read_bundle(path)
+    if metadata.get("kind") == KIND:
+        raise BundleError(
+            f"{path} is a calibration of two analytes, from which `geonode quantify` and "
+            "geonode.analytes.load_plane answer; this needs one of a single analyte."
+        )
     try:
         parts = _parts(path, tensors, metadata)
     except BundleError:

@@ -52,6 +52,7 @@ def _options(
 
 def _register() -> None:
     from geonode.commands import (
+        adapt,
         corpus,
         demo,
         doctor,
@@ -80,6 +81,7 @@ def _register() -> None:
         simulate,
         corpus,
         pretrain,
+        adapt,
         demo,
         doctor,
         sweep,

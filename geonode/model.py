@@ -27,7 +27,7 @@ from geonode.flow import FLOWS, CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
 from geonode.on_device import PredictsOnDevice
 from geonode.prior.flow import AssayFlow
-from geonode.prior.standards import band_coverage, flow_ensemble, read_all
+from geonode.prior.standards import band_coverage, flow_ensemble, read_all, with_weights
 from geonode.report.answer import Answer
 from geonode.report.conclusion import Conclusion
 from geonode.report.notebook import model_html, model_text
@@ -40,7 +40,6 @@ from geonode.training.problem import Problem, asked_range, fit_gp
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
-
 
 Progress = Callable[[str, int, int], None]
 
@@ -204,9 +203,9 @@ class GeodesicModel(PredictsOnDevice):
         there = self.on_device(predictor) if ensemble is None else None
         if there is not None:
             return labelled(*there(c), there.dof)
-        if ensemble is not None or (predictor == "node" and self.flow is not None):
-            found = ensemble.process.predict(c) if ensemble is not None else self.flow.predict(c)
-            return labelled(found.mean, found.std, found.dof)
+        reader = ensemble.process if ensemble is not None else self.flow if predictor == "node" else None
+        if reader is not None:
+            return labelled((found := reader.predict(c)).mean, found.std, found.dof)
         band = self.gp.predict(c)
         mean, variance = band.mean, band.std**2
         if predictor == "node":
@@ -294,6 +293,7 @@ def fit(
     metric: Metric | LogMetric | type | str | None = None,
     flow: Flow | type | str | None = None,
     solver: Solver | type | str | None = None,
+    weights: str | Path | None = None,
     device: str = "auto",
     seed: int | None = None,
     progress: Progress | None = None,
@@ -316,6 +316,7 @@ def fit(
             object its class and the arguments it was made with are taken, so that every member of the ensemble starts
             from a seed of its own and a bundle can say what it holds; its class must be registered. A `Metric` is taken
             as one of concentration, a `LogMetric` as the correction of the warp.
+        weights: of the pre-trained flow, a file that `geonode.adapt` or `geonode pretrain` wrote; None for the default.
         device: ``auto``, ``cpu``, ``cuda`` or ``mps``, for the training; the fitted model lives on the CPU.
         seed: overrides ``config.seed``.
         progress: called as ``progress(what, done, total)``.
@@ -323,8 +324,7 @@ def fit(
         concentration_std: standard uncertainty of the standards' concentrations in their unit, one number or one per
             level (ascending); it widens what the model says of unknowns, not the fit. None: they count as exact.
         preprocessing: steps applied to the standards before anything else, and to unknowns: ``"snv"``, ``["snv",
-            "range:400-700"]`` or a `geonode.data.Preprocessing` (see docs/preprocessing.md). The model then is one of
-            preprocessed spectra. None: none.
+            "range:400-700"]`` or a `geonode.data.Preprocessing`; the model then is one of preprocessed spectra.
         checkpoint: folder for checkpoints of the training; None writes none.
         resume: go on from the newest intact checkpoint there; from the start where there is none.
         strategy: one of `geonode.training.launch.STRATEGIES`; ``auto`` is DDP under torchrun or SLURM.
@@ -335,14 +335,14 @@ def fit(
 
     Raises:
         InputError: several analytes, fewer than three levels, uncertainties that do not fit the levels, preprocessing
-            that cannot be done, or a metric, flow or solver that is not registered.
+            that cannot be done, weights that cannot be had, or a metric, flow or solver that is not registered.
         DeviceError: a device or precision that cannot be had.
         Interrupted: SIGTERM stopped the training; its state is in ``checkpoint``.
         TrainingError: the loss did not stay finite, roll-backs with smaller steps included.
     """
-    config = config or GeodesicConfig()
     given = {"metric": metric, "flow": flow, "solver": solver, "seed": seed}
-    config = config.replace(**{name: value for name, value in given.items() if value is not None})
+    changes = {name: value for name, value in given.items() if value is not None}
+    config = with_weights((config or GeodesicConfig()).replace(**changes), weights)
     warn_of_idle_settings(config)
     resolve_device(device)
     chain = Preprocessing.of(preprocessing)

@@ -285,6 +285,9 @@ class PredictsOnDevice:
         if self._device.type == "cpu":
             return None
         if predictor not in self._predictors:
-            neural = (self.flow, self._ode, self.problem) if predictor == "node" else ()
-            self._predictors[predictor] = predictor_of(self._device, self.gp, *neural)
+            if predictor == "node":
+                made = predictor_of(self._device, self.gp, self.flow, self._ode, self.problem)
+            else:
+                made = predictor_of(self._device, self.gp)
+            self._predictors[predictor] = made
         return self._predictors[predictor]

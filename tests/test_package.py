@@ -28,6 +28,7 @@ LAYERS = [
     {"calibration"},
     {"training", "config"},
     {"prior"},
+    {"adaptation"},
     {"report"},
     {"validation"},
     {"analytes"},

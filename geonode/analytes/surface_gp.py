@@ -206,12 +206,40 @@ class SurfaceGP:
         self.evidence = evidence.numpy().copy()
         self._row_effects: dict[int, RowEffect] = {}
 
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The fitted parameters, and the settings they were fitted with (JSON)."""
+        names = ("effective_outputs", "starts", "hidden", "steps", "prior_dof", "seed")
+        return dict(self._surfaces.state_dict()), {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_state(cls, levels: Any, level_means: Any, state: dict[str, Tensor], settings: dict[str, Any]) -> SurfaceGP:
+        """A fitted process again.
+
+        Args:
+            levels, level_means: ``[n, D]`` and ``[n, W]`` that were fitted. state, settings: what `state` gave.
+        """
+        made, job = cls(**settings), _checked(levels, level_means)
+        surfaces = Surfaces(1, made.starts, made.hidden, job[0].shape[1], len(WARPS), made.seed)
+        surfaces.load_state_dict(state)
+        centred = torch.from_numpy(job[1] - job[1].mean(0))
+        scale = centred.square().mean().sqrt().clamp_min(torch.finfo(torch.float64).tiny)
+        gram = ((centred / scale) @ (centred / scale).mT)[None]
+        with torch.no_grad():
+            evidence, inverse, x = made._evidence(surfaces, _warped(job[0], job[0])[None], gram, centred.shape[1])
+        made._set(job, surfaces, 0, inverse[0], x[0], evidence[0])
+        return made
+
     # ------------------------------------------------------------------ prediction
 
     @property
     def dim(self) -> int:
         """D, the number of analytes."""
         return self.levels.shape[1]
+
+    @property
+    def kernel_inverse(self) -> Tensor:
+        """K⁻¹ of every start, ``[S, n, n]``."""
+        return self._inverse
 
     @property
     def dof(self) -> float:
@@ -306,8 +334,6 @@ class SurfaceGP:
             outside,
             ~(between | outside),
         )
-
-    # ------------------------------------------------------------------ geometry
 
     def embedding(self) -> EnsembleEmbedding:
         """φ of the starts side by side, as a function of warp coordinates."""

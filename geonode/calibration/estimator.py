@@ -177,7 +177,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         """``genuine``: no value is asked whether it may be in another unit, as scikit-learn's own data are not."""
         check_is_fitted(self)
         level = self.level if level is None else level
-        return self.calibration_.quantify_many(self._checked(X), level, genuine=genuine, method=method)
+        return list(self.calibration_.quantify_many(self._checked(X), level, genuine=genuine, method=method))
 
     def _intervals(self, found: list[Quantification]) -> np.ndarray:
         level = found[0].level

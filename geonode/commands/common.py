@@ -46,6 +46,10 @@ Preprocess = Annotated[
         help="snv, savgol:15,2,1, range:400-700, baseline:asls,1e6, …; repeatable, applied in this order.",
     ),
 ]
+Weights = Annotated[
+    Path | None,
+    typer.Option("--weights", help="Weights of the pre-trained flow, as geonode adapt or pretrain wrote them."),
+]
 Files = Annotated[list[Path], typer.Argument(help="File(s) of standards, as the instrument wrote them or a tidy CSV.")]
 
 

@@ -19,6 +19,7 @@ from geonode.commands.common import (
     Select,
     Sheet,
     Unit,
+    Weights,
     progress_bar,
     say,
     write_text,
@@ -52,6 +53,7 @@ def register(app: typer.Typer) -> None:
             Path | None,
             typer.Option("--settings", help="Settings of the neural flow as JSON (GeodesicConfig.to_json)."),
         ] = None,
+        weights: Weights = None,
         inverse: Annotated[
             bool, typer.Option("--inverse", help="Also concentration from spectrum, against PLS and others.")
         ] = False,
@@ -74,6 +76,8 @@ def register(app: typer.Typer) -> None:
             geonode evaluate standards.csv --preprocess savgol:15,2,1 --preprocess snv --inverse
 
             geonode evaluate standards.csv --inverse --method geonode --method pls
+
+            geonode evaluate standards.csv --weights ours.safetensors --method node --method pretrained
         """
         from geonode.data import Preprocessing, load_standards
         from geonode.device import resolve_device
@@ -83,7 +87,7 @@ def register(app: typer.Typer) -> None:
 
         if plot is not None:
             plot = figure_path(plot)
-        read = listed_files([*files, concentrations, settings])
+        read = listed_files([*files, concentrations, settings, weights])
         for path, kind in ((json_path, ANSWER), (plot, FIGURE)):
             if path is not None:
                 check_output(path, kind, read, force=force)
@@ -108,6 +112,7 @@ def register(app: typer.Typer) -> None:
                 methods=method,
                 seed=seed,
                 device=resolve_device(device),
+                weights=weights,
                 progress=progress,
                 inverse=inverse,
                 inverse_methods=finding or None,

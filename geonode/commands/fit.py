@@ -20,6 +20,7 @@ from geonode.commands.common import (
     Select,
     Sheet,
     Unit,
+    Weights,
     nvml_probe,
     remarkable,
     say,
@@ -27,9 +28,11 @@ from geonode.commands.common import (
 from geonode.commands.live import live_view
 from geonode.commands.outputs import BUNDLE, Force, check_output, listed_files
 from geonode.commands.plan import read_config
+from geonode.commands.plane import fit_two
 from geonode.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
+    from geonode.config import GeodesicConfig
     from geonode.model import GeodesicModel
 
 
@@ -66,10 +69,7 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option(help="pretrained (default: nothing is trained), path_independent, velocity or free."),
         ] = None,
-        weights: Annotated[
-            Path | None,
-            typer.Option("--weights", help="Weights of the pre-trained flow, as geonode adapt or pretrain wrote them."),
-        ] = None,
+        weights: Weights = None,
         epochs: Annotated[
             int | None, typer.Option(help="Epochs of a flow that is trained (--flow path_independent); default 60.")
         ] = None,
@@ -144,26 +144,25 @@ def register(app: typer.Typer) -> None:
 
             geonode fit standards.csv --settings settings.json --epochs 200 --out velocity.bundle
 
+            geonode fit standards.csv --weights ours.safetensors --out assay.bundle
+
             geonode fit plate.csv --concentrations note.csv --column Cl --select "pH=7.4" --out chloride.bundle
+
+            geonode fit plate.csv --concentrations note.csv --column pH --column Cl --out plane.bundle
         """
-        from geonode.config import GeodesicConfig
         from geonode.data import Preprocessing, load_standards
         from geonode.model import fit as fit_model
         from geonode.training.launch import is_main_process
 
         quiet = quiet or not is_main_process()
-        check_output(out, BUNDLE, listed_files([*files, concentrations, settings]), force=force or resume)
+        check_output(out, BUNDLE, listed_files([*files, concentrations, settings, weights]), force=force or resume)
         if resume and checkpoint is None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
         if profile and log is None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
-        changes = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
-        changes["flow"] = chosen_flow(flow, weights)
-        changes = {name: value for name, value in changes.items() if value is not None}
-        if settings is not None:
-            config = read_config(settings, blueprint).replace(**changes)
-        else:
-            config = GeodesicConfig.blueprint(**changes) if blueprint else GeodesicConfig(**changes)  # type: ignore[arg-type]
+        asked = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
+        changes = {name: value for name, value in {**asked, "flow": flow}.items() if value is not None}
+        config = _config(settings, blueprint, changes)
         dataset = load_standards(
             list(files),
             select=select,
@@ -173,6 +172,10 @@ def register(app: typer.Typer) -> None:
             decimal=decimal,
             sheet=sheet,
         )
+        if dataset.dim > 1:
+            given = {"--preprocess": preprocess, "--standard-uncertainty": uncertainty, "--settings": settings}
+            given |= {"--flow": flow, "--folds": folds, "--checkpoint": checkpoint, "--epochs": epochs}
+            return fit_two(dataset, out, quiet, {**given, "--weights": weights})
         std = None
         if uncertainty is not None:
             std = standard_uncertainty(uncertainty, dataset.levels)
@@ -182,6 +185,7 @@ def register(app: typer.Typer) -> None:
                 model = fit_model(
                     dataset,
                     config,
+                    weights=weights,
                     device=device,
                     seed=seed,
                     progress=progress,
@@ -218,18 +222,17 @@ def tell(model: GeodesicModel, out: Path) -> None:
     for note in remarkable(model.dataset.notes):
         typer.echo(f"note: {note}")
     if model.weights is not None:
-        typer.echo(f"pre-trained weights {model.weights['name']}: nothing was trained")
+        made = f", adapted from {model.weights['base']}" if "base" in model.weights else ""
+        typer.echo(f"pre-trained weights {model.weights['name']}{made}: nothing was trained")
     typer.echo(f"calibrated range {low:g} … {high:g}{unit}; bundle written to {out}")
     for line in model.conclusion.lines():
         typer.echo(line)
 
 
-def chosen_flow(flow: str | None, weights: Path | None) -> Any:
-    """What --flow and --weights say of the flow, for `GeodesicConfig`; None where neither is given."""
-    if weights is None:
-        return flow
-    if flow not in (None, "pretrained"):
-        raise InputError(
-            f"--weights are those of the pre-trained flow, and --flow {flow} is trained; give one of both."
-        )
-    return {"name": "pretrained", "options": {"weights": str(weights)}}
+def _config(settings: Path | None, blueprint: bool, changes: dict[str, Any]) -> GeodesicConfig:
+    """The settings of the file, the blueprint's or the defaults, with what options changed."""
+    from geonode.config import GeodesicConfig
+
+    if settings is not None:
+        return read_config(settings, blueprint).replace(**changes)
+    return GeodesicConfig.blueprint(**changes) if blueprint else GeodesicConfig(**changes)

@@ -18,6 +18,7 @@ from geonode_runtime.outputs import ANSWER, PREDICTION, Output, check_output, ch
 __all__ = [
     "ANSWER",
     "BUNDLE",
+    "CARD",
     "DRAWING",
     "FIGURE",
     "ONNX",
@@ -26,6 +27,7 @@ __all__ = [
     "RESULTS",
     "SCANS",
     "TABLE",
+    "WEIGHTS",
     "Force",
     "check_folder",
     "check_output",
@@ -41,6 +43,21 @@ def _is_bundle(path: Path) -> bool:
         length = int.from_bytes(file.read(8), "little")  # of the JSON header, by the format safetensors
         head = file.read(min(length, 2**24))
     return b'"geonode_bundle"' in head
+
+
+def _is_weights(path: Path) -> bool:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        head = file.read(min(length, 2**24))
+    return b'"size"' in head and b"expansion" in head
+
+
+def _is_card(path: Path) -> bool:
+    try:
+        found = json.loads(content(path))
+    except ValueError:
+        return False
+    return isinstance(found, dict) and {"name", "size", "what"} <= found.keys()
 
 
 def _is_marked(path: Path) -> bool:
@@ -72,6 +89,8 @@ def _is_results(path: Path) -> bool:
 
 
 BUNDLE = Output("a bundle", (".bundle", ""), _is_bundle)
+WEIGHTS = Output("a file of weights", (".safetensors",), _is_weights)
+CARD = Output("a model card", (".json",), _is_card)
 FIGURE = Output("a figure", FORMATS, _is_marked)
 DRAWING = Output("a drawing of answers", (*FORMATS, ".html", ".htm", ""), _is_marked)
 RESULTS = Output("a table of results", (".csv", ".xlsx"), _is_results)

@@ -11,6 +11,7 @@ import typer
 from geonode.commands.amounts import dilution_factor, factor_uncertainty
 from geonode.commands.common import Decimal, Quiet, Sheet, remarkable, say, write_text
 from geonode.commands.outputs import ANSWER, DRAWING, RESULTS, Force, check_output
+from geonode.commands.plane import quantify_two, refuse_given
 from geonode.errors import InputError
 
 if TYPE_CHECKING:
@@ -80,8 +81,8 @@ def register(app: typer.Typer) -> None:
         """Find the concentration of an unknown from its spectrum.
 
         The verdict is one of: quantified, ambiguous, below detection limit, outside calibrated range, does not match,
-        no curve (use PLS).
-        What does not match is explained: where along the spectrum it is off, by how much, which simple cause fits best.
+        no curve (PLS answers instead). What does not match is explained: where along the spectrum it is off, by how
+        much, which simple cause fits best.
 
         Examples:
 
@@ -91,10 +92,13 @@ def register(app: typer.Typer) -> None:
 
             geonode quantify assay.bundle plate.csv --select A1
 
+            geonode quantify plane.bundle unknown.csv --plot plane.png     (two analytes: see `geonode fit`)
+
             geonode quantify assay.bundle plate.csv --each --plot answers.html --table results.xlsx
 
             geonode quantify assay.bundle unknown.csv --method profile
         """
+        from geonode.analytes.plane_file import is_plane
         from geonode.calibration.assessment.quality import check_nominal
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.model import load
@@ -103,6 +107,20 @@ def register(app: typer.Typer) -> None:
         from geonode.schema import SCHEMAS
 
         _check(method, json_path, plot, table, [bundle, *unknowns, *(blank or [])], force)
+        if is_plane(bundle):
+            one = {
+                "--qc": qc is not None,
+                "--blank": bool(blank),
+                "--dilution": dilution != "1",
+                "--table": bool(table),
+            }
+            refuse_given(one, "standards")
+            how = {"select": select, "each": each, "average": average, "decimal": decimal, "sheet": sheet}
+            quantify_two(
+                bundle, unknowns, reading=how, level=level, saturation=saturation, json_path=json_path, plot=plot,
+                quiet=quiet,
+            )  # fmt: skip
+            return
         model = load(bundle)
         if qc is not None:
             check_nominal(model.calibration, qc, "a control (--qc)")
@@ -119,21 +137,7 @@ def register(app: typer.Typer) -> None:
             **_blank(blank, model, decimal),
         }
         unit = model.dataset.units["concentration"]
-        entries, answers, refused = [], [], []
-        for unknown in found:
-            try:
-                answer = model.quantify(unknown, **options)
-            except InputError as error:
-                if len(found) == 1:
-                    raise
-                refused.append(str(error))
-                entries.append({"name": unknown.name, "spectra": list(unknown.spectra_names), "refused": str(error)})
-                say(f"no answer: {error}", quiet)
-                continue
-            answers.append(answer)
-            entries.append(_told(unknown, answer, unit, quiet))
-            if qc is not None:
-                entries[-1]["qc"] = _control(model, unknown, qc, quiet)
+        entries, answers, refused = _answered(model, found, options, qc, quiet)
         if not answers:
             raise InputError(f"none of the {len(refused)} unknowns has an answer: {refused[0]}")
         standing = _standing(model)
@@ -150,6 +154,33 @@ def register(app: typer.Typer) -> None:
             raise InputError(f"no answer for {len(refused)} of {len(found)} unknowns: {refused[0]}")
         if not all(entry["qc"]["passed"] for entry in entries if "qc" in entry):
             raise typer.Exit(1)
+
+
+def _answered(
+    model: GeodesicModel, found: list[UnknownSpectra], options: dict[str, Any], qc: float | None, quiet: bool
+) -> tuple[list[dict[str, Any]], list[Answer], list[str]]:
+    """Entries for the JSON file, answers, and what was said of unknowns that have none.
+
+    Raises:
+        InputError: the only unknown has none.
+    """
+    unit = model.dataset.units["concentration"]
+    entries, answers, refused = [], [], []
+    for unknown in found:
+        try:
+            answer = model.quantify(unknown, **options)
+        except InputError as error:
+            if len(found) == 1:
+                raise
+            refused.append(str(error))
+            entries.append({"name": unknown.name, "spectra": list(unknown.spectra_names), "refused": str(error)})
+            say(f"no answer: {error}", quiet)
+            continue
+        answers.append(answer)
+        entries.append(_told(unknown, answer, unit, quiet))
+        if qc is not None:
+            entries[-1]["qc"] = _control(model, unknown, qc, quiet)
+    return entries, answers, refused
 
 
 def _told(unknown: UnknownSpectra, answer: Answer, unit: str, quiet: bool) -> dict[str, Any]:

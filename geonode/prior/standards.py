@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,30 @@ from geonode.calibration.gp.node_process import Flow, NodeEnsemble
 from geonode.calibration.leave_out import levels_kept, levels_to_leave_out
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
+from geonode.errors import InputError
+from geonode.flow import FLOWS
 from geonode.prior.flow import AssayFlow, replicate_variance
 from geonode.prior.stored import load_network, weights_at_hand, weights_of, weights_record
 from geonode.training.leave_out import Folds
+
+
+def with_weights(config: GeodesicConfig, weights: str | Path | None) -> GeodesicConfig:
+    """The settings with the pre-trained flow of other weights; None leaves them as they are.
+
+    Args:
+        config: whose flow is the pre-trained one.
+        weights: a file that `geonode adapt` or `geonode pretrain` wrote, or the name of weights that come with geonode.
+
+    Raises:
+        InputError: weights that cannot be had, or settings by which nothing would read them.
+    """
+    if weights is None:
+        return config
+    if config.predictor == "gp" or FLOWS[config.flow.name].needs_training:
+        chosen = "predictor='gp' has none" if config.predictor == "gp" else f"flow={config.flow.name!r} is trained"
+        raise InputError(f"weights are those of the pre-trained flow, and {chosen}; give one of both.")
+    load_network(weights)
+    return config.replace(flow={"name": "pretrained", "options": {"weights": str(weights)}})
 
 
 def read_all(dataset: SpectralDataset, gp: GeodesicGP, folds: Folds | None, config: GeodesicConfig) -> dict[str, Any]:
@@ -43,7 +65,7 @@ def read_standards(dataset: SpectralDataset, gp: GeodesicGP, config: GeodesicCon
         InputError: weights that are not there or are none.
     """
     network, margin = load_network(weights_of(config.flow.options)), config.training.margin
-    return AssayFlow(network, gp.levels, gp.level_means, _variance(dataset), margin=margin, gp=gp)
+    return AssayFlow(network, gp.levels, gp.level_means, variance_between(dataset), margin=margin, gp=gp)
 
 
 def read_folds(dataset: SpectralDataset, folds: Folds, config: GeodesicConfig) -> list[AssayFlow]:
@@ -51,7 +73,12 @@ def read_folds(dataset: SpectralDataset, folds: Folds, config: GeodesicConfig) -
     network = load_network(weights_of(config.flow.options))
     return [
         AssayFlow(
-            network, gp.levels, gp.level_means, _variance(dataset, int(i)), margin=_reach(dataset, gp, config), gp=gp
+            network,
+            gp.levels,
+            gp.level_means,
+            variance_between(dataset, int(i)),
+            margin=_reach(dataset, gp, config),
+            gp=gp,
         )
         for i, gp in zip(folds.left_out, folds.gps, strict=True)
     ]
@@ -75,7 +102,7 @@ def band_coverage(
     inside = []
     for i in left_out:
         kept = levels_kept(len(means), int(i))
-        flow = AssayFlow(network, gp.levels[kept], means[kept], _variance(dataset, int(i)))
+        flow = AssayFlow(network, gp.levels[kept], means[kept], variance_between(dataset, int(i)))
         low, high = flow.predict(gp.levels[[i]]).interval(0.8)
         inside.append((low[0] <= means[i]) & (means[i] <= high[0]))
     covered, responding = np.stack(inside), responding_wavelengths(means)
@@ -85,8 +112,12 @@ def band_coverage(
     }
 
 
-def _variance(dataset: SpectralDataset, without: int | None = None) -> Any:
-    """Variance between replicates ``[W]``, one level (by its place in ascending order) left out or none."""
+def variance_between(dataset: SpectralDataset, without: int | None = None) -> Any:
+    """Variance between replicates ``[W]``, None where nothing was repeated.
+
+    Args:
+        dataset: of one analyte. without: a level that is left out, by its place in ascending order; None for none.
+    """
     deviations = np.asarray(dataset.replicate_deviations())
     levels, index = np.unique(np.asarray(dataset.concentrations), return_inverse=True)
     kept = np.ones(len(index), dtype=bool) if without is None else index != without

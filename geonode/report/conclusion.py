@@ -149,8 +149,16 @@ class Conclusion:
         but = "nothing else was found wrong" if not count else f"{count} {'remark' if count == 1 else 'remarks'} below"
         return (
             f"Usable from {span}: a standard between others, left out, is found within {number(rms, self.unit)} (root "
-            f"mean square) and its spectrum within {_percent(spectra)} of the response; {but}."
+            f"mean square) and its spectrum within {_percent(spectra)} of the response{self._undetected()}; {but}."
         )
+
+    def _undetected(self) -> str:
+        """Of a detection limit above the lowest standard that is no blank: the range that is usable begins there."""
+        limit, levels = detection_limits(self.calibration).detection, self.calibration.levels
+        low = levels[levels > 0.0]
+        if limit is None or not len(low) or limit <= low[0]:
+            return ""
+        return f"; below the detection limit, {number(limit, self.unit)}, nothing can be told from a blank"
 
     def _without(self) -> str:
         """What the standards are worth without the wrong replicates; empty where that is nothing."""

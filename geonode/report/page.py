@@ -208,7 +208,8 @@ def _results_links(model: GeodesicModel) -> str:
 
 def _predictor(model: GeodesicModel) -> str:
     if model.weights is not None:
-        return f"node, pre-trained weights {model.weights['name']} (SHA-256 {model.weights['sha256']})"
+        base = f", adapted from {model.weights['base']}" if "base" in model.weights else ""
+        return f"node, pre-trained weights {model.weights['name']}{base} (SHA-256 {model.weights['sha256']})"
     return model.config.predictor + (f", {model.config.members} members" if model.ode is not None else "")
 
 

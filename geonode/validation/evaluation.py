@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from geonode.config import GeodesicConfig
 from geonode.data.given_standards import given_standards
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
+from geonode.prior.standards import with_weights
 from geonode.validation.comparison import Comparison, NodeSettings, NodeTrainer, Progress
 from geonode.validation.fold_spectra import FoldSpectra, as_measured, preprocessed
 from geonode.validation.inverse_comparison import evaluate_inverse, failures
@@ -42,6 +44,7 @@ def evaluate(
     inverse_methods: Sequence[str] | None = None,
     seed: int | None = None,
     device: Any = "cpu",
+    weights: str | Path | None = None,
     preprocessing: Preprocessing | str | Sequence[str] | None = None,
     node_trainer: NodeTrainer | None = None,
     progress: Progress | None = None,
@@ -62,18 +65,22 @@ def evaluate(
         inverse_methods: which of those, see :func:`geonode.validation.inverse_comparison.evaluate_inverse`; None: all.
         seed: of the neural flows; None takes ``config.seed``.
         device: where they are trained.
+        weights: of the row ``node``, a file that `geonode.adapt` or `geonode pretrain` wrote; None for the settings'.
         preprocessing: steps applied to the spectra before anything else, fitted inside each fold (`geonode.fit` says
             how they are written); errors are then those of preprocessed spectra. None: none.
         node_trainer: what trains the neural flows, None for geonode's own.
         progress: called as ``progress(what, done, total)``.
 
     Raises:
-        InputError: several analytes, fewer than three levels, an unknown method, preprocessing that cannot be done.
+        InputError: several analytes, fewer than three levels, an unknown method, preprocessing that cannot be done,
+            weights that cannot be had or that no method reads.
     """
     dataset = given_standards(dataset)
     chain = Preprocessing.of(preprocessing)
     names = _method_names(methods)
-    config = GeodesicConfig() if config is None else config
+    config = with_weights(GeodesicConfig() if config is None else config, weights)
+    if weights is not None and "node" not in names:
+        raise InputError("weights are those of the row node, which is not asked for; leave them out, or add it.")
     seed = int(config.seed) if seed is None else seed
     notes: list[str] = []
     if chain is not None:

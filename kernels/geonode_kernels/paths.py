@@ -115,11 +115,13 @@ def halving_change(paths: Paths, start: Tensor, velocity: Tensor, wavelength: Te
 
     Energy alone does not show every error: along the half-plane's vertical geodesics, c̈ = ċ²/c with ċ/c constant, any
     Runge–Kutta method conserves it exactly, however far from the end it lands. Infinite where the coarser path fails.
+    Rounding errors of the ends are no change: of a path as short as they are, they would be the whole of it.
     """
     other, _, inside = paths.with_steps(coarser(paths.steps))(start, velocity, wavelength)
     distance = norm(paths.dim, end - start)
     moving = distance > 0
-    change = norm(paths.dim, other - end) / torch.where(moving, distance, 1.0)
+    rounding = allowed_residual(paths.dim, start, end, 0.0)
+    change = (norm(paths.dim, other - end) - rounding).clamp_min(0.0) / torch.where(moving, distance, 1.0)
     change = torch.where(inside & torch.isfinite(change), change, torch.inf)
     return torch.where(moving, change, torch.zeros_like(change))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from geonode.calibration.calibration import Calibration
 from geonode.data import simulate_assay
@@ -159,3 +160,10 @@ def test_every_verdict_is_explained_where_it_is_read(page: str) -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / page).read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z ]+)` \|", text, flags=re.MULTILINE)
     assert [row for row in rows if row in MEANING] == list(VERDICTS)
+
+
+def test_the_command_lists_every_verdict() -> None:
+    from geonode.cli import app
+
+    said = " ".join(CliRunner().invoke(app, ["quantify", "--help"], env={"COLUMNS": "200"}).output.split())
+    assert all(name in said for name in VERDICTS)

@@ -234,7 +234,33 @@ def test_what_else_stands_in_a_table_does_not_matter(tmp_path, note, unit):
     written = {"mM": 1.0, "µM": 1000.0, "": 1.0}[data.units["concentration"]]
     assert unit == "" or data.units["concentration"] in ("mM", "µM")
     for name, c in zip(data.names, data.concentrations, strict=True):
-        assert c == pytest.approx(written * dict(zip(NAMES, LEVELS, strict=True))[name])
+        assert c == pytest.approx(written * LEVELS[NAMES.index(name)])
+
+
+@pytest.mark.parametrize(
+    "first", ["", "Unnamed: 0", "id", "sample", "No.", "Probe Nr.", "index", "Sample ID", "temp", "time", "Échantillon"]
+)
+@pytest.mark.parametrize("start", [0, 1])
+def test_numbers_before_spectra_in_rows_that_say_which_are_no_concentrations(tmp_path, first, start):
+    """As pandas writes a frame, with its index first."""
+    rows = [",".join([first, *(f"{x:g}" for x in X)])]
+    rows += [",".join([str(start + k), *(f"{v:.4f}" for v in spectrum(c))]) for k, c in enumerate(LEVELS)]
+    path = write(tmp_path / "frame.csv", "\n".join(rows))
+    with pytest.raises(ReaderError, match="no concentration is known for"):
+        geonode.load_standards(path)
+    note = write(tmp_path / "note.csv", "no,conc\n" + "\n".join(f"{start + k},{c}" for k, c in enumerate(LEVELS)))
+    data = geonode.load_standards(path, concentrations=note)
+    for row, c in zip(data.spectra, data.concentrations, strict=True):
+        np.testing.assert_allclose(row, spectrum(c))
+
+
+@pytest.mark.parametrize("first", ["", "conc", "ppm", "dye", "Konzentration", "c (mM)"])
+def test_a_lone_column_of_numbers_before_spectra_in_rows_is_the_concentration(tmp_path, first):
+    rows = [",".join([first, *(f"{x:g}" for x in X)])]
+    rows += [",".join([f"{c:g}", *(f"{v:.4f}" for v in spectrum(c))]) for c in LEVELS]
+    data = geonode.load_standards(write(tmp_path / "frame.csv", "\n".join(rows)))
+    for row, c in zip(data.spectra, data.concentrations, strict=True):
+        np.testing.assert_allclose(row, spectrum(c))
 
 
 # --- concentrations that belong to another sample: names --------------------------------------------------------------

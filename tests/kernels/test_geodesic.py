@@ -191,6 +191,17 @@ def test_shooting_solves_what_it_says_and_a_path_of_no_length_rests(device):
     assert shot.velocity[0, 0] == 0 and shot.status[0, 0] == 0
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("share", [0.5, 1.0, 8.0])
+def test_a_path_as_short_as_rounding_errors_converges(device, dtype, share):
+    a, _, wavelength, *weights = (t.to(dtype) for t in problems(device, 1))
+    end = a + share * torch.finfo(dtype).eps * a
+    backends = ["torch", "triton"] if dtype is torch.float32 else ["torch"]
+    for backend in backends:
+        shot = gk.geodesic_shoot(a, end, wavelength, *weights, **SHOOT, backend=backend)
+        assert bool((shot.status == 0).all()), (backend, shot.status)
+
+
 def test_counts_below_one_are_refused(device):
     with pytest.raises(ValueError, match="newton"):
         gk.geodesic_shoot(*problems(device), newton=0)

@@ -185,7 +185,7 @@ def test_a_bundle_made_with_earlier_weights_tells_how_often_its_bands_hold():
 
 
 def test_a_file_that_holds_no_weights_is_refused(tmp_path):
-    with pytest.raises(InputError, match="is not there"):
+    with pytest.raises(InputError, match="are not there"):
         load_network(tmp_path / "none.safetensors")
     (tmp_path / "text.safetensors").write_text("no weights")
     with pytest.raises(InputError, match="holds no weights of this network"):

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import geonode
-from geonode.calibration import Calibration
+from geonode.calibration import Calibration, detection_limits
 from geonode.calibration.baselines.latent_variables import pls_coefficients, pls_parts
 from geonode.cli import app
 from geonode.errors import InputError
@@ -278,3 +278,13 @@ def test_reading_a_plain_file_needs_no_line_and_a_changed_one_has(note):
 
     changed = ["u.csv: read as separated by semicolons, decimal comma", "u.csv: 3 values masked"]
     assert remarkable([note, *changed]) == changed
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.06, 0.08])
+def test_a_range_that_begins_below_the_detection_limit_is_said_to(noise: float) -> None:
+    levels = np.array([0.0, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0])
+    noisy = Calibration(levels, spectra(levels, noise), WAVE, unit="µM")
+    limit = detection_limits(noisy).detection
+    assert limit is not None and limit > 1.0
+    assert f"below the detection limit, {number(limit, ' µM')}, nothing" in Conclusion(noisy).headline()
+    assert "detection limit" not in Conclusion(healthy()).headline()

@@ -67,7 +67,7 @@ class Candidates:
     def _shared(self) -> tuple[np.ndarray, np.ndarray]:
         """First of every (warp, length), and which of those each candidate has: candidates of one warp and length share
         their Matérn part, most of the work for many levels."""
-        pairs = np.stack([self.warp.astype(np.float64), self.lengths[:, 0, 0].numpy()], axis=1)
+        pairs = np.stack([np.asarray(self.warp, dtype=np.float64), self.lengths[:, 0, 0].numpy()], axis=1)
         _, first, which = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
         return first, which.reshape(-1)
 

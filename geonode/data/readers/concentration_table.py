@@ -30,6 +30,11 @@ _OTHER = re.compile(
 )
 
 
+def called_something_else(column: str) -> bool:
+    """Whether a column's name says that its numbers are a temperature, a time, an error …, and no concentration."""
+    return bool(_OTHER.search(column) or SPREAD.search(column))
+
+
 @dataclass
 class ConcentrationTable:
     """Rows of a table by the key that names the sample.
@@ -118,7 +123,7 @@ class ConcentrationTable:
 
     def may_be_concentration(self, column: str) -> bool:
         """A column of numbers that is not called something else, such as a temperature or an error."""
-        return self.is_called_concentration(column) or not (_OTHER.search(column) or SPREAD.search(column))
+        return self.is_called_concentration(column) or not called_something_else(column)
 
     def is_numeric(self, column: str) -> bool:
         """At least half of the cells that are no unknowns are numbers: an odd cell is named, no reason to look away."""

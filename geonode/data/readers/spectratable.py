@@ -16,6 +16,7 @@ from geonode.data.readers.concentration_table import split_unit
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.tablefinder import FEWEST_ROWS, FoundTable, axis_of, find_table, header_of, wavelengths_in
 from geonode.data.readers.text import shorten
+from geonode.data.readers.which_spectrum import numbers_say_which
 
 _RAW = re.compile(r"\b(dark|ref(erence)?|background|raw|baseline|scope)\b", re.I)
 
@@ -147,7 +148,8 @@ def _concentration_column(
             )
         return None
     called = [k for k in called if k in numeric]
-    if len(called) == 1 or numeric == [0] == list(range(len(labels))):
+    alone = numeric == [0] == list(range(len(labels))) and not numbers_say_which(labels[0], map(number, cells[0]))
+    if len(called) == 1 or alone:
         column = called[0] if called else 0
         recording.concentrations_from = f"column {column + 1}" + (f" '{labels[column]}'" if labels[column] else "")
         recording.concentration_unit = split_unit(labels[column])[1]

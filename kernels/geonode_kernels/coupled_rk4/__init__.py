@@ -189,7 +189,8 @@ def _carry(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     weights, units = (w1, b1, w2, b2, w3, b3), (place, pace, shift, gain, level)
     change, _, *kept = _launch(c, v, wavelength, weights, units, steps, precision, output, shot=False)
-    return change, *kept
+    ranges, gamma, slope, states = kept
+    return change, ranges, gamma, slope, states
 
 
 @_carry.register_fake
@@ -268,7 +269,9 @@ def _shot(
     good = status == CONVERGED
     a, v, lam = (torch.where(good, plain(t), 0.0) for t in (start, velocity, wavelength))
     change, ratio, *kept = _launch(a, v, lam, weights, units, steps, precision, output, shot=True)
-    return torch.where(good, change, torch.nan), status, velocity, torch.where(good, ratio, 0.0), *kept
+    ranges, gamma, slope, states = kept
+    change, ratio = torch.where(good, change, torch.nan), torch.where(good, ratio, 0.0)
+    return change, status, velocity, ratio, ranges, gamma, slope, states
 
 
 @_shot.register_fake
@@ -288,8 +291,9 @@ def _shot_back(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     weights, units = (w1, b1, w2, b2, w3, b3), (place, pace, shift, gain, level)
     lam, kept = torch.where(status == CONVERGED, plain(wavelength), 0.0), (ranges, gamma, slope, states)
-    to_start, _, *rest = _launch_back(grad, ratio, lam, weights, units, kept, steps, precision, output, rows)
-    return to_start, grad * ratio, *rest
+    found = _launch_back(grad, ratio, lam, weights, units, kept, steps, precision, output, rows)
+    to_start, _, to_wavelength, total, to_place, to_pace, to_shift, to_gain = found
+    return to_start, grad * ratio, to_wavelength, total, to_place, to_pace, to_shift, to_gain
 
 
 @_shot_back.register_fake

@@ -365,7 +365,7 @@ def reverse_kernel(
     if short & (NODES > 0):
         tl.debug_barrier()  # every thread has read what others now write over
         k = tl.arange(0, PADDED)
-        at = (m * 4 * steps + k[None, :]) * N + n[:, None]
+        slot = (m * 4 * steps + k[None, :]) * N + n[:, None]
         asked = inside[:, None] & (k < NODES)[None, :]
-        tl.store(stage_gamma + at, middle[:, None] + half[:, None] * nodes[None, :], mask=asked)
-        tl.store(stage_slope + at, share_of, mask=asked)
+        tl.store(stage_gamma + slot, middle[:, None] + half[:, None] * nodes[None, :], mask=asked)
+        tl.store(stage_slope + slot, share_of, mask=asked)

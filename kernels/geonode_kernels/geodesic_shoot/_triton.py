@@ -211,6 +211,8 @@ def shoot_kernel(
                 rests = rests | (residual <= enough) | ((better == 0) & (residual <= allowed))
     known = finite & (g0 < infinity) & (at_end < infinity)
     moves = tl.abs(chord) > 0.0
+    few = ROUNDINGS * rounding
+    coarse_miss = tl.where(coarse_miss <= few, 0.0, coarse_miss - few)  # NaN stays NaN, which `maximum` would lose
     halved = tl.where(moves, coarse_miss / tl.where(moves, tl.abs(chord), 1.0), 0.0)
     good = (residual <= allowed) & (drift <= drift_tolerance) & (halved <= drift_tolerance)
     status = tl.where(known, tl.where(residual < infinity, tl.where(good, 0, 1), 2), 3)

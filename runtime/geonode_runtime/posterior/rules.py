@@ -65,7 +65,8 @@ def judge(
         said, *reasons = _verdict(rules, posterior, *sets)
         if said == "outside calibrated range" and all(c.low >= posterior.edges[-1] for c in sets[0].components):
             # Beyond what was searched there is no number: all that is known is that it is more than the highest.
-            sets = tuple(replace(one, components=(above_all(one, rules.highest),)) for one in sets)
+            first, second = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
+            sets = first, second
     (said, reasons), sets = judged_by_shape(facts.shapes, rules, spectrum, usable, (said, tuple(reasons)), sets)
     if said != "does not match" and strange > STRANGE:
         reasons += (

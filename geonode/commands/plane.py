@@ -1,0 +1,126 @@
+"""Two analytes on the command line: what `geonode fit` and `geonode quantify` do where standards vary in two."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from geonode.commands.common import remarkable, say, write_text
+from geonode.data.readers.concentrations import listing
+from geonode.errors import InputError
+from geonode.schema import SCHEMAS
+
+if TYPE_CHECKING:
+    from geonode.analytes import PlaneCalibration
+    from geonode.data import SpectralDataset
+
+
+def refuse_given(options: Mapping[str, bool], what: str) -> None:
+    """Refuse options that have no meaning for two analytes.
+
+    Args:
+        options: name of an option → whether it was given.
+        what: "standards", "bundle": what is of two analytes.
+
+    Raises:
+        InputError: naming the first that was given.
+    """
+    given = [name for name, there in options.items() if there]
+    if given:
+        raise InputError(f"{given[0]} is for one analyte, and these {what} vary in two; leave it out.")
+
+
+def fit_two(dataset: SpectralDataset, out: Path, quiet: bool, given: Mapping[str, object]) -> None:
+    """Fit standards of two analytes, write the bundle and say what it can be asked for; ``given``: option → its value.
+
+    Raises:
+        InputError: more than two analytes, an option that is for one, and as `geonode.analytes.fit_plane`.
+    """
+    from geonode.analytes import fit_plane, save_plane
+
+    refuse_given({name: bool(value) for name, value in given.items()}, "standards")
+    if dataset.dim > 2:
+        raise InputError(
+            f"{dataset.dim} analytes ({', '.join(dataset.analytes)}): a calibration is for one or two; name them with "
+            "--column, once each."
+        )
+    made = fit_plane(dataset)
+    save_plane(made, out)
+    if quiet:
+        return
+    typer.echo(f"{len(dataset)} spectra × {dataset.shape[1]} wavelengths, {len(made.gp.levels)} levels of two analytes")
+    for note in remarkable(dataset.notes):
+        typer.echo(f"note: {note}")
+    for line in _ranges(made):
+        typer.echo(line)
+    typer.echo(f"bundle written to {out}")
+
+
+def _ranges(made: PlaneCalibration) -> list[str]:
+    lines = []
+    for d, (name, unit) in enumerate(zip(made.analytes, made.units, strict=True)):
+        values = sorted(set(made.gp.levels[:, d].tolist()))
+        lines.append(f"{name}: {' '.join(f'{value:g}' for value in values)}{f' {unit}' if unit else ''}")
+    lines.append(_learned(made))
+    return lines
+
+
+def _learned(made: PlaneCalibration) -> str:
+    if not made.left_out:
+        return "too few standards to leave any out: regions rest on the model alone"
+    return f"regions are set by {made.left_out} standards left out one by one within the others"
+
+
+def quantify_two(
+    bundle: Path,
+    unknowns: Sequence[Path],
+    *,
+    reading: Mapping[str, Any],
+    level: float,
+    saturation: float | None,
+    json_path: Path | None,
+    plot: Path | None,
+    quiet: bool,
+) -> None:
+    """Answer for every unknown, print the answers, write what was asked for.
+
+    Args:
+        bundle, unknowns: files. reading: arguments of `read_unknowns` by name.
+        level, saturation: as `PlaneCalibration.quantify` takes them.
+        json_path, plot: files to write, or None. quiet: print nothing.
+
+    Raises:
+        InputError: unknowns that do not suit the standards, several unknowns for one figure.
+    """
+    from geonode.analytes import load_plane
+    from geonode.calibration.unknown_files import read_unknowns
+
+    made = load_plane(bundle)
+    found = read_unknowns(list(unknowns), made.dataset, **reading)
+    if plot is not None and len(found) > 1:
+        raise InputError(f"--plot draws the plane of one unknown, and there are {len(found)}; ask for one at a time.")
+    entries = []
+    for unknown in found:
+        answer = made.quantify(unknown, level=level, saturation=saturation)
+        say(f"{unknown.name}: {answer.sentence()}", quiet)
+        if len(unknown.spectra_names) > 1:
+            say(f"  average of {len(unknown.spectra_names)} spectra: {listing(unknown.spectra_names)}", quiet)
+        for note in remarkable(answer.notes):
+            say(f"  note: {note}", quiet)
+        entries.append({"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()})
+        if plot is not None:
+            say(f"drawn in {answer.plot(plot)}", quiet)
+    say(_learned(made), quiet)
+    if json_path is not None:
+        data = {
+            "schema_version": SCHEMAS["quantify"],
+            "bundle": str(bundle),
+            "analytes": list(made.analytes),
+            "units": list(made.units),
+            "unknowns": entries,
+        }
+        write_text(json_path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
