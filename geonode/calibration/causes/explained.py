@@ -11,7 +11,7 @@ import numpy as np
 from geonode.calibration.assessment.match_limits import textbook_limits
 from geonode.calibration.causes.explanation import Explanation
 from geonode.calibration.causes.of_calibration import explain_unknown
-from geonode_runtime.posterior.rules import STRANGE
+from geonode_runtime.posterior.rules import ODD, STRANGE
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import Quantification
 
@@ -93,7 +93,7 @@ class Explained(Quantification):
     def _strange(self) -> bool:
         """Whether the spectrum holds more that the standards do not than noise explains."""
         if self.posterior is not None:
-            return self.posterior.strange > STRANGE
+            return self.posterior.strange > STRANGE or self.q > ODD
         inverse = self.calibration.inverse
         return self.q > textbook_limits(inverse.rank, inverse.dof, self.calibration.spectra.shape[1])[0]
 

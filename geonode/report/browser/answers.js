@@ -12,10 +12,11 @@ const GeonodeAnswers = (function () {
   // The model of the page from the JSON in it: every packed array unpacked, limits that do not exist made infinite.
   function open(data) {
     const model = { ...data };
-    for (const name in data.arrays) model[name] = unpack(data.arrays[name]);
+    const array = (one, among) => ("as" in one ? among[one.as] ?? model[one.as] : unpack(one));
+    for (const name in data.arrays) model[name] = array(data.arrays[name], model);
     model.steps = data.steps.map((step) => (step.bands
       ? { ...step, bands: unpack(step.bands), starts: unpack(step.starts), offset: unpack(step.offset) } : step));
-    model.posterior = GeonodePosterior.open(data.posterior);
+    model.posterior = GeonodePosterior.open(data.posterior, array);
     const limit = (value) => (value === null ? Infinity : value);
     model.rules = { ...data.rules, qLimit: limit(data.rules.qLimit), t2Limit: limit(data.rules.t2Limit) };
     return model;

@@ -62,8 +62,8 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
     if pls is not None:
         arrays |= {"plsVector": pls.vector, "plsCentre": pls.centre}
     return {
-        "arrays": {name: packed(value) for name, value in arrays.items()},
-        "posterior": _posterior(calibration),
+        "arrays": _packed(arrays, {}),
+        "posterior": _posterior(calibration, arrays),
         "unfit": [profile_instead(calibration.unfit_for_posterior)] if calibration.unfit_for_posterior else [],
         "steps": [_step(step, learned) for step in steps],
         "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
@@ -90,12 +90,23 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
     }
 
 
-def _posterior(calibration: Calibration) -> dict[str, Any] | None:
+def _packed(arrays: dict[str, Any], there: dict[str, Any]) -> dict[str, Any]:
+    """Each array packed, or ``{"as": name}`` where it is one of those before it or ``there``: a page holds it once."""
+    found: dict[str, Any] = {}
+    for name, value in arrays.items():
+        known = {**there, **{one: arrays[one] for one in found}}
+        same = (one for one, other in known.items() if np.size(value) > 100 and np.array_equal(value, other))
+        first = next(same, None)
+        found[name] = packed(value) if first is None else {"as": first}
+    return found
+
+
+def _posterior(calibration: Calibration, there: dict[str, Any]) -> dict[str, Any] | None:
     if calibration.unfit_for_posterior:
         return None
     arrays, numbers = calibration.posterior.known.state()
     weights = {name: packed(value, "<f4") for name, value in calibration.posterior.weights.items()}
-    return {"arrays": {name: packed(v) for name, v in arrays.items()}, "numbers": numbers, "weights": weights}
+    return {"arrays": _packed(arrays, there), "numbers": numbers, "weights": weights}
 
 
 def packed(value: np.ndarray, kind: str = "<f8") -> dict[str, Any]:

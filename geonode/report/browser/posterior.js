@@ -4,12 +4,17 @@ const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
   const { posteriorOf, belowOf, highest } = GeonodeDensity, { judged, above } = GeonodeShapes;
   const { doubtOf, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls;
-  const REFUSED = 0.25, INSIDE = 0.05, STRANGE = 0.25;
+  const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.25;
 
   // Standards and weights from the JSON of the page, null where the posterior does not answer there.
-  function open(data) {
+  // `array` unpacks one, or finds it among others.
+  function open(data, array) {
     if (data === null) return null;
-    const unpacked = (arrays) => Object.fromEntries(Object.entries(arrays).map(([name, one]) => [name, unpack(one)]));
+    const unpacked = (arrays) => {
+      const found = {};
+      for (const name in arrays) found[name] = array(arrays[name], found);
+      return found;
+    };
     return { known: { ...unpacked(data.arrays), ...data.numbers }, weights: unpacked(data.weights) };
   }
 
@@ -18,11 +23,12 @@ const GeonodePosterior = (function () {
     const { known, weights } = model.posterior, cells = cellsOf(known, mean, usable, replicates);
     const { logs, strange } = GeonodeNetwork.evaluate(weights, cells);
     const one = posteriorOf(known, cells, logs, spanOf(known)), own = [level, LEVEL].map((at) => joined(model.rules, highest(one, at)));
-    const first = verdict(model, one, own, mean, usable);
+    const stray = cells.stray[0], first = verdict(model, one, stray, own, mean, usable);
     const { said, sets } = judged(model, mean, usable, first.said, first.sets);
-    if (said[0] !== "does not match" && strange > STRANGE) {
-      said.push(`the spectrum holds something that the standards do not (probability ${strange.toFixed(2)}): an interferent ` +
-        "or another matrix may have moved the result");
+    if (said[0] !== "does not match" && (strange > STRANGE || stray > ODD)) {
+      said.push(`the spectrum holds something that the standards do not (probability ${strange.toFixed(2)}, misfit ` +
+        `${general(stray, 3)} times, square, that of the worst standard left out): an interferent or another matrix may have ` +
+        "moved the result");
     }
     return { said, sets, q: cells.stray[0], t2: cells.stray[1], nearest: own[0].components.map((c) => c.estimate), dof: known.dof };
   }
@@ -45,11 +51,14 @@ const GeonodePosterior = (function () {
       openHigh: right.openHigh, probability: total, mean, std: Math.sqrt(share * spread(left) + (1 - share) * spread(right)) };
   }
 
-  function verdict(model, one, sets, mean, usable) {
+  function verdict(model, one, stray, sets, mean, usable) {
     const { rules } = model;
     if (one.none > REFUSED) {
       return { said: ["does not match", `with probability ${one.none.toFixed(2)} no concentration of this assay gives this ` +
         "spectrum"], sets };
+    }
+    if (stray > FAR) {
+      return { said: ["does not match", `its misfit is ${general(stray, 3)} times (square) that of the worst standard left out`], sets };
     }
     if (model.pls !== null) return byPls(model, mean, usable, sets.map((at) => at.level));
     const said = bySets(rules, one, ...sets), end = one.edges[one.edges.length - 1];

@@ -1,6 +1,7 @@
 """From the posterior to a verdict: one table, the first row that applies.
 
-1. *none of these* has more than a quarter of the probability: does not match;
+1. *none of these* has more than a quarter of the probability, or the misfit outside the span of the standards is more
+   than four times (square) that of the worst standard left out: does not match;
 2. no curve over concentration describes the standards: no curve, and PLS answers;
 3. less than 5 % of the rest lies within the calibrated range: outside calibrated range;
 4. the reported set or that of 95 % has several pieces or an end out of reach, or the reported one is wider than 0.8 of
@@ -30,6 +31,11 @@ from geonode_runtime.verdicts import VerdictRules, loose_end
 REFUSED = 0.25
 """On simulated families left out of training 0.1 % of genuine unknowns get so much, and 98 % of foreign spectra."""
 INSIDE = 0.05
+FAR = 4.0
+"""Of genuine simulated unknowns inside the range 0.3 % are so far off (of end levels left out 2.6 %), and 43 % of those
+with an interferent of 2 to 200 % of the response."""
+ODD = 2.0
+"""1 % of genuine unknowns inside the range are farther off than that, and 56 % of those with an interferent."""
 STRANGE = 0.25
 """2 % of genuine unknowns there, half of those with an interferent (2 to 200 % of the response), and 96 % of those with
 one of 30 % of it."""
@@ -41,6 +47,7 @@ def judge(
     facts: Facts,
     posterior: Posterior,
     strange: float,
+    stray: float,
     sets: Sets,
     spectrum: np.ndarray,
     usable: np.ndarray | None,
@@ -50,6 +57,7 @@ def judge(
     Args:
         facts: of the standards; their limits of misfit are not used.
         strange: probability that the spectrum holds something that the standards do not.
+        stray: its misfit outside their span ÷ that of the worst of them left out, both square.
         sets: the reported one and that of 95 %.
         spectrum: ``[W]``, the unknown's mean. usable: ``[W]``, None where all wavelengths are.
     """
@@ -58,6 +66,9 @@ def judge(
     if posterior.none > REFUSED:
         said = "does not match"
         reasons = [f"with probability {posterior.none:.2f} no concentration of this assay gives this spectrum"]
+    elif stray > FAR:
+        said = "does not match"
+        reasons = [f"its misfit is {stray:.3g} times (square) that of the worst standard left out"]
     elif facts.pls is not None:
         said, pls = "no curve", facts.pls
         reasons, sets = by_pls(facts, pls, spectrum, usable, sets)
@@ -68,10 +79,11 @@ def judge(
             first, second = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
             sets = first, second
     (said, reasons), sets = judged_by_shape(facts.shapes, rules, spectrum, usable, (said, tuple(reasons)), sets)
-    if said != "does not match" and strange > STRANGE:
+    if said != "does not match" and (strange > STRANGE or stray > ODD):
         reasons += (
-            f"the spectrum holds something that the standards do not (probability {strange:.2f}): an interferent or "
-            "another matrix may have moved the result",
+            f"the spectrum holds something that the standards do not (probability {strange:.2f}, misfit {stray:.3g} "
+            "times, square, that of the worst standard left out): an interferent or another matrix may have moved the "
+            "result",
         )
     return said, reasons, sets, pls
 

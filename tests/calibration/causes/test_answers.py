@@ -172,7 +172,7 @@ def test_the_figure_holds_unknown_prediction_and_residual(made):
 def test_a_notebook_shows_words_and_figure_escaped(made):
     answer = made.quantify(SPOILT["offset"](spectra(30.0, 7)[0]), name="<b>")
     html = answer._repr_html_()
-    assert "<b>" not in html and "holds something" in html and "aria-label=" in html
+    assert "<b>" not in html and "does not match" in html and "aria-label=" in html
 
 
 @pytest.mark.parametrize(("name", "said"), [("a.xyz", "figures are written as"), ("a.csv", "figures are written as")])
