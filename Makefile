@@ -43,7 +43,7 @@ demo: $(VENV)/.core-installed
 	$(VENV)/bin/geonode demo
 
 test: lint
-	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m "not gpu"
+	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m "not gpu" --durations=60
 
 # While working; before a push, make test.
 check: $(VENV)/.test-installed
