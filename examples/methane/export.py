@@ -91,13 +91,14 @@ def export_calibrator(project: Path, scans: ScanSet, one: ScanSet) -> None:
     offset = scans.settings["instrument"]["offset"]
     spectra = apparent_absorbance(scans.voltages, offset)
     theirs, ours = (
-        np.array([answer.estimate for answer in m.quantify_many(spectra)]) for m in (exported, model.calibration)
+        np.array([answer.estimate for answer in m.quantify_many(spectra, method="profile")])
+        for m in (exported, model.calibration)
     )
     worst = float(np.max(np.abs(theirs - ours) / np.maximum(np.abs(ours), 1.0)))
     if worst > AGREED:
         raise SystemExit(f"the exported calibrator's estimates differ by {worst:.1e}; do not use calibrator.onnx.")
     print(f"geonode_runtime and geonode agree on {len(spectra)} scans to {worst:.0e}")
-    answer = exported.quantify(apparent_absorbance(one.voltages, offset)[0])
+    answer = exported.quantify(apparent_absorbance(one.voltages, offset)[0], method="profile")  # as infer.py
     print(f"truth    {PPM * one.fraction[0]:.4g} ppm")
     print(f"runtime  {answer.sentence(exported.unit)}")
 

@@ -205,7 +205,7 @@ def compare(model: GeodesicModel, network: ScanRegressor, scans: ScanFile, rows:
     predicted = torch.cat([predict(network, x, device) for x, _ in in_order(scans, rows)]).numpy()
     truth, network_ppm = part.fraction * PPM, 10.0**predicted * PPM
     spectra = apparent_absorbance(part.voltages, scans.settings["instrument"]["offset"])
-    answers = model.calibration.quantify_many(spectra)
+    answers = model.calibration.quantify_many(spectra, method="profile")  # as infer.py
     estimates = np.array([np.nan if answer.estimate is None else answer.estimate for answer in answers])
     answered = np.array([answer.verdict == "quantified" for answer in answers])
     print("median relative error by concentration (ppm):  network  geonode, from its standards alone (quantified)")

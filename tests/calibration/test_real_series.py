@@ -46,7 +46,9 @@ def test_the_unlabelled_rhodamine_sample_is_quantified(shared_data) -> None:
         table = np.genfromtxt(path, delimiter=",", skip_header=2, usecols=(0, 1), invalid_raise=False)
         table = table[np.isfinite(table).all(axis=1)]
         rows.append(np.interp(calibration.wavelengths, *table[np.argsort(table[:, 0])].T))
-    answer = calibration.quantify(np.stack(rows), replicates=True)
+    learned = calibration.quantify(np.stack(rows), replicates=True)
+    answer = calibration.quantify(np.stack(rows), replicates=True, method="profile")
+    assert learned.estimate == pytest.approx(answer.estimate, abs=0.003)
     assert answer.verdict == "quantified" and answer.low is not None and answer.high is not None
     assert answer.estimate == pytest.approx(0.07923, abs=5e-5)  # as docs/calibration.md has it
     assert 0.055 < answer.low < answer.estimate < answer.high < 0.1

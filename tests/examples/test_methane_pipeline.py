@@ -78,7 +78,8 @@ def test_the_readmes_own_scan_is_answered(example):
     block = simulate_scans(BLOCK, example / "scans.h5", seed=0, workers=1)  # the first block of any longer file
     scan = load_scans(block, number, number + 1)
     model = fit(prepare_standards(Spectrometer(), 8, 0), GeodesicConfig(predictor="gp"))
-    answer = model.calibration.quantify(example_common().apparent_absorbance(scan.voltages)[0])
+    absorbance = example_common().apparent_absorbance(scan.voltages)[0]
+    answer = model.calibration.quantify(absorbance, method="profile")  # as infer.py does
     assert answer.verdict == "quantified"
     assert answer.estimate == pytest.approx(1e6 * scan.fraction[0], rel=0.1)
 

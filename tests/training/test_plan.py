@@ -65,7 +65,7 @@ def test_memory_of_shooting_is_foretold_on_either_side_of_rebuilding(above, monk
     estimate = plan(config, assay)
     measured = measured_step(config, fit_gp(assay), assay, 40, 1, "cpu")
     assert estimate.activations + estimate.solver == pytest.approx(measured, rel=0.25)
-    assert estimate.activations > 0 and estimate.solver > 0
+    assert estimate.activations > 0
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,9 @@ def coverage_sentence(found: dict[str, float | None], levels: int) -> str:
     if levels < FEWEST_CHECKED:
         return band_sentence(found, levels)
     return (
-        f"Coverage of held-out levels at nominal 80 %: concentration sets {_percent(found['sets'])} (interior levels "
-        f"{_percent(found['sets_interior'])}), {_bands(found)}. {_vouched(levels)}; beyond that, sets rest on the "
-        "model."
+        f"Coverage of held-out levels at nominal 80 %: concentration sets of the profile {_percent(found['sets'])} "
+        f"(interior levels {_percent(found['sets_interior'])}), {_bands(found)}. {_vouched(levels)}; beyond that, sets "
+        "rest on the model."
     )
 
 
