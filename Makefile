@@ -43,7 +43,7 @@ demo: $(VENV)/.core-installed
 	$(VENV)/bin/geonode demo
 
 test: lint
-	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) -m "not gpu" --durations=60
+	OMP_NUM_THREADS=1 $(PY) -m pytest -n $(WORKERS) --durations=60 -m "not gpu"
 
 # While working; before a push, make test.
 check: $(VENV)/.test-installed

