@@ -8,18 +8,20 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from geonode.errors import GeonodeError
+from geonode.errors import GeonodeError, Interrupted
 
 
 class _Program(TyperGroup):
-    """Errors raised on purpose become one sentence on stderr and exit code 2; never a traceback."""
+    """Errors raised on purpose become one sentence on stderr and exit code 2, or 143 where SIGTERM stopped a training;
+    never a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except GeonodeError as error:
             typer.echo(f"geonode: {error}", err=True)
-            raise typer.Exit(2) from None
+            # 128 + SIGTERM: schedulers see that it is not done
+            raise typer.Exit(143 if isinstance(error, Interrupted) else 2) from None
         except OSError as error:  # a folder that cannot be made, a disk that is full, a file that may not be read
             if error.filename is None:
                 raise

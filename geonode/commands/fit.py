@@ -29,7 +29,7 @@ from geonode.commands.live import live_view
 from geonode.commands.outputs import BUNDLE, Force, check_output, listed_files
 from geonode.commands.plan import read_config
 from geonode.commands.plane import fit_two
-from geonode.errors import InputError, Interrupted
+from geonode.errors import InputError
 
 if TYPE_CHECKING:
     from geonode.config import GeodesicConfig
@@ -181,31 +181,27 @@ def register(app: typer.Typer) -> None:
             std = standard_uncertainty(uncertainty, dataset.levels)
             say(said_of_uncertainty(uncertainty, std, dataset.units["concentration"]), quiet)
         with live_view(quiet) as (progress, watcher):
-            try:
-                model = fit_model(
-                    dataset,
-                    config,
-                    weights=weights,
-                    device=device,
-                    seed=seed,
-                    progress=progress,
-                    log_dir=log,
-                    concentration_std=std,
-                    preprocessing=Preprocessing.of(preprocess),
-                    checkpoint=checkpoint,
-                    resume=resume,
-                    strategy=strategy,
-                    batch=batch,
-                    compiled=compiled,
-                    recompute=recompute,
-                    profile=log if profile else None,
-                    probe=nvml_probe(),
-                    watcher=watcher,
-                    wandb=wandb,
-                )
-            except Interrupted as stop:
-                typer.echo(f"geonode: {stop}", err=True)
-                raise typer.Exit(143) from None  # 128 + SIGTERM: schedulers see that it is not done
+            model = fit_model(
+                dataset,
+                config,
+                weights=weights,
+                device=device,
+                seed=seed,
+                progress=progress,
+                log_dir=log,
+                concentration_std=std,
+                preprocessing=Preprocessing.of(preprocess),
+                checkpoint=checkpoint,
+                resume=resume,
+                strategy=strategy,
+                batch=batch,
+                compiled=compiled,
+                recompute=recompute,
+                profile=log if profile else None,
+                probe=nvml_probe(),
+                watcher=watcher,
+                wandb=wandb,
+            )
         if is_main_process():
             model.save(out)
         if not quiet:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from geonode.commands.common import Quiet, say
-from geonode.errors import InputError, Interrupted
+from geonode.errors import InputError
 
 
 def register(app: typer.Typer) -> None:
@@ -94,19 +94,15 @@ def _run(
     from geonode.prior.stored import load_network, save_network
     from geonode.prior.training import card_of, pretrain
 
-    try:
-        module = pretrain(
-            settings,
-            out,
-            devices=devices,
-            resume=resume,
-            start=None if start is None else load_network(start),
-            max_seconds=seconds,
-            report=lambda line: say(_line(line), quiet),
-        )
-    except Interrupted as stop:
-        typer.echo(f"geonode: {stop}", err=True)
-        raise typer.Exit(143) from None  # 128 + SIGTERM: schedulers see that it is not done
+    module = pretrain(
+        settings,
+        out,
+        devices=devices,
+        resume=resume,
+        start=None if start is None else load_network(start),
+        max_seconds=seconds,
+        report=lambda line: say(_line(line), quiet),
+    )
     if module.trainer.is_global_zero:
         card = save_network(module.average, card_of(module), out, "pretrained")
         say(f"weights: {card}", quiet)

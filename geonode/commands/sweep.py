@@ -190,7 +190,7 @@ def run_here(
     """Run jobs in this process; one sentence per job whose training failed.
 
     Raises:
-        typer.Exit: with 143, where SIGTERM stopped a training; its state is in ``checkpoints``.
+        Interrupted: SIGTERM stopped a training; its state is in ``checkpoints``.
     """
     from geonode.sweep import run
     from geonode.sweep.bundles import as_bytes
@@ -205,8 +205,7 @@ def run_here(
             for row in rows:
                 keep(row, models.get(row["job"]))
         except Interrupted:
-            typer.echo("geonode: Stopped by SIGTERM; the same command goes on from there.", err=True)
-            raise typer.Exit(143) from None  # 128 + SIGTERM: schedulers see that it is not done
+            raise Interrupted("Stopped by SIGTERM; the same command goes on from there.") from None
         except TrainingError as error:
             if len(stack) > 1:  # the others alone
                 failures += run_here([[job] for job in stack], keep, device, bundles, checkpoints)
