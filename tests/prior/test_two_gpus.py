@@ -1,0 +1,27 @@
+"""Two GPUs take the steps of one: captured, averaged by DDP, each drawing a batch of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from tests.prior.test_processes import ENVIRONMENT, ROOT, TORCHRUN, _weights
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_two_gpus_take_the_steps_of_one(tmp_path):
+    """Float32, twenty steps of two batches: weights within 1e-6, the captured step taken by both."""
+    script = str(ROOT / "tests" / "prior" / "two_gpus_run.py")
+    for name, launcher in {"one": [sys.executable], "two": TORCHRUN}.items():
+        done = subprocess.run(
+            [*launcher, script, str(tmp_path / name)], env=ENVIRONMENT, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert "done 20" in done.stdout and "captured True" in done.stdout
+    one, two = _weights(tmp_path / "one"), _weights(tmp_path / "two")
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, rtol=0, atol=1e-6, msg=name)
