@@ -166,6 +166,7 @@ def group_figures(series: dict[str, Any], method: str) -> dict[str, dict[str, fl
             "rmsep_to_pls": float(pls[0]),
             "rmsep_to_pls_standard_error": float(pls_error[0]),
             **pooled_figures([own[name] for name in there], [series[name]["bands"] for name in there]),
+            **mean_widths(series, method, there),
             "worst_coverage_of_8_levels": min(
                 float(np.mean([np.mean(row["covered"]) for row in own[name]["per_level"]]))
                 for name in there
@@ -175,6 +176,48 @@ def group_figures(series: dict[str, Any], method: str) -> dict[str, dict[str, fl
     return found
 
 
+RIVALS = ("pls", "pls_warped", "pcr", "gp_pca")
+"""Those that have intervals."""
+
+
+def mean_widths(series: dict[str, Any], method: str, there: list[str]) -> dict[str, Any]:
+    """Mean width of the 80 % sets (percent of the range, levels equal) beside that of the rivals' intervals, all of
+    whose widths are multiplied by what makes them cover the same share of these levels."""
+    rows = [row for name in there for row in series[name]["inverse"][method]["per_level"]]
+    covered = float(np.mean([np.mean(row["covered"]) for row in rows]))
+    own = float(np.mean([np.mean(row["widths"]) for row in rows]))
+    found: dict[str, Any] = {"mean_width_percent": own}
+    for rival in RIVALS:
+        levels = [row for name in there for row in series[name]["inverse"][rival]["per_level"]]
+        ends = [np.array(row["intervals"]) for row in levels]
+        factor = same_coverage(ends, covered)
+        widths = [scaled_width(e, factor, row["searched"]) for e, row in zip(ends, levels, strict=True)]
+        found[f"mean_width_percent_{rival}"] = float(np.mean(widths))
+    found["mean_width_to_best_rival"] = own / min(found[f"mean_width_percent_{rival}"] for rival in RIVALS)
+    return found
+
+
+def scaled_width(ends: np.ndarray, factor: float, searched: list[float]) -> float:
+    """Mean width of intervals ``[U, 2]``, a factor as wide about their middles, as far as they lie in what is searched,
+    as sets do."""
+    middle, half = ends.mean(1), 0.5 * factor * (ends[:, 1] - ends[:, 0])
+    return float(
+        np.maximum(np.minimum(middle + half, searched[1]) - np.maximum(middle - half, searched[0]), 0.0).mean()
+    )
+
+
+def same_coverage(ends: list[np.ndarray], covered: float) -> float:
+    """The factor by which intervals ``[U, 2]`` of levels, ends less the truth, cover the share ``covered`` of them."""
+    asked, weights = [], []
+    for e in ends:
+        middle, half = e.mean(1), 0.5 * np.maximum(e[:, 1] - e[:, 0], 1e-12)
+        asked.append(np.abs(middle) / half)  # the factor from which on an interval holds the truth
+        weights.append(np.full(len(e), 1.0 / len(e)))
+    factors, share = np.concatenate(asked), np.concatenate(weights) / len(ends)
+    order = np.argsort(factors)
+    return float(np.interp(covered, np.cumsum(share[order]), factors[order]))
+
+
 def pooled_figures(own: list[dict[str, Any]], bands: list[dict[str, Any]]) -> dict[str, float]:
     """Sets, verdicts and bands of several series together."""
     rows = [row for one in own for row in one["per_level"]]
@@ -182,8 +225,18 @@ def pooled_figures(own: list[dict[str, Any]], bands: list[dict[str, Any]]) -> di
     return {
         "coverage_by_spectrum": float(np.mean(np.concatenate([row["covered"] for row in rows]))),
         "coverage_by_level": float(np.mean([np.mean(row["covered"]) for row in rows])),
+        "coverage_95_by_level": float(np.mean([np.mean(np.array(row["beyond_95"]) == 0.0) for row in rows])),
         "refused_levels": float(np.mean([np.mean([v == "does not match" for v in row["verdicts"]]) for row in rows])),
         "quantified_spectra": float(np.mean([v == "quantified" for v in verdicts])),
+        "quantified_3_percent_outside_95": float(
+            np.mean(
+                [
+                    v == "quantified" and d > 3.0
+                    for row in rows
+                    for v, d in zip(row["verdicts"], row["beyond_95"], strict=True)
+                ]
+            )
+        ),
         "confidently_wrong_spectra": float(np.sum([one["confidently_wrong"] for one in own]) / len(verdicts)),
         "bands_responding_by_level": float(
             np.average([b["responding"] for b in bands], weights=[b["levels"] for b in bands])

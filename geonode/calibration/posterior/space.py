@@ -10,6 +10,8 @@ from geonode.calibration.measurement_noise import whitening_variance
 from geonode_runtime.posterior.standards import Span
 
 MAX_RANK = 12
+MAX_WITHIN = 12
+_TINY = float(np.finfo(float).tiny)
 _SMALLEST_FACTOR = 0.02
 
 
@@ -30,6 +32,18 @@ class Space(Span):
         left, size, right = np.linalg.svd((means - centre) / scale, full_matrices=False)
         keep = max(1, min(len(means) - 1, int((size > 1e-10 * size[0]).sum())))
         return cls(centre, scale, right[:keep].T, left[:, :keep] * size[:keep])
+
+    def with_scatter(self, deviations: np.ndarray | None) -> Space:
+        """With the leading directions (at most `MAX_WITHIN`) in which replicates ``[N, W]`` less their level means vary
+        and levels do not."""
+        if deviations is None:
+            return self
+        scattered = deviations / self.scale
+        rest = scattered - (scattered @ self.basis) @ self.basis.T
+        _, size, right = np.linalg.svd(rest, full_matrices=False)
+        more = right[:MAX_WITHIN][size[:MAX_WITHIN] > 1e-10 * max(float(np.abs(scattered).max()), _TINY)]
+        standards = np.concatenate([self.standards, np.zeros((len(self.standards), len(more)))], 1)
+        return Space(self.centre, self.scale, np.concatenate([self.basis, more.T], 1), standards)
 
 
 def shrinkage(space: Space, means_noise: float) -> np.ndarray:
