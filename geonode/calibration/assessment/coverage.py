@@ -23,9 +23,9 @@ def coverage(calibration: Calibration, method: str | None = None) -> dict[str, A
     """How often held-out levels fall inside their 80 % bands and sets: what stands beside every interval.
 
     ``sets_by`` says whose sets they are: those of what answers with ``method`` (None: by default), which is
-    "posterior", "profile", or "pls" where the assay is no curve. Of the posterior ``sets_simulated`` is the share of simulated
-    unknowns, of families that its training did not have, whose set held the truth. Of sets with fewer than four
-    standards nothing is said (None): none is claimed.
+    "posterior", "profile", or "pls" where the assay is no curve. Of the posterior ``sets_simulated`` is the share of
+    simulated unknowns, of families that its training did not have, whose set held the truth. Of sets with fewer than
+    four standards nothing is said (None): none is claimed.
     """
     held = calibration.held_out
     by, sets, interior = _sets_covered(calibration, method)
