@@ -98,7 +98,7 @@ def gasoline(data: Path) -> dict[str, Any]:
 
 
 def speed(rounds: int = 7) -> dict[str, float]:
-    """Processor seconds at 601 wavelengths, medians: fit, one unknown, 100 and 1 000; one unknown in geonode_runtime."""
+    """Processor seconds at 601 wavelengths, medians: fit, one unknown, 100 and 1 000; one in geonode_runtime."""
     assay = simulate_assay(replicates=3)
     spectra = assay.truth(np.linspace(1.0, 59.0, 1000).tolist()).numpy()
     spectra = spectra + 0.003 * np.random.default_rng(0).standard_normal(spectra.shape)
