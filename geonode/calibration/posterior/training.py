@@ -1,6 +1,6 @@
 """Training of the posterior: cross-entropy of simulated unknowns' true concentrations.
 
-    python -m geonode.calibration.posterior.training weights/ --batches 1100 --steps 4000
+    python -m geonode.calibration.posterior.training weights/ --batches 640 --steps 2400
 
 makes the weights that ship again: the examples are a function of the seed, and so is everything that follows.
 """
@@ -43,8 +43,8 @@ class PosteriorSettings:
         strange: weight of the loss of what the standards do not hold.
     """
 
-    batches: int = 1100
-    steps: int = 4000
+    batches: int = 640
+    steps: int = 2400
     seed: int = 0
     exclude: tuple[str, ...] = HELD_OUT_FAMILIES
     batch: int = 256
