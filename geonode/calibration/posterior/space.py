@@ -40,8 +40,11 @@ class Space(Span):
             return self
         scattered = deviations / self.scale
         rest = scattered - (scattered @ self.basis) @ self.basis.T
-        _, size, right = np.linalg.svd(rest, full_matrices=False)
-        more = right[:MAX_WITHIN][size[:MAX_WITHIN] > 1e-10 * max(float(np.abs(scattered).max()), _TINY)]
+        # by the Gram matrix, whose eigenvectors are found whatever it holds (an SVD of next to nothing may not converge)
+        square, left = np.linalg.eigh(rest @ rest.T)
+        strongest = np.argsort(-square, kind="stable")[:MAX_WITHIN]
+        keep = strongest[square[strongest] > 1e-12 * max(float((scattered**2).sum()), _TINY)]
+        more = left[:, keep].T @ rest / np.sqrt(square[keep])[:, None]
         standards = np.concatenate([self.standards, np.zeros((len(self.standards), len(more)))], 1)
         return Space(self.centre, self.scale, np.concatenate([self.basis, more.T], 1), standards)
 
