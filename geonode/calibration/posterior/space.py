@@ -40,7 +40,7 @@ class Space(Span):
             return self
         scattered = deviations / self.scale
         rest = scattered - (scattered @ self.basis) @ self.basis.T
-        # by the Gram matrix, whose eigenvectors are found whatever it holds (an SVD of next to nothing may not converge)
+        # By the Gram matrix: an SVD of next to nothing may not converge.
         square, left = np.linalg.eigh(rest @ rest.T)
         strongest = np.argsort(-square, kind="stable")[:MAX_WITHIN]
         keep = strongest[square[strongest] > 1e-12 * max(float((scattered**2).sum()), _TINY)]
