@@ -88,6 +88,8 @@ const GeonodeCells = (function () {
   function nearestOn(curve, x, places) {
     const r = x.length;
     const distance = new Float64Array(places.length - 1), where = new Float64Array(places.length - 1);
+    let reach = 0;
+    for (let k = 0; k < places.length; k++) reach = Math.max(reach, sum(curve.slice(k * r, (k + 1) * r).map((v) => v * v)));
     for (let k = 0; k + 1 < places.length; k++) {
       let length = 0, along = 0, square = 0;
       for (let s = 0; s < r; s++) {
@@ -99,7 +101,7 @@ const GeonodeCells = (function () {
       distance[k] = square - 2 * t * along + t * t * length;
       where[k] = places[k] + t * (places[k + 1] - places[k]);
     }
-    const same = smallest(distance) + ROUNDING * (1 + sum(x.map((v) => v * v))), k = distance.findIndex((v) => v <= same);
+    const same = smallest(distance) + ROUNDING * (reach + sum(x.map((v) => v * v))), k = distance.findIndex((v) => v <= same);
     return { found: where[k], distance: Math.max(distance[k], 0) };
   }
 

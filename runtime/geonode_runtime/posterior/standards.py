@@ -211,7 +211,7 @@ def nearest_on(curve: np.ndarray, x: np.ndarray, places: np.ndarray) -> tuple[np
     along = np.einsum("ukr,kr->uk", gap, step)
     t = np.clip(along / length, 0.0, 1.0)
     distance = (gap**2).sum(-1) - 2.0 * t * along + t**2 * length
-    same = distance.min(1) + _ROUNDING * (1.0 + (x**2).sum(1))
+    same = distance.min(1) + _ROUNDING * ((curve**2).sum(1).max() + (x**2).sum(1))
     k = (distance <= same[:, None]).argmax(1)
     row = np.arange(len(x))
     found = places[k] + t[row, k] * (places[k + 1] - places[k])
