@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
         "--restarts",
         type=int,
         metavar="R",
-        help="worker processes the noise is estimated from (3; 2 for the quick suite on a CPU)",
+        help="worker processes the noise is estimated from (3; 2 for the quick suite)",
     )
     p.add_argument(
         "--activity",
@@ -138,7 +138,7 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     sys.path.insert(0, "")  # a module named with --import may lie in the current folder
     setting = case.Setting(_device(options.device), options.suite, options.seed)
-    restarts = options.restarts or (2 if setting.device == "cpu" and setting.suite == "quick" else 3)
+    restarts = options.restarts or (2 if setting.suite == "quick" else 3)
     cases = case.select(case.load(options.imports), options.only)
     if options.list:
         for one in cases:

@@ -43,6 +43,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.setting.suite == "full":
             self.patience = 600.0
+        elif self.setting.device == "cuda":
+            self.patience = 90.0  # a network of the pre-training is compiled for the better part of a minute
         if not self.budget:
             self.budget = 0.2 if self.setting.suite == "quick" else 2.0
 

@@ -15,6 +15,9 @@ from geonode.bench.finish import energy_check, finish, finite, timeline
 from geonode.bench.processes import Options, events
 from geonode.bench.worker import LONG_CALLS
 
+DEAR = 15.0
+"""Seconds of a row (compilation and checks included) from which on the quick suite measures it in one process alone; of
+long calls, which say the same twice, it takes two."""
 Say = Callable[[str], None]
 Row = dict[str, Any]
 
@@ -88,8 +91,8 @@ def _measure(
     for number in range(options.restarts):
         first = number == 0
         todo = [r for r in rows if r.get("status") in ((None,) if first else ("green",))]
-        if number > 1 and setting.suite == "quick":  # long calls are the dearest and say the same twice
-            todo = [r for r in todo if r["mode"] != LONG_CALLS]
+        if not first and setting.suite == "quick":
+            todo = [r for r in todo if r["wall_s"] < DEAR and (number == 1 or r["mode"] != LONG_CALLS)]
         kind = "correctness first" if first else "time alone"
         say(f"process {number + 1} of {options.restarts}: {len(todo)} rows, {kind}")
         with closing(events(todo, options, first)) as stream:
