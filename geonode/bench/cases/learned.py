@@ -107,7 +107,7 @@ def _predict(setting: Setting, size: Size) -> Work:
     return Work(
         lambda i: model.predict_spectra(sets[i]), check, {"samples": size.pairs, "odes": size.trajectories},
         rotations=4, latency=True,
-        notes="GeodesicModel.predict_spectra, mean and band as labelled arrays on the host; on a GPU one graph each call",
+        notes="GeodesicModel.predict_spectra, mean and band as labelled arrays on the host; on a GPU a graph a call",
     )  # fmt: skip
 
 
