@@ -18,6 +18,10 @@ from typing import Any
 from geonode.errors import GeonodeError, InputError
 
 
+LIMITS = {"cpu": 230.0, "cuda": 290.0}
+"""Seconds of the quick suite by device, where no other limit is asked for."""
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(
@@ -66,7 +70,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="MODULE",
         help="a module that registers cases of its own",
     )
-    p.add_argument("--time-limit", type=float, metavar="S", help="cut off after so many seconds; the rest is skipped")
+    p.add_argument(
+        "--time-limit",
+        type=float,
+        metavar="S",
+        help="cut off after so many seconds; the rest is skipped (of the quick suite 230 on a CPU, 290 on a GPU)",
+    )
     p.add_argument("--seed", type=int, default=0, help="of the inputs")
     return p
 
@@ -158,7 +167,7 @@ def _run(options: argparse.Namespace) -> int:
         peers=not options.no_peers,
         windows=not options.no_windows,
         rung=options.activity,
-        limit=options.time_limit,
+        limit=options.time_limit or (LIMITS[setting.device] if setting.suite == "quick" else None),
     )
     if setting.device == "cpu":
         plan.longest_window = 0.5

@@ -15,7 +15,8 @@ from geonode.bench.finish import energy_check, finish, finite, timeline
 from geonode.bench.processes import Options, events
 from geonode.bench.worker import LONG_CALLS
 
-DEAR = 15.0
+LATE = "the time limit passed before it; --time-limit gives more"
+DEAR = 6.0
 """Seconds of a row (compilation and checks included) from which on the quick suite measures it in one process alone; of
 long calls, which say the same twice, it takes two."""
 Say = Callable[[str], None]
@@ -100,7 +101,7 @@ def _measure(
                 taker.take(event, first)
     for row in (r for r in rows if "status" not in r):
         row["status"] = "skipped" if options.late else "failed"
-        row["reason"] = "the time limit passed before it" if options.late else "the worker ended before it"
+        row["reason"] = LATE if options.late else "the worker ended before it"
     return rows, extras
 
 
@@ -150,7 +151,7 @@ def _peers(rows: Sequence[Row], options: Options, say: Say) -> list[dict[str, An
         once = name == "compile" and options.setting.suite == "quick"  # compiling takes longer than all else together
         chosen = beside[:1] if once else beside
         if options.late:
-            answers = [{"library": name, "status": "skipped", "reason": "the time limit passed before it"}]
+            answers = [{"library": name, "status": "skipped", "reason": LATE}]
         else:
             counts = [r["size"][0] * r["size"][1] for r in chosen]
             answers = peers.run(name, counts, options.setting.device, options.budget)
