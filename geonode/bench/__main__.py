@@ -17,7 +17,6 @@ from typing import Any
 
 from geonode.errors import GeonodeError, InputError
 
-
 LIMITS = {"cpu": 230.0, "cuda": 290.0}
 """Seconds of the quick suite by device, where no other limit is asked for."""
 

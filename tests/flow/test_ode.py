@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE
-from geonode.flow.solvers import SOLVERS, Dopri5, RungeKutta4
+from geonode.flow.solvers import SOLVERS, Dopri5
 from geonode.geodesic import arc_length_geodesic
 from geonode.metric.coordinate import WarpCoordinateMetric
 from tests.flow.conftest import build
