@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Self
 
 import torch
 
@@ -18,7 +20,10 @@ it to the others, which then wait for the lost one in a reduction that never end
 
 
 class Stopping(StopOnSigterm):
-    """From ``listen`` on SIGTERM is noted; of several processes, one that does not get on then says so and leaves.
+    """Inside the block SIGTERM is noted; of several processes, one that does not get on then says so and leaves.
+
+    The block stands around Lightning's run, which puts back the handler that it found as soon as it ends or fails: a
+    SIGTERM in the moments after that would otherwise end a process that has lost a partner before it has said so.
 
     Args:
         checkpoint: where the state is kept.
@@ -30,14 +35,24 @@ class Stopping(StopOnSigterm):
         self._checkpoint, self._processes = checkpoint, processes
         self._timer: threading.Timer | None = None
 
-    def listen(self) -> None:
-        """In place of Lightning, once it has begun; it puts the former handler back when it ends."""
-        self.__enter__()
+    def __enter__(self) -> Self:
+        super().__enter__()
+        return self
 
-    def over(self) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """The training has ended, one way or another."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._before is not None and self._processes > 1 and isinstance(error, TrainingError):
+            # It ends with a sentence that is still to be written, and the launcher's SIGTERM may come before that.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        else:
+            super().__exit__()
+
+    def listen(self) -> None:
+        """In place of Lightning, whose own handler begins with a broadcast; called once it has set that."""
+        if self._before is not None:
+            signal.signal(signal.SIGTERM, self._note)
 
     def _note(self, *_: object) -> None:
         if not self.asked and self._processes > 1:
