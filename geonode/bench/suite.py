@@ -1,4 +1,7 @@
-"""The order of a run: monitor, workers (one measuring everything, the rest restarts for the noise), peers, verdicts."""
+"""The order of a run: monitor, a worker that measures everything, peers, restarts for the noise, verdicts.
+
+Restarts come last of what is measured: where a time limit cuts a run short, the noise is what it misses least.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,13 @@ def run(cases: Sequence[Case], options: Options, say: Say = lambda text: None) -
     monitor = activity.Monitor(setting.device, options.rung)
     try:
         idle = _idle(monitor, setting)
-        rows, extras = _measure(cases, options, monitor, say)
+        rows = _rows(cases, setting)
+        extras: dict[str, Any] = {"sweep": [], "crossover": [], "curve": [], "sequential": None}
+        taker = _Taker(rows, extras, monitor, say)
+        _process(0, taker, options)
         found = _peers(rows, options, say) if options.peers else []
+        for number in range(1, options.restarts):
+            _process(number, taker, options)
     finally:
         monitor.stop()
     finish(rows, extras, idle)
@@ -77,38 +85,39 @@ def _idle(monitor: activity.Monitor, setting: Setting) -> dict[str, Any]:
     return monitor.window(begin, time.monotonic())
 
 
-def _measure(
-    cases: Sequence[Case], options: Options, monitor: activity.Monitor, say: Say
-) -> tuple[list[Row], dict[str, Any]]:
-    setting = options.setting
+def _rows(cases: Sequence[Case], setting: Setting) -> list[Row]:
+    """A row for every case and size; those that cannot be measured here say why."""
     rows: list[Row] = []
     for case in cases:
         reason = case.absent(setting)
         for size in case.sizes(setting):
             row = {"case": case.name, "title": case.title, "size": list(size), "label": size.label}
             rows.append({**row, "status": "skipped", "reason": reason} if reason else row)
-    extras: dict[str, Any] = {"sweep": [], "crossover": [], "curve": [], "sequential": None}
-    taker = _Taker(rows, extras, monitor, say)
-    for number in range(options.restarts):
-        first = number == 0
-        todo = [r for r in rows if r.get("status") in ((None,) if first else ("green",))]
-        if not first and setting.suite == "quick":
-            todo = [r for r in todo if r["wall_s"] < DEAR and (number == 1 or r["mode"] != LONG_CALLS)]
+    return rows
+
+
+def _process(number: int, taker: _Taker, options: Options) -> None:
+    """What one worker measures: the first everything, correctness before all, the others time alone."""
+    rows, first = taker.rows, number == 0
+    todo = [r for r in rows if r.get("status") in ((None,) if first else ("green",))]
+    if not first and options.setting.suite == "quick":
+        todo = [r for r in todo if r["wall_s"] < DEAR and (number == 1 or r["mode"] != LONG_CALLS)]
+    if not options.late:
         kind = "correctness first" if first else "time alone"
-        say(f"process {number + 1} of {options.restarts}: {len(todo)} rows, {kind}")
+        taker.say(f"process {number + 1} of {options.restarts}: {len(todo)} rows, {kind}")
         with closing(events(todo, options, first)) as stream:
             for event in stream:
                 taker.take(event, first)
     for row in (r for r in rows if "status" not in r):
         row["status"] = "skipped" if options.late else "failed"
         row["reason"] = LATE if options.late else "the worker ended before it"
-    return rows, extras
 
 
 class _Taker:
     """Files the events of workers: rows in place, everything else in ``extras``."""
 
-    def __init__(self, rows: Sequence[Row], extras: dict[str, Any], monitor: activity.Monitor, say: Say) -> None:
+    def __init__(self, rows: list[Row], extras: dict[str, Any], monitor: activity.Monitor, say: Say) -> None:
+        self.rows = rows
         self.by_key = {(r["case"], tuple(r["size"])): r for r in rows}
         self.extras, self.monitor, self.say = extras, monitor, say
 

@@ -13,8 +13,8 @@ from typing import Any
 
 MARK = "@geonode.bench "
 LONG_CALLS = "wall clock, long calls"
-SHORTER = 0.55
-"""Of a case's window, in the quick suite: still a dozen samples of the counters."""
+SHORTER = 0.45
+"""Of a case's window, in the quick suite: still ten samples of the counters."""
 
 
 def tell(kind: str, **values: Any) -> None:

@@ -162,7 +162,7 @@ def test_list_names_every_case_and_reasons_of_absent_ones(capsys, monkeypatch):
 )
 def test_bad_arguments_are_one_sentence_and_exit_2_before_anything_is_measured(capsys, monkeypatch, arguments, names):
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(suite, "_measure", None)
+    monkeypatch.setattr(suite, "_process", None)
     assert main(["--device", "cpu", *arguments]) == 2
     said = capsys.readouterr().err
     assert names in said and said.count("\n") == 1
