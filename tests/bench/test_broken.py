@@ -182,7 +182,7 @@ def test_an_interrupted_run_says_so_and_exits_130(capsys, monkeypatch, tmp_path)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(suite, "_measure", interrupted)
+    monkeypatch.setattr(suite, "_process", interrupted)
     assert main(["--device", "cpu", "--json", str(tmp_path / "b.json")]) == 130
     assert capsys.readouterr().err == "geonode.bench: interrupted.\n" and list(tmp_path.iterdir()) == []
 
