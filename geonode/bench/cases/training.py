@@ -148,7 +148,7 @@ def _blueprint(setting: Setting, size: Size) -> Work:
     n = size.trajectories * steps
     stages = 4 * config.path.ode_steps
     shape, limit = (1, standards, standards, size.wavelengths), 5e-2 if half else 1e-3
-    short = {"epochs": 2, "ode_steps": 6, "newton_steps": 3}
+    short = {"epochs": 2, "ode_steps": 6, "newton_steps": 5}
     return Work(
         **_training(setting, shape, config, steps, limit, drawn=False, levels=4, **short),
         counts={"samples": size.pairs * steps, "odes": n, "gradient_steps": steps, "epochs": steps},
