@@ -36,9 +36,14 @@ class Options:
     started: float = field(default_factory=time.monotonic)
 
     @property
+    def left(self) -> float:
+        """Seconds until the time limit."""
+        return float("inf") if self.limit is None else self.limit - (time.monotonic() - self.started)
+
+    @property
     def late(self) -> bool:
         """Whether the time limit has passed."""
-        return self.limit is not None and time.monotonic() - self.started > self.limit
+        return self.left <= 0.0
 
     def __post_init__(self) -> None:
         if self.setting.suite == "full":

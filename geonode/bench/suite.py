@@ -163,7 +163,12 @@ def _peers(rows: Sequence[Row], options: Options, say: Say) -> list[dict[str, An
             answers = [{"library": name, "status": "skipped", "reason": LATE}]
         else:
             counts = [r["size"][0] * r["size"][1] for r in chosen]
-            answers = peers.run(name, counts, options.setting.device, options.budget)
+            answers = peers.run(name, counts, options.setting.device, options.budget, min(150.0, options.left))
+            if options.late:  # cut short, not broken
+                answers = [
+                    {**answer, "status": "skipped", "reason": LATE} if answer["status"] == "failed" else answer
+                    for answer in answers
+                ]
         for row, answer in zip(chosen, answers, strict=False):  # an absent library answers once
             answer.update(case=row["case"], label=row["label"])
             reason = f" – {answer['reason']}" if "reason" in answer else ""

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,20 @@ def test_dear_rows_are_measured_in_one_process_and_cheap_ones_in_all(monkeypatch
     asked.clear()
     suite.run(cases, processes.Options(case.Setting("cpu", "full"), restarts=2, peers=False))
     assert asked[1] == ["cheap", "long", "dear"]
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(0.2, "skipped"), (60.0, "failed")])
+def test_a_peer_that_the_time_limit_cuts_short_is_skipped_and_one_that_breaks_has_failed(monkeypatch, seconds, status):
+    options = processes.Options(case.Setting("cpu", "quick"), limit=seconds)
+
+    def run(name, counts, device, budget, timeout):
+        assert 0.0 < timeout <= min(seconds, 150.0)
+        if status == "skipped":
+            time.sleep(timeout)
+        return [{"library": name, "n": n, "status": "failed", "reason": "no answer"} for n in counts]
+
+    monkeypatch.setattr(peers, "run", run)
+    row = {"case": peers.CASE, "label": "2×3", "size": [2, 3], "status": "green"}
+    found = suite._peers([row], options, lambda text: None)
+    assert found[0]["status"] == status and [p["library"] for p in found] == list(peers.PEERS)
+    assert all(p["reason"] == (suite.LATE if status == "skipped" else "no answer") for p in found)
