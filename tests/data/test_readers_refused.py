@@ -130,7 +130,7 @@ def test_an_axis_with_zero_or_negative_values_is_read(tmp_path, header, start):
     assert data.wavelength_unit == ("cm-1" if header else "")
 
 
-@pytest.mark.parametrize("word", ["OVRFLW", ">3.5", "####", "Overflow", "SAT"])
+@pytest.mark.parametrize("word", ["OVRFLW", ">3.5", "####", "Overflow", "SAT", "out of range", "+++++"])
 @pytest.mark.parametrize("first", ["wavelength", "nm"])
 def test_words_for_out_of_range_are_masked_in_every_table(tmp_path, word, first):
     lines = table(["0.0", "5.0", "10.0"], (0, 5, 10), first=first).split("\n")
