@@ -9,6 +9,7 @@ import geonode
 from geonode.data.readers import read_file, units
 from geonode.data.readers.base import ReadingOptions
 from geonode.errors import ReaderError
+from tests.data import samples
 from tests.data.small_tables import X, spectrum, table, write
 
 # --- numbers misread --------------------------------------------------------------------------------------------------
@@ -248,3 +249,35 @@ def test_an_axis_is_never_nanometres_by_default(tmp_path, header, axis, unit):
     )
     if unit == "" or factor or units.is_other_axis(header):
         assert any(word in note for note in found.notes for word in ("converted", "does not say", "no wavelength"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "unit"),
+    [("Wavelengths", "nm"), ("Raman Shifts", "cm-1"), ("Wavenumbers", "cm-1"), ("Pixels", ""), ("Energy (THz)", "THz")],
+)
+def test_the_axis_that_oceanview_was_set_to(tmp_path, mode, unit):
+    rows = [f"{a:.3f}\t{v}" for a, v in zip(X, spectrum(5), strict=True)]
+    head = ["Data from a Node", "", f"XAxis mode: {mode}", "Number of Pixels in Spectrum: 30", ">>>>>Begin Data<<<<<"]
+    found = read_file(write(tmp_path / "a.txt", "\n".join([*head, *rows])))
+    assert found.wavelength_unit == unit
+    assert bool(unit) != any("no wavelength" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("said", "unit"), [("NM", "nm"), ("UM", "µm"), ("CM-1", "cm-1"), ("SEC", ""), ("PIXEL", "")])
+def test_the_axis_of_peds_as_the_file_says_it(tmp_path, said, unit):
+    content = samples.peds().decode().replace("\nNM\n", f"\n{said}\n")
+    found = read_file(write(tmp_path / "a.sp", content))
+    assert found.wavelength_unit == unit
+    assert bool(unit) != any("no wavelength" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit", "said"),
+    [(3, "nm", ""), (2, "µm", ""), (0, "nm", "does not say"), (16, "", "no wavelength"), (255, "", "no wavelength")],
+)
+def test_the_axis_of_spc_as_the_file_says_it(tmp_path, kind, unit, said):
+    data = bytearray(samples.spc())
+    data[28] = kind
+    (tmp_path / "a.spc").write_bytes(bytes(data))
+    found = read_file(tmp_path / "a.spc")
+    assert found.wavelength_unit == unit and any(said in note for note in found.notes)

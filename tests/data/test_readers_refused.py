@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,29 @@ def test_scans_of_different_length_in_one_plate(tmp_path, scans):
     for j, (scan, points) in enumerate(scans.items()):
         data = geonode.load_standards(path, concentrations=note, column="Cl", select=scan)
         assert data.shape == (3, points) and data.spectra[1, 2] == 2000 + 10 * j + 2
+
+
+@pytest.mark.parametrize("short", ["A01", "A02"])
+@pytest.mark.parametrize("scans", [{"MeasA": 20}, {"MeasA": 9, "MeasB": 20}])
+def test_a_well_of_fewer_points_within_a_plate_is_no_truncation(tmp_path, scans, short):
+    lines = enspire(scans).split("\r\n")
+    mine = [k for k, line in enumerate(lines) if line.startswith(short)]
+    kept = [line for k, line in enumerate(lines) if k not in mine[5:]]
+    found = read_file(write(tmp_path / "a.csv", "\n".join(kept)))
+    lengths = {trace.name: len(trace.values) for trace in found.traces}
+    assert all(n == 5 for name, n in lengths.items() if name.startswith(short))
+    assert all(n in scans.values() for name, n in lengths.items() if not name.startswith(short))
+
+
+@pytest.mark.parametrize("scans", [{"MeasA": 20}, {"MeasA": 20, "MeasB": 12}, {"MeasA": 9, "MeasB": 20}])
+def test_decimal_commas_in_a_plate(tmp_path, scans):
+    """As on a German or French computer; a whole number may stand among them."""
+    content = re.sub(r"\t(\d{4})(?=\t)", lambda m: f"\t{m.group(1)[:2]},{m.group(1)[2:]}", enspire(scans))
+    found = read_file(write(tmp_path / "a.csv", content))
+    first = read_file(write(tmp_path / "b.csv", enspire(scans)))
+    for mine, other in zip(found.traces, first.traces, strict=True):
+        np.testing.assert_allclose(mine.values, other.values / 100)
+    assert "read with decimal commas" in found.notes
 
 
 def test_a_plate_cut_off_is_still_refused(tmp_path):
@@ -88,6 +113,33 @@ def test_the_processed_column_below_the_marker(tmp_path, header, at):
     found = read_file(path)
     np.testing.assert_array_equal(found.traces[0].values, spectrum(5))
     assert width == 2 or any("the processed spectrum was read; left out" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("header", "axis", "at"),
+    [
+        ("P\tW\tD\tR\tS", 1, 0),
+        ("D\tWavelength (nm)\tS\tProcessed", 1, 3),
+        ("Wavelength\tDark\tSample\tAbsorbance", 0, 3),
+        ("S\t%T\tW", 2, 1),
+    ],
+)
+def test_the_header_says_which_column_below_the_marker_is_the_axis(tmp_path, header, axis, at):
+    rows = []
+    for a, v in zip(X, spectrum(5), strict=True):
+        cells = ["1.5"] * (header.count("\t") + 1)
+        cells[axis], cells[at] = f"{a:g}", f"{v}"
+        rows.append("\t".join(cells).replace(".", ","))
+    found = read_file(write(tmp_path / "a.jaz", "\n".join([">>>>>Begin Processed<<<<<", header, *rows])))
+    np.testing.assert_array_equal(found.traces[0].wavelengths, X)
+    np.testing.assert_array_equal(found.traces[0].values, spectrum(5))
+
+
+@pytest.mark.parametrize("width", [3, 4, 5])
+def test_columns_below_the_marker_without_a_header_are_refused_for_that(tmp_path, width):
+    rows = ["\t".join([f"{a:g}", *["1.5"] * (width - 1)]) for a in X]
+    with pytest.raises(ReaderError, match=rf"{width} columns below the marker and no header that says what they are"):
+        read_file(write(tmp_path / "a.jaz", "\n".join([">>>>>Begin Processed<<<<<", *rows])))
 
 
 def test_columns_below_the_marker_of_which_none_is_processed_are_refused(tmp_path):
