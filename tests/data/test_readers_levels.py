@@ -213,6 +213,31 @@ def test_one_column_under_two_headers_is_refused_and_two_blanks_of_zeros_are_not
     assert len(geonode.load_standards(zeros)) == 3
 
 
+@pytest.mark.parametrize("heads", ["0.0,0.0.1,0.0.2,1.0,5.0", "0 mM a,0 mM b,0 mM c,1 mM,5 mM"])
+def test_blanks_of_zeros_are_one_blank_however_often_they_were_measured(tmp_path, heads):
+    rows = "".join(f"{x:g},0,0,0,{v},{w}\n" for x, v, w in zip(X, spectrum(1), spectrum(5), strict=True))
+    data = geonode.load_standards(write(tmp_path / "a.csv", f"wavelength,{heads}\n" + rows))
+    assert data.levels.tolist() == [0, 1, 5] and len(data) == 3 and not data.spectra[0].any()
+    assert any("spectra of zeros beside another of their level left out" in note for note in data.notes)
+
+
+@pytest.mark.parametrize(
+    ("heads", "first"),
+    [("0,5,5,10", "5.0"), ("0.0,5.0,5.0,10.0", "5.0"), ("0,0.0.1,5,10", "0.0"), ("2,2.50,2.5,7", "2.50")],
+)
+def test_the_way_to_head_replicates_that_is_told_works(tmp_path, heads, first):
+    def content(cells: list[str]) -> str:
+        levels = range(1, 1 + len(cells))
+        return table(cells, levels, first="wavelength")
+
+    with pytest.raises(ReaderError, match=f"head the first of them '{first}' and its replicates '{first}.1'"):
+        geonode.load_standards(write(tmp_path / "a.csv", content(heads.split(","))))
+    mended = [cell if float(cell[:3]) != float(first) else first for cell in heads.split(",")]
+    k = len(mended) - 1 - mended[::-1].index(first)
+    mended[k] += ".1"
+    assert len(geonode.load_standards(write(tmp_path / "b.csv", content(mended))).levels) == 3
+
+
 NAMES = ("c", "a", "b", "d")
 LEVELS = (30.0, 10.0, 20.0, 40.0)
 
