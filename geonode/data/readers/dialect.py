@@ -182,7 +182,9 @@ def detect_dialect(lines: Sequence[str], minimum: int = 2, decimal: str = "") ->
     if decimal:
         return _with_decimal(sample, minimum, decimal)
     best, score = None, (0, 0)
-    grouped = [one for one in GROUPED if any(map(_group_pattern(one.thousands).search, (s[:_LENGTH] for s in sample)))]
+    heads = [line[:_LENGTH] for line in sample]
+    parting = {mark for mark in ",. '" if any(map(_group_pattern(mark).search, heads))}
+    grouped = [one for one in GROUPED if one.thousands in parting]
     quoted = [QUOTED] if any(map(_QUOTED_COMMA.search, sample)) else []
     for dialect in (*DIALECTS, *quoted, *grouped):
         mine = _score(sample, dialect, minimum)

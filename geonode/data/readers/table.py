@@ -172,24 +172,32 @@ class _Job:
         return None if dead or odd.any() else values
 
     def _cell_by_cell(self, block: Lines, start: int) -> None:
+        number = self.dialect.number
         for k, (line, content) in enumerate(block, start=start):
             row = self.dialect.split(content)
             if self.width is not None:
                 self._require_width(row, line)
+            values: list[float] = []
             for j, column in enumerate(self.columns):
                 cell = row[column] if column < len(row) else ""
-                reading = self.dialect.reading(cell)
-                if reading is not None and reading[1] == DEAD_PIXEL and not self.dead_pixels:
-                    reading = 0.0, ""
-                if reading is None:
-                    if not cell and self.found.empty is not None:
-                        self.found.empty[k, j], self.found.values[k, j] = True, np.nan
-                        continue
-                    raise self._wrong(cell, line, column)
-                self.found.values[k, j] = reading[0]
-                if reading[1]:
-                    self.found.masked[k, j] = True
-                    self.found.reasons[reading[1]] += 1
+                value = number(cell) if cell != "-0" else None
+                values.append(self._odd(cell, k, j, line, column) if value is None else value)
+            self.found.values[k] = values  # a row at once: cell by cell takes numpy as long as all the rest
+
+    def _odd(self, cell: str, k: int, j: int, line: int, column: int) -> float:
+        """What stands for a cell that is no plain number."""
+        reading = self.dialect.reading(cell)
+        if reading is not None and reading[1] == DEAD_PIXEL and not self.dead_pixels:
+            return 0.0
+        if reading is None:
+            if not cell and self.found.empty is not None:
+                self.found.empty[k, j] = True
+                return np.nan
+            raise self._wrong(cell, line, column)
+        if reading[1]:
+            self.found.masked[k, j] = True
+            self.found.reasons[reading[1]] += 1
+        return reading[0]
 
     def _require_width(self, row: list[str], line: int) -> None:
         assert self.width is not None
