@@ -245,3 +245,29 @@ def test_an_exact_name_wins_in_a_selection(tmp_path, select, names):
     found = read_file(write(tmp_path / "a.csv", table(["A1", "A10", "A2", "B1"], (1, 2, 3, 4))))
     chosen = select_traces([(found, trace) for trace in found.traces], select, "a.csv")
     assert sorted(trace.name for _, trace in chosen) == names
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("above", ["", "my assay\n\n"])
+def test_a_table_that_begins_in_the_second_column_is_read(tmp_path, delimiter, above):
+    lines = table(["0 mM", "5 mM", "10 mM"], (0, 5, 10), delimiter).split("\n")
+    content = above + "\n".join(delimiter + line for line in lines)
+    data = geonode.load_standards(write(tmp_path / "a.csv", content))
+    assert data.levels.tolist() == [0, 5, 10]
+    np.testing.assert_array_equal(data.spectra[1], spectrum(5))
+
+
+@pytest.mark.parametrize("odd", ["#DIV/0!", "n/a", "NaN", "-"])
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_an_odd_cell_in_the_last_row_is_named_as_in_any_other(tmp_path, odd, delimiter):
+    content = table(["0 mM", "5 mM", "10 mM"], (0, 5, 10), delimiter)
+    last = content.rsplit("\n", 1)[0] + "\n" + delimiter.join(["429", "0.1", odd, "0.3"])
+    with pytest.raises(ReaderError, match=f"row 31, column 3.* is '{re.escape(odd)}', which is no number"):
+        geonode.load_standards(write(tmp_path / "a.csv", last + "\n\nMean,0.1,x,0.2\n"))
+
+
+@pytest.mark.parametrize("header", ["Datei;Konzentration", "fichier;concentration", "Archivo;conc (mM)", "文件;conc"])
+def test_a_list_of_files_in_another_language(tmp_path, header):
+    files(tmp_path)
+    rows = "".join(f"s{c}.csv;{c}\n" for c in (0, 10, 20, 40))
+    assert geonode.load_standards(write(tmp_path / "list.csv", f"{header}\n{rows}")).levels.tolist() == [0, 10, 20, 40]
