@@ -84,11 +84,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Groups with the most slow tests first: at the end of a run no worker waits for another's long one."""
+    """Groups with the most slow tests first, then the largest: at the end no worker waits for another's long one."""
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
         groups.setdefault(group_of(item.nodeid), []).append(item)
-    order = sorted(groups.values(), key=lambda group: -sum("slow" in item.keywords for item in group))
+    order = sorted(groups.values(), key=lambda group: (-sum("slow" in item.keywords for item in group), -len(group)))
     items[:] = [item for group in order for item in group]
     _skip_without_cuda(items)
 
