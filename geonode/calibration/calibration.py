@@ -15,6 +15,8 @@ from geonode.calibration.assessment.held_out import HeldOut, hold_out
 from geonode.calibration.assessment.match_limits import match_limits
 from geonode.calibration.assessment.response import Response, response_of
 from geonode.calibration.causes.explained import Explained
+from geonode.calibration.causes.of_calibration import explainer_of
+from geonode.calibration.causes.registry import registered
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
@@ -35,6 +37,7 @@ from geonode_runtime.verdicts import FEWEST_CHECKED, VerdictRules
 
 if TYPE_CHECKING:
     from geonode.calibration.assessment.standing import Standing
+    from geonode_runtime.causes.explainer import Explainer
     from geonode_runtime.posterior.answers import LearnedPosterior
 
 
@@ -186,6 +189,15 @@ class Calibration:
         from geonode.calibration.assessment.standing import Standing
 
         return Standing(self)
+
+    @property
+    def explainer(self) -> Explainer:
+        """What explains why spectra lie off the curve, by every cause that is registered now."""
+        return replace(self._explainer, kinds=registered())
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return explainer_of(self)
 
     @property
     def deviations(self) -> np.ndarray | None:

@@ -238,9 +238,8 @@ def _blank(paths: list[Path] | None, model: GeodesicModel, decimal: str | None) 
 
 
 def _entry(unknown: UnknownSpectra, answer: Answer) -> dict[str, Any]:
-    entry = {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
-    entry["explanation"] = None if answer.explanation is None else answer.explanation.to_dict(answer.calibration.unit)
-    return entry
+    kept = {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
+    return {**kept, "explanation": answer.explanation_dict()}
 
 
 def _control(model: GeodesicModel, unknown: UnknownSpectra, nominal: float, quiet: bool) -> dict[str, Any]:

@@ -178,6 +178,8 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     if pls is not None:
         arrays |= {"pls_vector": pls.vector, "pls_centre": pls.centre}
     facts["posterior"], learned = _posterior(calibration)
+    explaining, facts["causes"] = calibration.explainer.state()
+    arrays |= {f"cause_{name}": value for name, value in explaining.items()}
     return Exported(spectra, Quantifier(inverse)), facts, arrays | learned
 
 

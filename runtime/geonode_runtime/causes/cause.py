@@ -1,10 +1,4 @@
-"""What a cause of a misfit is: a rule by which the curve's spectrum becomes what the instrument gave.
-
-A further cause is one more class in `geonode.calibration.causes.kinds`, or in a module of yours:
-
-    @CAUSES.register("hook")
-    class Hook(Cause): ...
-"""
+"""What a cause of a misfit is: a rule by which the curve's spectrum becomes what the instrument gave."""
 
 from __future__ import annotations
 
@@ -12,10 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-
-from geonode.registry import Registry
-
-CAUSES: Registry[type[Cause]] = Registry("cause")
 
 
 @dataclass(frozen=True)

@@ -1,109 +1,158 @@
-"""An answer that can explain itself: the spectrum beside the curve's, and why it lies off."""
+"""When an answer explains itself, and what it says then: what the full library and an exported model do alike.
+
+A spectrum that does not match is always explained, unless the standards themselves make no curve. For other verdicts
+only where the spectrum is further from the standards' span than noise and one cause explains nearly all of that; never
+beyond the calibrated range, where the curve is carried on and not known, nor where the standards contradict each other
+or do not respond: then it is as likely the curve that is off.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Any
 
 import numpy as np
 
-from geonode.calibration.assessment.match_limits import textbook_limits
-from geonode.calibration.causes.explanation import Explanation
-from geonode.calibration.causes.of_calibration import explain_unknown
+from geonode_runtime.causes.cause import Cause
+from geonode_runtime.causes.explanation import Explanation, explain
+from geonode_runtime.causes.fitting import FIRST, Problem
+from geonode_runtime.causes.kinds import KINDS
 from geonode_runtime.posterior.rules import ODD, STRANGE
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import Quantification
-
-if TYPE_CHECKING:
-    from geonode.calibration.calibration import Calibration
 
 NEARLY_ALL = 0.9
 """Of a spectrum that is not refused, a cause is told only where it explains this share of the misfit."""
 LARGER = 1.3
 """A refused spectrum this many times as large as every standard's may be of a sample too concentrated."""
+FEWEST_WAVELENGTHS = 8
+"""Of fewer nothing is explained."""
+ARRAYS = ("wavelengths", "levels", "scale", "grid", "weights", "residual", "centre")
+WORDS = ("wavelength_unit", "signal", "unit")
 
 
 @dataclass(frozen=True)
-class Overlay:
-    """A spectrum and what the curve gives, both as measured.
+class Explainer:
+    """What explaining needs of the standards, all of it as measured: causes act there, before any preprocessing.
 
     Attributes:
-        wavelengths, measured, predicted: ``[V]``; measured is the mean of the replicates, NaN where masked.
-        half: ``[V]`` half the width of the band that holds 80 % of further spectra there.
-        concentration: that of the prediction, in the cuvette (dilution not undone).
-        wavelength_label, signal: what axes are called.
+        wavelengths: ``[V]``. levels: ``[n, V]`` mean spectra of the standards' levels. scale: ``[V]`` standard
+            deviation of the noise of one spectrum.
+        grid: ``[K]`` concentrations, ascending; between them the curve is interpolated by straight lines.
+        weights, residual, centre: ``[K, n]``, ``[n, V]``, ``[V]``; the curve on the grid is
+            ``centre + weights @ residual``.
+        ignored: names of causes that the preprocessing takes away: they may be there as well, and are not named.
+        textbook: limit of Q by noise alone.
+        silent: whether the standards make no curve, contradict each other or do not respond.
+        wavelength_unit: " nm" or nothing, with its space. signal: what a spectrum is called in a sentence. unit: of
+            concentration.
+        kinds: the causes, by name.
     """
 
     wavelengths: np.ndarray
-    measured: np.ndarray
-    predicted: np.ndarray
-    half: np.ndarray
-    concentration: float
-    wavelength_label: str
+    levels: np.ndarray
+    scale: np.ndarray
+    grid: np.ndarray
+    weights: np.ndarray
+    residual: np.ndarray
+    centre: np.ndarray
+    ignored: tuple[str, ...]
+    textbook: float
+    silent: bool
+    wavelength_unit: str
     signal: str
+    unit: str
+    kinds: Mapping[str, type[Cause]] = field(default_factory=lambda: KINDS)
 
-    @property
-    def residual(self) -> np.ndarray:
-        """Measured less predicted, ``[V]``."""
-        return self.measured - self.predicted
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays, and what else there is, for JSON."""
+        facts = {name: getattr(self, name) for name in ("textbook", "silent", *WORDS)}
+        return {name: getattr(self, name) for name in ARRAYS}, facts | {"ignored": list(self.ignored)}
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Explainer:
+        """From the ``arrays`` and ``facts`` of `state`."""
+        rest = {name: facts[name] for name in ("textbook", "silent", *WORDS)}
+        return cls(**{name: arrays[name] for name in ARRAYS}, **rest, ignored=tuple(facts["ignored"]))
+
+    def explained(self, unknown: Unknown) -> Explanation | None:
+        """Why ``unknown``, aligned but not preprocessed, lies off the curve; None where there are too few wavelengths."""
+        usable = unknown.usable
+        if usable.sum() < FEWEST_WAVELENGTHS:
+            return None
+        residual, centre = self.residual[:, usable], self.centre[usable]
+        spread = np.interp(np.linspace(0.0, 1.0, FIRST), np.linspace(0.0, 1.0, len(self.grid)), self.grid)
+        problem = Problem(
+            unknown.spectra.mean(axis=0)[usable],
+            self.wavelengths[usable],
+            self.scale[usable] / np.sqrt(len(unknown.spectra)),
+            lambda c: centre + self._weights_at(c) @ residual,
+            np.unique(spread),
+            tuple(self.kinds[name]() for name in self.ignored),
+        )
+        return explain(problem, self.wavelength_unit, self.signal, self.kinds)
+
+    def _weights_at(self, c: np.ndarray) -> np.ndarray:
+        k = np.clip(np.searchsorted(self.grid, c) - 1, 0, len(self.grid) - 2)
+        share = ((c - self.grid[k]) / (self.grid[k + 1] - self.grid[k]))[:, None]
+        return (1.0 - share) * self.weights[k] + share * self.weights[k + 1]
+
+    def larger(self, unknown: Unknown) -> float:
+        """Size (root mean square) of a spectrum as measured ÷ that of the largest standard's."""
+        usable = unknown.usable
+        largest = float(np.linalg.norm(self.levels[:, usable], axis=1).max())
+        size = float(np.linalg.norm(unknown.spectra.mean(axis=0)[usable]))
+        return size / largest if largest > 0.0 else 1.0
 
 
 @dataclass(frozen=True)
-class Explained(Quantification):
+class Explaining(Quantification):
     """A `Quantification` that can explain itself.
 
     Attributes:
-        calibration: that answered. unknown: what it was asked, aligned, not preprocessed. name: of the unknown.
+        unknown: what was asked, aligned, not preprocessed. name: of the unknown.
     """
 
-    calibration: Calibration = field(kw_only=True, repr=False, compare=False)
     unknown: Unknown = field(kw_only=True, repr=False, compare=False)
     name: str = field(kw_only=True, compare=False)
 
-    @classmethod
-    def of(cls, found: Quantification, calibration: Calibration, unknown: Unknown, name: str) -> Self:
-        """``found`` with what it needs to explain itself; arguments as the attributes."""
-        kept = {one.name: getattr(found, one.name) for one in fields(Quantification)}
-        return cls(**kept, calibration=calibration, unknown=unknown, name=name)
+    @property
+    def explainer(self) -> Explainer | None:
+        """Of the standards that answered; None where they are not known."""
+        raise NotImplementedError
 
     @cached_property
     def explanation(self) -> Explanation | None:
-        """Where and why the spectrum lies off the curve.
-
-        Always there for "does not match", unless the standards themselves make no curve. For other verdicts only where
-        the spectrum is further from the standards' span than noise, and one cause explains nearly all of that; never
-        beyond the calibrated range, where the curve is carried on and not known, nor where the standards contradict
-        each other or do not respond: then it is as likely the curve that is off.
-        """
-        calibration = self.calibration
-        if calibration.curve_check.pls_is_better or self.verdict == "outside calibrated range":
-            return None
-        if not calibration.response.responds or calibration.standing.contradictions:
+        """Where and why the spectrum lies off the curve; None where there is nothing to say (see above)."""
+        known = self.explainer
+        if known is None or self.verdict == "outside calibrated range":
             return None
         refused = self.verdict == "does not match"
-        if not refused and not self._strange:
+        if known.silent or not (refused or self._strange(known)):
             return None
-        found = explain_unknown(calibration, self.unknown)
+        found = known.explained(self.unknown)
         if refused or (found is not None and found.cause is not None and found.explained >= NEARLY_ALL):
             return found
         return None
 
-    @property
-    def _strange(self) -> bool:
+    def _strange(self, known: Explainer) -> bool:
         """Whether the spectrum holds more that the standards do not than noise explains."""
         if self.posterior is not None:
             return self.posterior.strange > STRANGE or self.q > ODD
-        inverse = self.calibration.inverse
-        return self.q > textbook_limits(inverse.rank, inverse.dof, self.calibration.spectra.shape[1])[0]
+        return self.q > known.textbook
 
     @property
     def why(self) -> tuple[str, ...]:
         """The sentences of `explanation`; none where there is nothing to explain. Of a spectrum that is refused and far
         larger than every standard's the first thing to think of is a sample too concentrated for the range or for the
         detector."""
-        said = () if self.explanation is None else self.explanation.sentences(self.calibration.unit)
-        larger = self._larger if self.verdict == "does not match" else 1.0
+        known = self.explainer
+        if known is None:
+            return ()
+        said = () if self.explanation is None else self.explanation.sentences(known.unit)
+        larger = known.larger(self.unknown) if self.verdict == "does not match" else 1.0
         if larger < LARGER:
             return said
         return (
@@ -112,26 +161,30 @@ class Explained(Quantification):
             *said,
         )
 
-    @property
-    def _larger(self) -> float:
-        """Size (root mean square) of the spectrum as measured ÷ that of the largest standard's."""
-        usable, measured = self.unknown.usable, self.calibration.measured
-        sizes = np.linalg.norm(measured.spectra[:, usable], axis=1)
-        size = float(np.linalg.norm(self.unknown.spectra.mean(axis=0)[usable]))
-        return size / float(sizes.max()) if sizes.max() > 0.0 else 1.0
+    def explanation_dict(self) -> dict[str, Any] | None:
+        """The explanation in plain dictionaries, lists and numbers; None where there is none."""
+        known, found = self.explainer, self.explanation
+        return None if known is None or found is None else found.to_dict(known.unit)
 
-    @cached_property
-    def overlay(self) -> Overlay:
-        """The spectrum and the curve's at the estimate, or at the concentration that `explanation` compares it with."""
-        measured = self.calibration.measured
-        c = self.estimate / self.dilution if self.explanation is None else self.explanation.concentration
-        predicted = measured.gp.predict(np.array([c]))
-        return Overlay(
-            wavelengths=measured.wavelengths,
-            measured=np.where(self.unknown.usable, self.unknown.spectra.mean(axis=0), np.nan),
-            predicted=predicted.mean[0],
-            half=np.ravel(0.5 * np.subtract(*reversed(predicted.interval(0.8)))),
-            concentration=float(c),
-            wavelength_label=self.calibration.wavelength_label,
-            signal=self.calibration.signal,
-        )
+
+@dataclass(frozen=True)
+class ExportedAnswer(Explaining):
+    """The answer of an exported model.
+
+    Attributes:
+        known: what explains it; None for a file that holds none.
+    """
+
+    known: Explainer | None = field(kw_only=True, repr=False, compare=False)
+
+    @property
+    def explainer(self) -> Explainer | None:
+        """Of the file."""
+        return self.known
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """As of every answer; of a file without causes, where to ask for them."""
+        if self.known is None and self.verdict == "does not match":
+            return ("the file holds nothing to tell it by: export the model anew, or ask geonode quantify",)
+        return super().why
