@@ -16,7 +16,10 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def inspect(
-        file: Annotated[Path, typer.Argument(help="A file of spectra, as an instrument wrote it or as CSV.")],
+        files: Annotated[
+            list[Path],
+            typer.Argument(help="File(s) of spectra, or a folder of them, as `geonode fit` would read them."),
+        ],
         concentrations: Concentrations = None,
         column: Column = None,
         decimal: Decimal = None,
@@ -32,6 +35,8 @@ def register(app: typer.Typer) -> None:
 
             geonode inspect example.csv
 
+            geonode inspect fibre_spectra/ --concentrations note.csv
+
             geonode inspect plate.csv --concentrations note.csv --column Cl --select "pH=7.4"
         """
         from geonode.calibration.assessment.warnings import dataset_warnings
@@ -41,10 +46,10 @@ def register(app: typer.Typer) -> None:
 
         how = {"concentrations": concentrations, "column": column or None, "select": select}
         how |= {"decimal": decimal, "sheet": sheet}
-        found = inspect_file(file, **how)
+        found = inspect_file(files, **how)
         warnings = []
         if not found.problem:
-            data = load_standards(file, **how)
+            data = load_standards(list(files), **how)
             warnings = dataset_warnings(data)
         if as_json:
             said = {**found.as_dict(), "warnings": warnings}

@@ -176,8 +176,8 @@ class Model:
                 the posterior, and for the profile where the posterior cannot answer, which a note then says.
 
         Returns:
-            An `ExportedAnswer` (a `Quantification` that says why a spectrum does not match) for one spectrum ``[V]`` and
-            for ``replicates``; else a list, one for each row.
+            An `ExportedAnswer` (a `Quantification` that says why a spectrum does not match) for one spectrum ``[V]``
+            and for ``replicates``; else a list, one for each row.
 
         Raises:
             InputError: a spectrum that cannot be compared (see :mod:`geonode_runtime.unknowns`), an option out of

@@ -78,7 +78,7 @@ class Explainer:
         return cls(**{name: arrays[name] for name in ARRAYS}, **rest, ignored=tuple(facts["ignored"]))
 
     def explained(self, unknown: Unknown) -> Explanation | None:
-        """Why ``unknown``, aligned but not preprocessed, lies off the curve; None where there are too few wavelengths."""
+        """Why ``unknown``, aligned but not preprocessed, lies off the curve; None of too few wavelengths."""
         usable = unknown.usable
         if usable.sum() < FEWEST_WAVELENGTHS:
             return None
