@@ -9,7 +9,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 
 from geonode.calibration.inverse.model import searched_range
 from geonode.calibration.leave_out import levels_to_leave_out
@@ -131,12 +130,16 @@ class Reading:
         self.doubt = along / np.maximum(self.slope**2, 1e-30) / self.span
         self.spread_parts = np.linalg.eigh(spread + self.scatter)
         self._fold_curves = rows.folds @ self.standards  # [F, K', r]
+        from scipy.interpolate import PchipInterpolator
+
         pchip = PchipInterpolator(self.levels, self.standards, extrapolate=True)
         self.pchip = pchip(self.places)
 
     # ------------------------------------------------------------------ left-out levels
 
     def _left_out_estimates(self) -> None:
+        from scipy.interpolate import PchipInterpolator
+
         coarse = self.places[::STRIDE]
         n, m = len(self.levels), len(self.left_out)
         truth = self.levels[self.left_out]
