@@ -178,9 +178,8 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     if pls is not None:
         arrays |= {"pls_vector": pls.vector, "pls_centre": pls.centre}
     facts["posterior"], learned = _posterior(calibration)
-    explaining, facts["causes"] = calibration.explainer.state()
-    arrays |= {f"cause_{name}": value for name, value in explaining.items()}
-    return Exported(spectra, Quantifier(inverse)), facts, arrays | learned
+    facts["causes"], explaining = _causes(calibration)
+    return Exported(spectra, Quantifier(inverse)), facts, arrays | learned | explaining
 
 
 def _posterior(calibration: Any) -> tuple[dict[str, float] | None, dict[str, np.ndarray]]:
@@ -192,6 +191,12 @@ def _posterior(calibration: Any) -> tuple[dict[str, float] | None, dict[str, np.
     return numbers, arrays | {
         f"network_{name}": value.astype("<f4") for name, value in calibration.posterior.weights.items()
     }
+
+
+def _causes(calibration: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Facts and arrays by which an answer says why a spectrum does not match."""
+    arrays, facts = calibration.explainer.state()
+    return facts, {f"cause_{name}": value for name, value in arrays.items()}
 
 
 def _standing(calibration: Any) -> dict[str, Any]:

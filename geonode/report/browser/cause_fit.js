@@ -39,7 +39,8 @@ const GeonodeCauseFit = (function () {
   // The best on one grid, and its place there.
   function trial(problem, cause, c, axes) {
     const weight = problem.scale.map((v) => 1 / v), rows = c.map(problem.curve);
-    const nuisance = problem.ignored.flatMap((other) => other.columns(null, problem.x, []).map((v) => times(v, weight)));
+    const white = (other, row, setting) => other.columns(row, problem.x, setting).map((v) => times(v, weight));
+    const nuisance = rows.map((row) => problem.ignored.flatMap((other) => white(other, row, [])));
     const settings = product(axes), own = cause.bases !== GeonodeCauses.NOTHING.bases;
     const whiteLeft = (base) => base.map((v, j) => (problem.spectrum[j] - v) * weight[j]);
     const alike = own ? null : rows.map(whiteLeft);  // where the setting changes columns alone
@@ -48,10 +49,8 @@ const GeonodeCauseFit = (function () {
       const lefts = own ? cause.bases(rows, problem.x, setting).map(whiteLeft) : alike;
       let basis = null;
       rows.forEach((row, i) => {
-        if (basis === null || own) {
-          basis = orthonormal([...nuisance, ...cause.columns(row, problem.x, setting).map((v) => times(v, weight))]);
-        }
-        const rss = left(lefts[i], basis, nuisance.length, cause.positive);
+        if (basis === null || own || problem.ignored.length) basis = orthonormal([...nuisance[i], ...white(cause, row, setting)]);
+        const rss = left(lefts[i], basis, nuisance[i].length, cause.positive);
         if (rss < best.rss) best = { rss, i, t };
       });
     });
@@ -88,7 +87,7 @@ const GeonodeCauseFit = (function () {
   // The fit at one concentration and one choice of settings, with its coefficients.
   function solved(problem, cause, c, settings) {
     const row = problem.curve(c), [base] = cause.bases([row], problem.x, settings), { scale } = problem;
-    const others = problem.ignored.flatMap((other) => other.columns(null, problem.x, []));
+    const others = problem.ignored.flatMap((other) => other.columns(row, problem.x, []));
     const own = cause.columns(row, problem.x, settings), target = problem.spectrum.map((v, j) => v - base[j]);
     let found = leastSquares([...others, ...own], target, scale), coefficients = found.solution.slice(others.length);
     if (cause.positive && coefficients.some((v) => v <= 0)) {
