@@ -177,9 +177,10 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     }
     if pls is not None:
         arrays |= {"pls_vector": pls.vector, "pls_centre": pls.centre}
-    facts["posterior"], learned = _posterior(calibration)
-    facts["causes"], explaining = _causes(calibration)
-    return Exported(spectra, Quantifier(inverse)), facts, arrays | learned | explaining
+    for name, part in (("posterior", _posterior), ("causes", _causes)):
+        facts[name], learned = part(calibration)
+        arrays |= learned
+    return Exported(spectra, Quantifier(inverse)), facts, arrays
 
 
 def _posterior(calibration: Any) -> tuple[dict[str, float] | None, dict[str, np.ndarray]]:
