@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from geonode.data.notebook import spectra_svg, standards_html
 
@@ -30,10 +30,10 @@ def calibration_html(calibration: Calibration) -> str:
 
 
 class ShownCalibration:
-    """How a calibration shows itself, in a terminal and in a notebook."""
+    """How a `Calibration`, the only class that is one of these, shows itself in a terminal and in a notebook."""
 
-    def __repr__(self: Calibration) -> str:
-        return calibration_text(self)
+    def __repr__(self) -> str:
+        return calibration_text(cast("Calibration", self))
 
-    def _repr_html_(self: Calibration) -> str:
-        return calibration_html(self)
+    def _repr_html_(self) -> str:
+        return calibration_html(cast("Calibration", self))
