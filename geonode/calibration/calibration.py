@@ -15,8 +15,7 @@ from geonode.calibration.assessment.held_out import HeldOut, hold_out
 from geonode.calibration.assessment.match_limits import match_limits
 from geonode.calibration.assessment.response import Response, response_of
 from geonode.calibration.causes.explained import Explained
-from geonode.calibration.causes.of_calibration import explainer_of
-from geonode.calibration.causes.registry import registered
+from geonode.calibration.causes.of_calibration import ExplainingCalibration
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
@@ -38,11 +37,11 @@ from geonode_runtime.verdicts import FEWEST_CHECKED, VerdictRules
 
 if TYPE_CHECKING:
     from geonode.calibration.assessment.standing import Standing
-    from geonode_runtime.causes.explainer import Explainer
+    from geonode.calibration.posterior.own_levels import OwnLevels
     from geonode_runtime.posterior.answers import LearnedPosterior
 
 
-class Calibration(ShownCalibration):
+class Calibration(ShownCalibration, ExplainingCalibration):
     """Standards turned into a calibration: forward model, inverse model and what held-out standards say about both.
 
     Args:
@@ -192,15 +191,6 @@ class Calibration(ShownCalibration):
         return Standing(self)
 
     @property
-    def explainer(self) -> Explainer:
-        """What explains why spectra lie off the curve, by every cause that is registered now."""
-        return replace(self._explainer, kinds=registered())
-
-    @cached_property
-    def _explainer(self) -> Explainer:
-        return explainer_of(self)
-
-    @property
     def deviations(self) -> np.ndarray | None:
         """``[N, W]`` spectra less their level means; None without replicates."""
         if len(self.spectra) == len(self.levels):
@@ -342,9 +332,18 @@ class Calibration(ShownCalibration):
         found = many(self.inverse, self.facts, unknowns, level)
         return [Explained.of(f, self, u, name) for f, u, name in zip(found, aligned, names, strict=True)]
 
-    @cached_property
+    @property
     def posterior(self) -> LearnedPosterior:
         """What answers with ``method="posterior"``."""
+        return self._learned[0]
+
+    @property
+    def own_levels(self) -> OwnLevels:
+        """What the standards, each level left out, say of the posterior."""
+        return self._learned[1]
+
+    @cached_property
+    def _learned(self) -> tuple[LearnedPosterior, OwnLevels]:
         return posterior_of(self)
 
     @property

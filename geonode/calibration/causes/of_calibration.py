@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -46,6 +48,19 @@ def explainer_of(calibration: Calibration) -> Explainer:
         unit=calibration.unit,
         kinds=registered(),
     )
+
+
+class ExplainingCalibration:
+    """How a `Calibration`, the only class that is one of these, explains why spectra lie off its curve."""
+
+    @property
+    def explainer(self) -> Explainer:
+        """What explains it, by every cause that is registered now."""
+        return replace(self._explainer, kinds=registered())
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return explainer_of(cast("Calibration", self))
 
 
 def signal_words(signal: str) -> str:
