@@ -184,7 +184,7 @@ def test_a_failed_problem_leaves_no_nan_in_any_gradient(device):
 @pytest.mark.parametrize("steps", [3, 4, 8])
 @pytest.mark.parametrize("output", ["softplus", "exp"])
 def test_the_derivative_of_shooting_is_that_of_the_discrete_path_however_coarse(steps, output):
-    """Against differences, in float64: Newton's slope is the exact geodesic's, and what it lacks must not be left out."""
+    """Against differences, in float64: Newton's slope is the exact geodesic's, and what it lacks is not left out."""
     draw = draws(71, "cpu")
     a, b, wavelength = 0.5 + 0.5 * draw(1, 100), 0.8 * draw(1, 100), draw(1, 100)
     a, b, *rest = (t.double() for t in (a, b, wavelength, *metric_weights(draw, 1, 16, 16)))
