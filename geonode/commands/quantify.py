@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from geonode.commands.amounts import dilution_factor, factor_uncertainty
-from geonode.commands.common import Decimal, Quiet, Sheet, remarkable, say, write_text
+from geonode.commands.common import Quiet, remarkable, say, write_text
 from geonode.commands.outputs import ANSWER, DRAWING, RESULTS, Force, check_output
 from geonode.commands.plane import quantify_two, refuse_given
+from geonode.commands.reading import Decimal, Sheet
 from geonode.errors import InputError
 
 if TYPE_CHECKING:

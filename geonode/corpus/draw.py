@@ -60,7 +60,7 @@ def draw(
         queries: held-out concentrations Q of each, 0 or more.
         unknowns: unknowns U of each, 0 or more.
         seed, step: integers that the draw is a function of; a training counts the steps. A step that is an int64 tensor
-            [] on the device gives a draw that can be captured (`CapturedDraw`).
+            [] on the device gives a draw that can be captured in a CUDA graph.
         device: where all of it is made.
         families: chemistry to draw from; None: all of `FAMILIES`.
         exclude: families left out, to validate on.

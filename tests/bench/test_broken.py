@@ -67,7 +67,18 @@ def odd_run(tmp_path_factory):
     """One command with a broken kernel, a case that ends its process, and a sound case after it: (process, folder)."""
     folder = tmp_path_factory.mktemp("bench")
     (folder / "odd.py").write_text(ODD)
-    only = ("--only", "christoffel-grid", "--only", "a-", "--import", "odd", "--restarts", "1", "--no-peers")
+    only = (
+        "--only",
+        "christoffel-grid",
+        "--only",
+        "a-",
+        "--import",
+        "odd",
+        "--restarts",
+        "1",
+        "--no-peers",
+        "--no-windows",
+    )
     done = subprocess.run(
         [sys.executable, "-m", "geonode.bench", "--device", "cpu", *only, "--json", "b.json", "--html", "b.html"],
         cwd=folder,

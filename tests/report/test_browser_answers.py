@@ -1,4 +1,4 @@
-"""The drop zone in a browser: the answers of `geonode quantify` to 200 files, nothing asked of the network, a phone."""
+"""The drop zone in a browser: the answers of `geonode quantify` to 100 files, nothing asked of the network, a phone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.calibration.assays import WAVE, band, folding, noisy
 from tests.report.browsing import DESKTOP, PHONE, browser, page_of  # noqa: F401 - the fixture is used by its name
 from tests.report.test_answers import fitted
 
-COUNT = 200
+COUNT = 100
 KINDS = {
     "quantified",
     "ambiguous",
@@ -35,7 +35,7 @@ def write(path: Path, spectra: np.ndarray, wavelengths: np.ndarray = WAVE) -> Pa
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> SimpleNamespace:
-    """A report, its bundle, and 200 files of unknowns with what the command says of each."""
+    """A report, its bundle, and 100 files of unknowns with what the command says of each."""
     root = tmp_path_factory.mktemp("answers")
     model = fitted(folding)
     model.save(root / "assay.bundle")
@@ -63,7 +63,7 @@ def opened(browser, folder) -> Iterator:  # noqa: F811
     yield from page_of(browser, folder.page)
 
 
-def test_two_hundred_files_get_the_commands_answers(opened, folder):
+def test_a_hundred_files_get_the_commands_answers(opened, folder):
     """Law: verdict and sentence, number for number, of every file; and the unknowns are of several kinds."""
     page = opened(DESKTOP)
     page.set_input_files("#unknown-file", folder.files)
