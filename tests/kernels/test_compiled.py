@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,3 +76,22 @@ def test_a_name_that_the_compiler_takes_for_constant_is_found(body, found):
 def test_no_kernel_has_one(path):
     found = {f.name: taken_for_constant(f) for f in functions(path.read_text(encoding="utf-8"))}
     assert not any(found.values()), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capability", [80, 90])
+def test_every_kernel_compiles_for_a_card_that_is_not_here(capability):
+    """In a process of its own, for here the kernels are the interpreter's."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = [sys.executable, "-m", "tests.kernels.compile_kernels", str(capability)]
+    folder = Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, cwd=folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    compiled = {line.split()[0] for line in done.stdout.splitlines()}
+    kernels = {
+        f"{path.parent.name}._triton.{function.name}"
+        for path in FOLDER.rglob("_triton.py")
+        for function in functions(path.read_text(encoding="utf-8"))
+        if function.name.endswith("_kernel")
+    }
+    assert kernels <= compiled, kernels - compiled
