@@ -169,17 +169,18 @@ def test_a_foreign_onnx_model_is_refused(tmp_path):
 def test_alone_with_numpy_and_onnxruntime_within_its_limits(gp, tmp_path):
     """An environment of its own: installs, imports no torch, predicts and quantifies in time, weighs little."""
     home = tmp_path / "venv"
-    venv.create(home, with_pip=True)
+    venv.create(home, with_pip=False)
     python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
     source = tmp_path / "runtime"
     shutil.copytree(ROOT / "runtime", source, ignore=shutil.ignore_patterns("__pycache__"))
+    pip = [sys.executable, "-m", "pip", "--python", python]
     installed = subprocess.run(
-        [python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", source], capture_output=True, text=True
+        [*pip, "install", "-q", "-c", ROOT / "constraints.txt", source], capture_output=True, text=True
     )
     if installed.returncode and any(s in installed.stderr for s in ("NewConnectionError", "resolution", "timed out")):
         pytest.skip(f"pip reaches no index here: {installed.stderr.strip().splitlines()[-1]}")
     assert installed.returncode == 0, installed.stderr
-    listed = subprocess.run([python, "-m", "pip", "list", "--format=json"], capture_output=True, text=True, check=True)
+    listed = subprocess.run([*pip, "list", "--format=json"], capture_output=True, text=True, check=True)
     names = {one["name"].lower() for one in json.loads(listed.stdout)}
     assert "geonode-runtime" in names and not names & {"torch", "scipy", "pandas", "geodesic-node"}
     command = python.parent / "geonode-runtime"

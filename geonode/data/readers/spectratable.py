@@ -292,6 +292,11 @@ def axis_unit(header: str, axis: Floats, which: str, recording: Recording) -> st
     if units.is_other_axis(header):
         recording.notes.append(f"the abscissa is no wavelength: the {which} is headed '{shorten(header)}'")
         return split_unit(header)[1]
+    if split_unit(header)[1]:
+        recording.notes.append(
+            f"the abscissa is no wavelength of a unit known here: the {which} is headed '{shorten(header)}'"
+        )
+        return ""
     if units.is_plausible_nm(axis):
         recording.notes.append(f"{which} taken as wavelengths in nm")
         return "nm"

@@ -81,12 +81,19 @@ def find_table(lines: list[str], recording: Recording) -> FoundTable:
         raise recording.fail(_NO_ROWS)
     labels = Counter(shapes[data, 0].tolist()).most_common(1)[0][0]
     begun = np.fromiter((not line.lstrip(" ").startswith(dialect.delimiter) for line in lines), bool, len(lines))
+    if not (data & begun).any() and dialect.delimiter != " ":
+        return find_table([line.lstrip(" ").removeprefix(dialect.delimiter) for line in lines], recording)
     mine = np.flatnonzero(data & (shapes[:, 0] == labels) & begun)
     if len(mine) < 2:
         raise recording.fail("no table of at least two rows of numbers; export the spectra as a table.")
     width = Counter(shapes[mine, 1].tolist()).most_common(1)[0][0]
     first, last = int(mine[0]), int(mine[-1])
     filled = np.flatnonzero(shapes[:, 1] > 0)
+    for i in filled[filled > last].tolist():  # a row with an odd cell at the end is one of the table, and named for it
+        cells = _split(lines[i], dialect)
+        if labels or len(cells) != width or dialect.number(cells[0]) is None:
+            break
+        last = i
     if labels and _heads(_split(lines[first], dialect)[labels:], dialect):
         first = int(filled[np.searchsorted(filled, first) + 1])  # names before numbers: the wavelengths head them
     below = filled[filled > last]
