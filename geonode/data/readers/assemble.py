@@ -42,11 +42,14 @@ def assemble(
         "signal": _common(recordings, "signal", where),
         "signal_unit": _common(recordings, "signal_unit", where),
     }
+    found, zeros = _without_repeated_zeros(found)
     several = len(recordings) > 1
     names = [f"{recording.path.name}: {trace.name}" if several else trace.name for recording, trace in found]
     notes = [f"{r.path.name}: {note}" if several else note for r in recordings for note in r.notes]
     if unknown:
         notes.append(f"{len(unknown)} spectra of unknown concentration left out: {listing(unknown)}")
+    if zeros:
+        notes.append(f"spectra of zeros beside another of their level left out, which say nothing: {listing(zeros)}")
     wavelengths, spectra, mask = _on_one_grid(found, names, notes, where)
     groups = [trace.group for _, trace in found]
     try:
@@ -87,6 +90,23 @@ def _without_unknowns(found: Found) -> tuple[Found, list[str]]:
     """Standards alone, and the names of the rest: those whose concentration the file or a table says is unknown."""
     standards = [(recording, trace) for recording, trace in found if not trace.unknown]
     return standards, [trace.name for _, trace in found if trace.unknown]
+
+
+def _without_repeated_zeros(found: Found) -> tuple[Found, list[str]]:
+    """One blank of zeros for each level, and the names of the others.
+
+    An instrument that was zeroed on its blank writes zeros whenever it measures it again: no copy of a file, and no
+    replicate that says how much two measurements differ.
+    """
+    kept, left, seen = [], [], set()
+    for recording, trace in found:
+        if len(trace.values) and not trace.values.any():
+            if trace.concentration in seen:
+                left.append(trace.name)
+                continue
+            seen.add(trace.concentration)
+        kept.append((recording, trace))
+    return kept, left
 
 
 def _require_concentrations(found: Found, recordings: Sequence[Recording], where: str) -> None:

@@ -57,7 +57,7 @@ def apply_table(recording: Recording, found: ConcentrationTable, column: str | S
             continue
         set_values(trace, [found.value(row, c) for c in columns])
         trace.attributes.update({c: found.rows[row].get(c, "") for c in [*others, *columns]})
-        trace.conditions = {c: v for c in numeric if (v := found.value(row, c)) is not None}
+        trace.conditions = {c: v for c in numeric if (v := found.value(row, c, False)) is not None}
         trace.series = " ".join(found.rows[row].get(c, "") for c in labels)
     if missing:
         recording.notes.append(f"no entry in {found.path.name} for {listing(missing)}, left out of the standards")

@@ -58,7 +58,8 @@ def load_standards(
     try:
         return data.without_masked().require_levels(3)
     except InputError as error:
-        raise ReaderError(str(error)) from None
+        left = next((note for r in recordings for note in r.notes if note.startswith("no entry in ")), "")
+        raise ReaderError(str(error).removesuffix(".") + (f"; {left}." if left else ".")) from None
 
 
 def _require_wavelengths(data: SpectralDataset) -> None:
