@@ -12,7 +12,7 @@ import numpy as np
 from geonode.bench import on_paper
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
-CARD, BENCH = "kernels-NVIDIA-H100-80GB-HBM3", "bench-NVIDIA-H100-80GB-HBM3"
+CARD, BENCH = "kernels-NVIDIA-H200", "bench-NVIDIA-H100-80GB-HBM3"
 
 
 def _read(name: str) -> Any:

@@ -35,6 +35,7 @@ from geonode_runtime.verdicts import FEWEST_CHECKED, VerdictRules
 
 if TYPE_CHECKING:
     from geonode.calibration.assessment.standing import Standing
+    from geonode.calibration.posterior.own_levels import OwnLevels
     from geonode_runtime.posterior.answers import LearnedPosterior
 
 
@@ -329,9 +330,18 @@ class Calibration:
         found = many(self.inverse, self.facts, unknowns, level)
         return [Explained.of(f, self, u, name) for f, u, name in zip(found, aligned, names, strict=True)]
 
-    @cached_property
+    @property
     def posterior(self) -> LearnedPosterior:
         """What answers with ``method="posterior"``."""
+        return self._learned[0]
+
+    @property
+    def own_levels(self) -> OwnLevels:
+        """What the standards, each level left out, say of the posterior."""
+        return self._learned[1]
+
+    @cached_property
+    def _learned(self) -> tuple[LearnedPosterior, OwnLevels]:
         return posterior_of(self)
 
     @property

@@ -141,7 +141,7 @@ def register(app: typer.Typer) -> None:
         entries, answers, refused = _answered(model, found, options, qc, quiet)
         if not answers:
             raise InputError(f"none of the {len(refused)} unknowns has an answer: {refused[0]}")
-        standing = _standing(model)
+        standing = _standing(model, method)
         say(standing["sentence"], quiet)
         if plot is not None:
             say(f"drawn in {plot_answers(answers, plot)}", quiet)
@@ -259,15 +259,16 @@ def _control(model: GeodesicModel, unknown: UnknownSpectra, nominal: float, quie
     return check.to_dict()
 
 
-def _standing(model: GeodesicModel) -> dict[str, Any]:
-    """What stands beside every interval: how often held-out standards were covered, and what is wrong with them."""
+def _standing(model: GeodesicModel, method: str | None) -> dict[str, Any]:
+    """What stands beside every interval of a ``method``: how often held-out standards were covered, and what is wrong
+    with them."""
     from geonode.calibration.assessment.coverage import coverage, coverage_sentence
 
     calibration = model.calibration
     warnings = calibration.standing.warnings
     # Of standards that are not usable this stands beside every result.
     notes = warnings if model.conclusion.usable else [model.conclusion.headline(), *warnings]
-    covered = coverage(calibration)
+    covered = coverage(calibration, method)
     text = "\n".join(
         [
             *(f"standards: {note}" for note in notes),

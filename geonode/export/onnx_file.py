@@ -156,7 +156,8 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "unfit_for_posterior": calibration.unfit_for_posterior,
         "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
         "steps": steps,
-        "standing": _standing(calibration),
+        "standing": _standing(calibration, None),
+        "standing_of_profile": _standing(calibration, "profile"),
     }
     measured = calibration.measured
     arrays |= {
@@ -192,14 +193,14 @@ def _posterior(calibration: Any) -> tuple[dict[str, float] | None, dict[str, np.
     }
 
 
-def _standing(calibration: Any) -> dict[str, Any]:
-    """What stands beside every interval, as `geonode quantify` says it."""
+def _standing(calibration: Any, method: str | None) -> dict[str, Any]:
+    """What stands beside every interval of a ``method``, as `geonode quantify` says it."""
     from geonode.calibration.assessment.coverage import coverage, coverage_sentence
 
     notes = calibration.standing.warnings
     if not calibration.standing.usable:
         notes = [Conclusion(calibration).headline(), *notes]
-    found = coverage(calibration)
+    found = coverage(calibration, method)
     said = [*(f"standards: {note}" for note in notes), coverage_sentence(found, len(calibration.levels))]
     return {"range": list(calibration.range), "notes": notes, **found, "sentence": "\n".join(said)}
 

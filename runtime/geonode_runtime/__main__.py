@@ -114,7 +114,8 @@ def _quantify(options: argparse.Namespace) -> None:
         entries.append({"name": name, "spectra": [path.name for path in group], **result.to_dict()})
         said.append(f"{name}: {result.sentence(model.unit)}")
         said += [f"  note: {note}" for note in result.notes]
-    said.append(model.facts["standing"]["sentence"])
+    standing = model.standing(options.method)
+    said.append(standing["sentence"])
     if options.json != "-":
         print("\n".join(said))
     if options.json is None:
@@ -123,7 +124,7 @@ def _quantify(options: argparse.Namespace) -> None:
         "schema_version": SCHEMA,
         "bundle": str(options.model),
         "unit": model.unit,
-        "standards": model.facts["standing"],
+        "standards": standing,
         "unknowns": entries,
     }
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -28,7 +28,7 @@ from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import Quantification, VerdictRules
 
-KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 3
+KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 4
 NO_CHECKSUM = "0" * 64
 _CONCENTRATIONS, _SPECTRA = 64, 32  # rows at a time: working memory stays below 100 MB
 
@@ -136,6 +136,11 @@ class Model:
             parts.append(self._session.run(["mean", "std"], feed, self._curve._options))
         mean, std = (np.concatenate(column) for column in zip(*parts, strict=True))
         return mean, std
+
+    def standing(self, method: str | None = None) -> dict[str, Any]:
+        """What stands beside every answer of a ``method`` (None: of the one that answers by default): range, notes, how
+        often held-out standards were covered, and that as a ``sentence``."""
+        return self.facts.get(f"standing_of_{method}", self.facts["standing"])
 
     def extrapolated(self, concentrations: float | Sequence[float] | np.ndarray) -> np.ndarray:
         """``[C]``, True outside the calibrated range."""
@@ -285,10 +290,13 @@ def _shapes(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> Shapes | No
 
 
 def _posterior(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[LearnedPosterior | None, str]:
-    """What answers with ``method="posterior"``, or why nothing does; files before format 3 hold none."""
-    numbers = facts.get("posterior")
+    """What answers with ``method="posterior"``, or why nothing does; files before format 4 hold none, or an earlier
+    one."""
+    if facts["format"] < 4:
+        return None, "the file was exported before it held this posterior; export it again"
+    numbers = facts["posterior"]
     if numbers is None:
-        return None, facts.get("unfit_for_posterior", "the file was exported before it held the posterior")
+        return None, facts["unfit_for_posterior"]
     known = {name[10:]: value for name, value in arrays.items() if name.startswith("posterior_")}
     weights = {name[8:]: value for name, value in arrays.items() if name.startswith("network_")}
     return LearnedPosterior(PosteriorStandards.from_state(known, numbers), weights), ""

@@ -23,6 +23,7 @@ from geonode.report.browser.section import ANSWERING, answer_section, script
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
 from tests.data import samples
 
+pytest.importorskip("h5netcdf")  # the files below are made when this is collected, and one is NetCDF
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed: the page's scripts cannot run here")
 
