@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -167,6 +169,9 @@ def _answered(
     """
     unit = model.dataset.units["concentration"]
     entries, answers, refused = [], [], []
+    shared = _shared_notes(found)
+    for note, count in shared.items():
+        say(f"note: {f'all {count}' if count == len(found) else f'{count} of {len(found)}'} unknowns: {note}", quiet)
     for unknown in found:
         try:
             answer = model.quantify(unknown, **options)
@@ -178,14 +183,20 @@ def _answered(
             say(f"no answer: {error}", quiet)
             continue
         answers.append(answer)
-        entries.append(_told(unknown, answer, unit, quiet))
+        entries.append(_told(unknown, answer, unit, shared, quiet))
         if qc is not None:
             entries[-1]["qc"] = _control(model, unknown, qc, quiet)
     return entries, answers, refused
 
 
-def _told(unknown: UnknownSpectra, answer: Answer, unit: str, quiet: bool) -> dict[str, Any]:
-    """One answer, said and as an entry of the JSON file."""
+def _shared_notes(found: list[UnknownSpectra]) -> dict[str, int]:
+    """What must be said of the reading of several unknowns, and of how many: it is said once."""
+    counts = Counter(note for unknown in found for note in dict.fromkeys(remarkable(unknown.notes)))
+    return {note: count for note, count in counts.items() if count > 1}
+
+
+def _told(unknown: UnknownSpectra, answer: Answer, unit: str, shared: Container[str], quiet: bool) -> dict[str, Any]:
+    """One answer, said and as an entry of the JSON file; notes that are ``shared`` with others were said already."""
     from geonode.data.readers.concentrations import listing
 
     entry = _entry(unknown, answer)
@@ -195,7 +206,8 @@ def _told(unknown: UnknownSpectra, answer: Answer, unit: str, quiet: bool) -> di
     for reason in answer.why:
         say(f"  cause: {reason}", quiet)
     for note in remarkable(entry["notes"]):
-        say(f"  note: {note}", quiet)
+        if note not in shared:
+            say(f"  note: {note}", quiet)
     return entry
 
 
@@ -239,9 +251,8 @@ def _blank(paths: list[Path] | None, model: GeodesicModel, decimal: str | None) 
 
 
 def _entry(unknown: UnknownSpectra, answer: Answer) -> dict[str, Any]:
-    entry = {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
-    entry["explanation"] = None if answer.explanation is None else answer.explanation.to_dict(answer.calibration.unit)
-    return entry
+    kept = {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
+    return {**kept, "explanation": answer.explanation_dict()}
 
 
 def _control(model: GeodesicModel, unknown: UnknownSpectra, nominal: float, quiet: bool) -> dict[str, Any]:

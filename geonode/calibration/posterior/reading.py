@@ -9,7 +9,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 
 from geonode.calibration.inverse.model import searched_range
 from geonode.calibration.leave_out import levels_to_leave_out
@@ -142,6 +141,8 @@ class Reading:
         self.doubt = along / np.maximum(self.slope**2, 1e-30) / self.span
         self.spread_parts = np.linalg.eigh(spread + self.scatter)
         self._fold_curves = rows.folds @ self.standards  # [F, K', r]
+        from scipy.interpolate import PchipInterpolator
+
         # Points on a curve are looked for in plain coordinates, all of them: where the noise of single standards was
         # taken for larger than it is, directions that matter are not among those that distances keep.
         x = self.plain.standards
@@ -152,6 +153,8 @@ class Reading:
     # ------------------------------------------------------------------ left-out levels
 
     def _left_out_estimates(self) -> None:
+        from scipy.interpolate import PchipInterpolator
+
         coarse = self.places[::STRIDE]
         n, m = len(self.levels), len(self.left_out)
         truth = self.levels[self.left_out]

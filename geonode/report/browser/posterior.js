@@ -30,7 +30,7 @@ const GeonodePosterior = (function () {
         `${general(stray, 3)} times, square, that of the worst standard left out): an interferent or another matrix may have ` +
         "moved the result");
     }
-    return { said, sets, q: cells.stray[0], t2: cells.stray[1], nearest: own[0].components.map((c) => c.estimate), dof: known.dof };
+    return { said, sets, strange, q: cells.stray[0], t2: cells.stray[1], nearest: own[0].components.map((c) => c.estimate), dof: known.dof };
   }
 
   // Pieces that only a gap beyond the calibrated range parts are one, and those from zero on that only a gap below the
