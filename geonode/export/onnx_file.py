@@ -126,8 +126,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     inverse, own = calibration.inverse, calibration.standard_spectra
     pls = calibration.facts.pls
     steps, arrays = exported_steps(model.preprocessing)
-    units = model.dataset.units
-    low, high = model.served_range
+    units, (low, high) = model.dataset.units, model.served_range
     facts = {
         "geonode": __version__,
         "opset": OPSET,
