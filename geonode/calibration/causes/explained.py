@@ -122,9 +122,9 @@ class Explained(Quantification):
 
     @cached_property
     def overlay(self) -> Overlay:
-        """The spectrum and the curve's at the estimate, or at the concentration that `explanation` compares it with."""
+        """The spectrum and the curve's at the nearest concentration, or at that which `explanation` has it at."""
         measured = self.calibration.measured
-        c = self.estimate / self.dilution if self.explanation is None else self.explanation.concentration
+        c = self.nearest / self.dilution if self.explanation is None else self.explanation.concentration
         predicted = measured.gp.predict(np.array([c]))
         return Overlay(
             wavelengths=measured.wavelengths,
