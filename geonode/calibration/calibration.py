@@ -55,7 +55,7 @@ class Calibration:
         names: ``[N]`` of the standards, for what is said of single ones.
 
     Attributes:
-        gp, inverse, held_out, curve_check: the parts.
+        gp, inverse, held_out, curve_check: the parts. own_limits: of Q and T², learned from all standards.
         levels, level_index, spectra, wavelengths: the standards, ``[n]``, ``[N]``, ``[N, W]``, ``[W]``.
         signal, wavelength_label: what axes of figures are called: the signal and the wavelength with their units.
         wavelength_unit: that unit alone, empty where it is not known.
@@ -113,7 +113,7 @@ class Calibration:
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
         self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations, without)
-        self.q_limit, self.t2_limit = match_limits(self.inverse, self.held_out, x)
+        self.own_limits = match_limits(self.inverse, self.held_out, x)
         self.notes = (*notes, *remarks_on(self))
 
     @classmethod
@@ -186,6 +186,19 @@ class Calibration:
         from geonode.calibration.assessment.standing import Standing
 
         return Standing(self)
+
+    @cached_property
+    def q_limit(self) -> float:
+        """Upper limit of Q for genuine spectra, learned without standards that contradict the others: one bad standard
+        widens it so far (10⁴ times and more) that anything passes."""
+        trusted = self.standing.trusted
+        own = self.own_limits[0]
+        return own if trusted is self.of_process else min(own, trusted.q_limit)
+
+    @property
+    def t2_limit(self) -> float:
+        """Upper limit of T² for genuine spectra."""
+        return self.own_limits[1]
 
     @property
     def deviations(self) -> np.ndarray | None:

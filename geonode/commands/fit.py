@@ -41,6 +41,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def fit(
+        context: typer.Context,
         files: Files,
         out: Annotated[Path, typer.Option("--out", "-o", help="Bundle to write.")],
         select: Select = None,
@@ -160,9 +161,6 @@ def register(app: typer.Typer) -> None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
         if profile and log is None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
-        asked = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
-        changes = {name: value for name, value in {**asked, "flow": flow}.items() if value is not None}
-        config = _config(settings, blueprint, changes)
         dataset = load_standards(
             list(files),
             select=select,
@@ -173,9 +171,10 @@ def register(app: typer.Typer) -> None:
             sheet=sheet,
         )
         if dataset.dim > 1:
-            given = {"--preprocess": preprocess, "--standard-uncertainty": uncertainty, "--settings": settings}
-            given |= {"--flow": flow, "--folds": folds, "--checkpoint": checkpoint, "--epochs": epochs}
-            return fit_two(dataset, out, quiet, {**given, "--weights": weights})
+            return fit_two(context, dataset, out, quiet)
+        asked = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
+        changes = {name: value for name, value in {**asked, "flow": flow}.items() if value is not None}
+        config = _config(settings, blueprint, changes)
         std = None
         if uncertainty is not None:
             std = standard_uncertainty(uncertainty, dataset.levels)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from geonode.calibration.assessment.match_limits import FEWEST_LEFT_OUT, USELESS_FACTOR
 from geonode.calibration.posterior.own_levels import widening
 from geonode.calibration.posterior.reading import Reading
 from geonode.calibration.posterior.stored import posterior_weights
@@ -62,7 +63,23 @@ def posterior_of(calibration: Calibration) -> LearnedPosterior:
     """For the standards of a ``calibration``, preprocessed as they are there."""
     without = calibration.measured.spectra_without(calibration.level_index)
     standards = calibration.concentrations, calibration.spectra, calibration.concentration_std
-    return learned_posterior(*standards, spectra_without=without)
+    made = learned_posterior(*standards, spectra_without=without)
+    # What a standard that contradicts the others is off by is no measure of how far off a genuine spectrum may be.
+    ridge, trusted = _without_ends(made.known.left_out_ridge), calibration.standing.trusted
+    while trusted is not trusted.standing.trusted:
+        trusted = trusted.standing.trusted
+    if trusted is not calibration.of_process:
+        alone = reading_of(trusted.concentrations, trusted.spectra, trusted.concentration_std).known
+        ridge = np.minimum(ridge, _without_ends(alone.left_out_ridge).max())
+    return replace(made, known=replace(made.known, left_out_ridge=ridge))
+
+
+def _without_ends(ridge: np.ndarray) -> np.ndarray:
+    """The misfit of levels left out ``[m]``, the two ends, to which the others extrapolate, taken for no more than the
+    others where anything would pass beside theirs."""
+    if len(ridge) < FEWEST_LEFT_OUT + 2 or ridge.max() <= USELESS_FACTOR:
+        return ridge
+    return np.minimum(ridge, ridge[1:-1].max())
 
 
 def unfit_for(calibration: Calibration) -> str:

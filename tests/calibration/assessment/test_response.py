@@ -50,17 +50,14 @@ def test_what_responds_is_not_called_dead(truth, c):
 
 def test_a_searched_wavelength_is_claimed_of_assays_and_not_of_noise():
     claimed = []
-    for seed in range(40):
+    for seed in range(45):
         c = list(DESIGNS.values())[seed % 3]
-        for method in (single_wavelength, wavelength_ratio):
-            found = method(c, dead(c, seed), WAVE)
-            claimed.append(
-                found.line.detection is not None and found.line.detection <= c.max() and found.line.r2 > 0.95
-            )
+        found = [method(c, dead(c, seed), WAVE) for method in (single_wavelength, wavelength_ratio)]
+        claimed.append(any(one.line.detection is not None for one in found))
     assert np.mean(claimed) <= 0.05
-    for seed in range(5):
-        found = single_wavelength(LEVELS, noisy(straight, LEVELS, seed), WAVE)
-        assert found.line.detection is not None and not found.reasons
+    for c in DESIGNS.values():
+        found = [m(c, noisy(straight, c, 0, 3.0 * NOISE), WAVE) for m in (single_wavelength, wavelength_ratio)]
+        assert all(one.line.detection is not None and not one.reasons for one in found)
 
 
 def test_an_evaluation_says_that_nothing_responds():
