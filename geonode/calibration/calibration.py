@@ -231,7 +231,7 @@ class Calibration:
     @cached_property
     def response(self) -> Response:
         """What changes with concentration, and whether anything does."""
-        return response_of(self.curve_check, self.inverse.projection)
+        return response_of(self.curve_check, self.inverse.projection, self.wavelengths)
 
     # ------------------------------------------------------------------ unknowns
 

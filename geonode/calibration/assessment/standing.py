@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from geonode.calibration.assessment.few_standards import Slip, slips_among
 from geonode.calibration.assessment.match_limits import FEWEST_LEFT_OUT
 from geonode.calibration.assessment.replicates_check import ReplicateCheck, check_replicates
 from geonode.calibration.assessment.standards_check import StandardCheck, checked_levels
@@ -55,7 +56,7 @@ class Standing:
         """The sound standards without the levels that contradict the others, as long as enough are left to learn from
         (:data:`~geonode.calibration.assessment.match_limits.FEWEST_LEFT_OUT`)."""
         sound = self.sound
-        bad = [check.level for check in self.checks if check.flagged]
+        bad = [check.level for check in self.checks if check.flagged] + [slip.level for slip in self.slips]
         keep = ~np.isin(sound.concentrations, bad)
         if keep.all() or len(np.unique(sound.concentrations[keep])) < FEWEST_LEFT_OUT:
             return sound
@@ -67,10 +68,21 @@ class Standing:
         return checked_levels(self.sound)
 
     @cached_property
+    def slips(self) -> list[Slip]:
+        """What speaks against one of four or five levels, where leaving levels out says nothing."""
+        sound = self.sound
+        if any(check.flagged for check in self.checks) or not self._calibration.response.responds:
+            return []
+        projection = sound.inverse.projection
+        noise = projection.scale / np.sqrt(projection.per_level)
+        return slips_among(sound.levels, sound.gp.level_means, noise)
+
+    @cached_property
     def contradictions(self) -> list[str]:
         """Replicates that are not of their level, then levels that contradict the others, a sentence each."""
         unit = self._calibration.unit
-        return [one.sentence(unit) for one in [*self.replicates, *(c for c in self.checks if c.flagged)]]
+        flagged = [check for check in self.checks if check.flagged]
+        return [one.sentence(unit) for one in [*self.replicates, *flagged, *self.slips]]
 
     @cached_property
     def warnings(self) -> list[str]:
