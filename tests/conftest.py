@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
+from typing import Any
 
 # Before torch is imported: two workers on two cores must not start two threads each.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -58,7 +60,46 @@ def dtype(request):
     return getattr(torch, request.param)
 
 
+TOGETHER = ("tests/adaptation", "tests/export")
+"""Folders whose files share models that take seconds to make."""
+
+
+def group_of(nodeid: str) -> str:
+    """Tests that one worker runs, so that what they share is made once: those of a file, or of such a folder."""
+    file = nodeid.split("::")[0]
+    return next((folder for folder in TOGETHER if file.startswith(f"{folder}/")), file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With several workers (`-n 2`), groups in the order below, each to whichever worker is free."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByGroup(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups with the most slow tests first, then the largest: at the end no worker waits for another's long one."""
+    groups: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        groups.setdefault(group_of(item.nodeid), []).append(item)
+    order = sorted(groups.values(), key=lambda group: (-sum("slow" in item.keywords for item in group), -len(group)))
+    items[:] = [item for group in order for item in group]
+    _skip_without_cuda(items)
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: no search for garbage has to walk through it again (half a second each time)."""
+    gc.collect()
+    gc.freeze()
+
+
+def _skip_without_cuda(items: list[pytest.Item]) -> None:
     if not any("gpu" in item.keywords for item in items):
         return
     import torch

@@ -84,6 +84,7 @@ PAIR = noisy(monotone, [12.0, 45.0], 2)
 ROWS = {
     "array": PAIR,
     "DataFrame of rows": pd.DataFrame(PAIR, columns=WAVE, index=["a", "b"]),
+    "DataFrame without names": pd.DataFrame(PAIR),
     "DataFrame of columns": pd.DataFrame({"wavelength": WAVE, "a": PAIR[0], "b": PAIR[1]}),
     "DataArray": xr.DataArray(PAIR.T, dims=("wavelength", "sample"), coords={"wavelength": WAVE}),
     "data set": SpectralDataset(PAIR, [1.0, 2.0], WAVE),
@@ -96,6 +97,11 @@ def test_rows_are_samples(model, spectra):
     first, second = model.quantify(spectra)
     close(first, 12.0)
     close(second, 45.0)
+
+
+def test_numbers_that_pandas_gives_to_columns_are_no_wavelengths_of_standards():
+    with pytest.raises(InputError, match="have no wavelengths; give them as columns"):
+        geonode.fit(pd.DataFrame(noisy(monotone, LEVELS, 0)).assign(concentration=LEVELS), GP)
 
 
 def test_replicates_are_said(model):

@@ -17,7 +17,10 @@ _SAME = 1e-6
 
 
 def wavelengths_of(X: Any) -> np.ndarray | None:
-    """``[W]`` numbers that name the columns of a DataFrame or the last dimension of a DataArray; None without."""
+    """``[W]`` numbers that name the columns of a DataFrame or the last dimension of a DataArray; None without.
+
+    0, 1, …, W − 1 are no wavelengths but what pandas calls columns to which nobody gave names.
+    """
     if hasattr(X, "dims") and hasattr(X, "coords"):  # xarray
         named = X.coords[X.dims[-1]].values if X.dims[-1] in X.coords else None
     else:
@@ -27,7 +30,9 @@ def wavelengths_of(X: Any) -> np.ndarray | None:
     values = np.asarray(named)
     if values.dtype == object and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         values = values.astype(float)  # what pandas makes of a mixture of integers and floats
-    return values.astype(float) if values.ndim == 1 and values.dtype.kind in "iuf" else None
+    if values.ndim != 1 or values.dtype.kind not in "iuf" or np.array_equal(values, np.arange(len(values))):
+        return None
+    return values.astype(float)
 
 
 def in_order_of(expected: np.ndarray | None, X: Any) -> Any:

@@ -134,11 +134,11 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         return float(r2_score(y, [one.nearest for one in found], sample_weight=sample_weight))
 
     @property
-    def coverage_(self) -> dict[str, float | None]:
+    def coverage_(self) -> dict[str, Any]:
         """How often held-out standards lay inside their 80 % sets, and inside the 80 % bands of the spectrum, apart for
         responding and silent wavelengths (see :func:`geonode.calibration.assessment.coverage.coverage`)."""
         check_is_fitted(self)
-        return coverage(self.calibration_)
+        return coverage(self.calibration_, self.method)
 
     def predict_spectra(self, concentrations: Any) -> np.ndarray:
         """Mean spectra ``[C, W]`` at ``concentrations [C]``."""

@@ -11,7 +11,6 @@ one file in the folder of its sort.
 
 from geonode.corpus.assays import Assays
 from geonode.corpus.draw import common_levels, draw
-from geonode.corpus.graph import CapturedDraw
 from geonode.corpus.stages import DESIGN_NAMES, DETECTIONS, ERROR_NAMES, FAMILIES, SPECTRUM_KINDS
 from geonode.corpus.unknowns import UNKNOWNS
 
@@ -23,7 +22,6 @@ __all__ = [
     "SPECTRUM_KINDS",
     "UNKNOWNS",
     "Assays",
-    "CapturedDraw",
     "common_levels",
     "draw",
 ]

@@ -60,7 +60,7 @@ def draw(
         queries: held-out concentrations Q of each, 0 or more.
         unknowns: unknowns U of each, 0 or more.
         seed, step: integers that the draw is a function of; a training counts the steps. A step that is an int64 tensor
-            [] on the device gives a draw that can be captured (`CapturedDraw`).
+            [] on the device gives a draw that can be captured in a CUDA graph.
         device: where all of it is made.
         families: chemistry to draw from; None: all of `FAMILIES`.
         exclude: families left out, to validate on.
@@ -89,7 +89,7 @@ def draw(
     amounts = stages.react(lab, blocks, chosen, c)
     density, spectrum, rows, ends = stages.absorb(lab, blocks, chosen, amounts)
     lab, prepared, c = lab.reorder(rows), prepared[rows], c[rows]
-    density = stages.add_matrix(lab, density)
+    density = stages.add_matrix(lab, density * stages.dilution(lab, c))
     density[:, levels + queries :] *= stages.path(lab)
     # a pH or a potential neither quenches nor absorbs: the same amount of everything at every place of such an axis
     relative = torch.where(lab.amount, c, 0.5).float()

@@ -204,7 +204,12 @@ def _of_frame(frame: Any, name: str) -> GivenSpectra:
         )
     unit = axis_unit(str(frame.columns.name or ""))
     return GivenSpectra(
-        _values_of(frame.to_numpy(), name, 2), False, across, unit, tuple(map(_name, frame.index)), groups
+        _values_of(frame.to_numpy(), name, 2),
+        False,
+        None if np.array_equal(across, np.arange(len(across))) else across,  # so pandas counts unnamed columns
+        unit,
+        tuple(map(_name, frame.index)),
+        groups,
     )
 
 

@@ -296,13 +296,12 @@ def pretrain(
     Path(folder).mkdir(parents=True, exist_ok=True)
     module.checkpoint = Path(folder) / "last.ckpt"
     module.stopping = Stopping(module.checkpoint, trainer.world_size)
-    try:
-        trainer.fit(module, ckpt_path=None if resume is None else str(resume))
-        trainer.save_checkpoint(module.checkpoint)
-    except RuntimeError as error:
-        raise told(error, module.checkpoint) from error
-    finally:
-        module.stopping.over()
+    with module.stopping:
+        try:
+            trainer.fit(module, ckpt_path=None if resume is None else str(resume))
+            trainer.save_checkpoint(module.checkpoint)
+        except RuntimeError as error:
+            raise told(error, module.checkpoint) from error
     if module.stopping.asked:
         raise module.stopping.stopped(trainer.global_step)
     return module

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import numpy as np
+import pandas
 import pytest
+import xarray
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
+from geonode.calibration import GeodesicGP
 from geonode.calibration.estimator import GeodesicCalibrator
 from geonode.calibration.leave_out import LeaveOneConcentrationOut
 from geonode.errors import InputError
@@ -27,8 +31,13 @@ def spectra(c, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.slow
-def test_check_estimator() -> None:
-    """All of scikit-learn's checks; check_array_api_input skips itself unless SCIPY_ARRAY_API is set."""
+def test_check_estimator(monkeypatch) -> None:
+    """All of scikit-learn's checks; check_array_api_input skips itself unless SCIPY_ARRAY_API is set.
+
+    They ask how an estimator behaves and not how well it fits, about two hundred times: each on a small grid.
+    """
+    small = functools.partial(GeodesicGP, lengths=(1.2,), alphas=(0.5,), etas=(1e-3,))
+    monkeypatch.setattr("geonode.calibration.calibration.GeodesicGP", small)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(GeodesicCalibrator(), on_fail=None)
@@ -101,7 +110,6 @@ def test_splitter_never_parts_replicates() -> None:
     ids=["reversed", "one moved", "other names"],
 )
 def test_a_saved_calibrator_refuses_columns_in_another_order(change, tmp_path) -> None:
-    pandas = pytest.importorskip("pandas")
     names = [f"{w:g}" for w in WAVE]
     fitted = GeodesicCalibrator().fit(pandas.DataFrame(spectra(LEVELS), columns=names), LEVELS)
     fitted.save(tmp_path / "a.bundle")
@@ -132,17 +140,14 @@ def test_a_pipeline_reaches_intervals(level) -> None:
 
 
 def _tables():
-    import pandas as pd
-    import xarray as xr
-
     values = spectra([15.0, 45.0], seed=3)
-    yield "DataFrame", lambda v, w: pd.DataFrame(v, columns=w), values
+    yield "DataFrame", lambda v, w: pandas.DataFrame(v, columns=w), values
     yield (
         "mixed numbers",
-        lambda v, w: pd.DataFrame(v, columns=[int(x) if i % 2 else x for i, x in enumerate(w)]),
+        lambda v, w: pandas.DataFrame(v, columns=[int(x) if i % 2 else x for i, x in enumerate(w)]),
         values,
     )
-    yield "DataArray", lambda v, w: xr.DataArray(v, dims=("sample", "nm"), coords={"nm": w}), values
+    yield "DataArray", lambda v, w: xarray.DataArray(v, dims=("sample", "nm"), coords={"nm": w}), values
 
 
 @pytest.mark.parametrize(("make", "values"), [t[1:] for t in _tables()], ids=[t[0] for t in _tables()])
@@ -161,3 +166,24 @@ def test_wavelengths_that_come_along_set_the_order_and_others_are_refused(make, 
             one.predict(make(values, WAVE + 50.0))
         with pytest.raises(InputError, match="51 wavelengths, 300 to 700, and the standards 101"):
             one.quantify(make(values[:, ::2], WAVE[::2]))
+
+
+@pytest.mark.parametrize(
+    "unnamed",
+    [
+        lambda v: v,
+        lambda v: pandas.DataFrame(v),
+        lambda v: pandas.DataFrame(v, columns=list(range(v.shape[1]))),
+        lambda v: xarray.DataArray(pandas.DataFrame(v)),
+    ],
+    ids=["array", "DataFrame", "numbered list", "DataArray of a DataFrame"],
+)
+@pytest.mark.parametrize("named_first", [True, False])
+def test_numbers_of_columns_are_no_wavelengths(unnamed, named_first):
+    """A table whose columns nobody named goes with one whose columns are wavelengths, either way round."""
+    named = functools.partial(pandas.DataFrame, columns=WAVE)
+    standards, unknowns = (named, unnamed) if named_first else (unnamed, named)
+    model = GeodesicCalibrator().fit(standards(spectra(LEVELS)), LEVELS)
+    assert (model.wavelengths_in_ is None) != named_first
+    values = spectra([15.0, 45.0], seed=3)
+    np.testing.assert_allclose(model.predict(unknowns(values)), model.predict(values), rtol=1e-12)

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geonode.corpus import FAMILIES, UNKNOWNS, Assays, CapturedDraw, draw
-from geonode.errors import DeviceError, InputError
+from geonode.corpus import FAMILIES, UNKNOWNS, Assays, draw
+from geonode.errors import InputError
 from tests.tolerances import tolerance
 
 
@@ -109,22 +109,6 @@ def test_torchs_default_type_does_not_matter():
 def test_a_step_may_be_a_tensor():
     first, second, again = (tensors(draw(32, 6, 40, seed=3, step=torch.tensor(step))) for step in (5, 6, 5))
     assert torch.equal(first["spectra"], again["spectra"]) and not torch.equal(first["spectra"], second["spectra"])
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_captured_draw_is_the_draw(seed):
-    captured = CapturedDraw(256, 8, 64, 4, 2, seed=seed)
-    for step in (0, 3, 11):
-        one = tensors(captured(step))
-        other = tensors(draw(256, 8, 64, 4, 2, seed=seed, step=torch.tensor(step, device="cuda"), device="cuda"))
-        for name, value in one.items():
-            torch.testing.assert_close(value, other[name], rtol=0, atol=0, equal_nan=True)
-
-
-def test_a_draw_on_the_cpu_is_not_captured():
-    with pytest.raises(DeviceError, match="CUDA graph"):
-        CapturedDraw(4, 4, 16, seed=0, device="cpu")
 
 
 @pytest.mark.gpu

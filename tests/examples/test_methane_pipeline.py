@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -19,19 +20,23 @@ from geonode.errors import InputError
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def stage(name: str, project: Path, *options: str, device: str = "cpu") -> str:
-    result = subprocess.run(
-        [sys.executable, "-W", "ignore", str(ROOT / "examples" / "methane" / f"{name}.py"), "--project", str(project),
-         "--device", device, *options],
-        capture_output=True, text=True, timeout=300, cwd=project.parent,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'kernels'}{os.pathsep}{ROOT / 'runtime'}"},
-    )  # fmt: skip
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
+@pytest.fixture
+def stage(example, monkeypatch, capsys):
+    """Runs a script of the example as `python NAME.py` does, in this process, and gives what it prints."""
+
+    def run(name: str, project: Path, *options: str, device: str = "cpu") -> str:
+        script = ROOT / "examples" / "methane" / f"{name}.py"
+        monkeypatch.setattr(sys, "argv", [str(script), "--project", str(project), "--device", device, *options])
+        monkeypatch.chdir(project.parent)
+        capsys.readouterr()
+        runpy.run_path(str(script), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
 
 
 @pytest.mark.slow
-def test_the_whole_pipeline_small(tmp_path):
+def test_the_whole_pipeline_small(tmp_path, stage):
     project = tmp_path / "methane"
     assert "1200 scans" in stage("simulate", project, "--n", "1200", "--samples", "256", "--workers", "1")
     trained = stage("train", project, "--epochs", "4", "--width", "8", device="auto")

@@ -7,16 +7,20 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from functools import partial
 from pathlib import Path
 
+import lightning
 import pytest
 import torch
+from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnector
 
 from geonode.commands.pretrain import _accumulated
 from geonode.errors import InputError, Interrupted, TrainingError
 from geonode.prior.lanes import Lanes, lanes_of
-from geonode.prior.stopping import told
+from geonode.prior.stopping import Stopping, told
 from geonode.prior.training import PretrainModule
 from geonode.training import SafetensorsIO
 from tests.prior import pretrain_run
@@ -105,6 +109,65 @@ def test_only_a_lost_partner_is_called_one(tmp_path):
     assert told(other, tmp_path) is other
     assert "nothing was kept yet" in str(told(RuntimeError("[gloo] Connection closed by peer"), tmp_path / "a"))
     assert isinstance(told(torch.distributed.DistBackendError("NCCL"), tmp_path), TrainingError)
+
+
+@pytest.mark.parametrize("moment", ["on_train_batch_end", "on_exception", "teardown", "afterwards"])
+def test_a_lost_partner_is_told_whenever_the_launchers_sigterm_comes(tmp_path, monkeypatch, moment):
+    """In the reduction that breaks, while Lightning cleans up, when it has put back what it found, and after that."""
+    unheard = []
+    before = signal.signal(signal.SIGTERM, lambda *_: unheard.append(moment))
+    sigterm = partial(os.kill, os.getpid(), signal.SIGTERM)
+
+    class Broken(lightning.Callback):
+        def on_train_batch_end(self, *_: object) -> None:
+            if moment == "on_train_batch_end":
+                sigterm()
+            raise RuntimeError("[gloo/transport/tcp/pair.cc:534] Connection closed by peer")
+
+        def on_exception(self, *_: object) -> None:
+            if moment == "on_exception":
+                sigterm()
+
+    def put_back(connector):
+        real(connector)
+        if moment == "teardown":
+            sigterm()
+
+    real = _SignalConnector.teardown
+    monkeypatch.setattr(_SignalConnector, "teardown", put_back)
+    monkeypatch.setattr("geonode.prior.training.Stopping", lambda checkpoint, _: Stopping(checkpoint, 2))
+    try:
+        with pytest.raises(TrainingError, match="Another process of this pre-training is gone"):
+            pretrain_run.run(tmp_path, callbacks=[Broken()])
+        if moment == "afterwards":
+            sigterm()
+        assert unheard == []
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_process_that_waits_for_a_lost_partner_is_left_though_its_main_thread_hears_nothing(tmp_path, monkeypatch):
+    """As in a reduction that never ends, the main thread is in one long operation of torch's."""
+    left = []
+    stopping = Stopping(tmp_path / "last.ckpt", 2)
+    monkeypatch.setattr("geonode.prior.stopping._PATIENCE", 0.01)
+    monkeypatch.setattr(stopping, "_leave", lambda: left.append(time.monotonic()))
+    matrix = torch.randn(900, 900, dtype=torch.float64)
+    with stopping:
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        torch.linalg.eig(matrix)
+        ended = time.monotonic()
+    assert stopping.asked and len(left) == 1 and left[0] < ended
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_a_handler_is_put_back_where_no_partner_was_lost(tmp_path):
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        pretrain_run.run(tmp_path, 1)
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_sigterm_keeps_the_state_and_says_how_to_go_on(tmp_path, monkeypatch):

@@ -64,8 +64,11 @@ def test_limits_of_a_straight_line_say_by_which_standard() -> None:
 def test_coverage_is_apart_for_responding_and_silent_wavelengths(calibration: Calibration) -> None:
     found = coverage(calibration)
     assert found["bands_responding"] is not None and found["bands_silent"] is not None
-    assert found["sets"] == calibration.held_out.covered(0.8)
+    assert found["sets"] == calibration.own_levels.share() and found["sets_by"] == "posterior"
+    profile = coverage(calibration, "profile")
+    assert profile["sets"] == calibration.held_out.covered(0.8) and "of the profile" in coverage_sentence(profile, 6)
     sentence = coverage_sentence(found, 6)
+    assert "of the posterior" in sentence and "kinds it never saw" in sentence
     assert "responds" in sentence and "silent" in sentence and "85.7 %" in sentence
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from geonode.data import simulate_assay
@@ -15,14 +17,19 @@ grid:
 """
 
 
-@pytest.fixture
-def spec(tmp_path):
-    """Six folds × two seeds × two learning rates."""
+def written(folder: Path) -> Path:
+    """The standards and the sweep in a folder: six folds × two seeds × two learning rates."""
     assay = simulate_assay(wavelengths=[300.0 + 20.0 * k for k in range(21)])
     lines = [",".join(["wavelength", *(f"{c}" for c in assay.concentrations)])]
     for wavelength, column in zip(assay.wavelengths, assay.spectra.T, strict=True):
         lines.append(",".join([f"{wavelength:g}", *(f"{value:.6f}" for value in column)]))
-    (tmp_path / "standards.csv").write_text("\n".join(lines) + "\n")
-    path = tmp_path / "sweep.yaml"
+    (folder / "standards.csv").write_text("\n".join(lines) + "\n")
+    path = folder / "sweep.yaml"
     path.write_text(SPEC.replace("EPOCHS", "2"))
     return path
+
+
+@pytest.fixture
+def spec(tmp_path) -> Path:
+    """The path of a sweep in a folder of its own."""
+    return written(tmp_path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
+import shutil
 
 import numpy as np
 import pytest
@@ -13,7 +13,8 @@ import geonode
 from geonode.cli import app
 from geonode.data import load_standards
 from geonode.errors import InputError
-from geonode.sweep import merge_models, read_spec
+from geonode.sweep import merge_models
+from tests.sweep.sweep_spec import written
 from tests.sweep.test_honoured import SMALL
 
 
@@ -23,9 +24,10 @@ def call(*arguments, code=0):
     return " ".join(result.output.split())
 
 
-@pytest.fixture
-def swept(spec):
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
     """A sweep that kept its models: an end and a middle level left out, two seeds, the flow and the process."""
+    spec = written(tmp_path_factory.mktemp("swept"))
     spec.write_text(
         f"data: standards.csv\nfolds: [20, 60]\nseeds: 2\nconfig: {{{SMALL}, precision: 64-true}}\n"
         "grid: {predictor: [node, gp]}"
@@ -103,19 +105,10 @@ def test_models_that_do_not_belong_together_do_not_merge(swept):
 
 
 def test_a_model_that_nobody_kept_is_named(swept, tmp_path):
-    _, out = swept
+    out = tmp_path / "out"
+    shutil.copytree(swept[1], out)
     gone = next(iter((out / "bundles").iterdir()))
     gone.unlink()
     said = call("merge", out, "--out", tmp_path / "r.csv", "--bundles", tmp_path / "models", code=2)
     assert f"No folder keeps the model of job {gone.stem}" in said and "--keep-bundles" in said
     assert not (tmp_path / "r.csv").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed (extra cluster)")
-def test_workers_of_ray_send_their_models(spec, monkeypatch):
-    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    spec.write_text(f"data: standards.csv\nfolds: [20, 60]\nconfig: {{{SMALL}}}")
-    out = spec.parent / "out"
-    call("sweep", spec, "--out", out, "--device", "cpu", "--cpus", "1", "--keep-bundles")
-    assert {path.stem for path in (out / "bundles").iterdir()} == {job.key for job in read_spec(spec).jobs()}

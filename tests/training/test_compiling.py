@@ -26,12 +26,13 @@ COMPILER = shutil.which(cpp_compiler())
 
 @pytest.fixture
 def afresh(tmp_path, monkeypatch):
-    """Nothing compiled before, in this process or in a cache on disk; one process that compiles."""
+    """Nothing compiled before, in this process or in a cache on disk; one process that compiles, and scalars: to find
+    out what vectors this processor knows takes longer than all the rest."""
     from torch._inductor import config
 
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     torch.compiler.reset()
-    with config.patch(compile_threads=1):
+    with config.patch({"compile_threads": 1, "cpp.simdlen": 1}):
         yield tmp_path
     torch.compiler.reset()
 

@@ -20,8 +20,8 @@ from geonode.training.terms import LOSSES
 
 SMALL = {
     "metric": {"hidden": [3], "table_nodes": 10},
-    "path": {"newton_steps": 4, "ode_steps": 16, "rtol": 0.1, "atol": 0.01, "nodes": 4},
-    "training": {"epochs": 3, "members": 1, "precision": "64-true", "wavelengths_per_step": None},
+    "path": {"newton_steps": 4, "ode_steps": 8, "rtol": 0.1, "atol": 0.01, "nodes": 4},
+    "training": {"epochs": 2, "members": 1, "precision": "64-true", "wavelengths_per_step": None},
 }
 RUNS = {
     "path_independent by quadrature": {"flow": "path_independent"},

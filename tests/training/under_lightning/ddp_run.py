@@ -5,14 +5,15 @@
 
 WORDS: full, float32, unclipped, or a strategy. Without float32 in float64 (DeepSpeed: always float32). ddp with one
 process is what two are compared with for speed, for one left to itself captures its steps; unclipped is what strategies
-that cut parameters are compared with. Several flows with commas between them: one after another, into OUT-FLOW.ckpt,
-for one start of the processes.
+that cut parameters are compared with. Several flows, or several strategies, with commas between them: one after
+another, for one start of the processes, into OUT-FLOW.ckpt or OUT-STRATEGY-FLOW.ckpt.
 ``full`` is the assay's 601 wavelengths with the default network sizes. The main process prints a line of JSON: seconds
 of training and all-reduces. Both are counted from the second epoch on.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -108,7 +109,7 @@ def main(
 
 
 def of_flow(out: Path, flow: str) -> Path:
-    """Where one flow of several is kept."""
+    """Where one flow, or strategy, of several is kept."""
     return out.with_name(f"{out.stem}-{flow}.ckpt")
 
 
@@ -116,14 +117,16 @@ if __name__ == "__main__":
     start_away()
     numbers = [int(text) for text in sys.argv[4:] if text.isdigit()]
     target, flows = Path(sys.argv[1]), sys.argv[2].split(",")
-    for name in flows:
+    asked = next((word.split(",") for word in sys.argv[4:] if set(word.split(",")) <= set(STRATEGIES)), ["auto"])
+    for strategy, name in itertools.product(asked, flows):
+        place = target if len(asked) == 1 else of_flow(target, strategy)
         counts = main(
-            target if len(flows) == 1 else of_flow(target, name),
+            place if len(flows) == 1 else of_flow(place, name),
             name,
             sys.argv[3],
             *numbers,
             full="full" in sys.argv,
-            strategy=next((name for name in STRATEGIES if name in sys.argv), "auto"),
+            strategy=strategy,
             precision="32-true" if "float32" in sys.argv else "64-true",
             unclipped="unclipped" in sys.argv,
         )

@@ -31,14 +31,21 @@ FLOWS = ["path_independent", "velocity"]
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    """By processes, words and flow, the outcome of `ddp_run.py`: both flows in one start, which is what costs."""
+    """By processes, words and flow, the outcome of `ddp_run.py`: two processes start once, for that is what costs."""
     found = {}
-    for processes, words, options in ((1, "", {}), (1, "unclipped", {"unclipped": True}), (2, "", {}), (2, "fsdp", {})):
-        out = tmp_path_factory.mktemp("ddp") / "run.ckpt"
-        counts = _two_processes(out, words) if processes > 1 else _this_process(out, options)
+
+    def keep(processes: int, words: str, out: Path, counts: list[dict[str, Any]]) -> None:
         for flow, count in zip(FLOWS, counts, strict=True):
             kept = SafetensorsIO().load_checkpoint(ddp_run.of_flow(out, flow))
             found[processes, words, flow] = {**kept, **count}
+
+    for words, options in (("", {}), ("unclipped", {"unclipped": True})):
+        out = tmp_path_factory.mktemp("ddp") / "run.ckpt"
+        keep(1, words, out, _this_process(out, options))
+    out = tmp_path_factory.mktemp("ddp") / "run.ckpt"
+    counts = _two_processes(out, "ddp,fsdp")
+    for strategy, part in (("ddp", counts[:2]), ("fsdp", counts[2:])):
+        keep(2, strategy, ddp_run.of_flow(out, strategy), part)
     return found
 
 
@@ -49,9 +56,9 @@ def _this_process(out: Path, options: dict[str, Any]) -> list[dict[str, Any]]:
         return [ddp_run.main(ddp_run.of_flow(out, flow), flow, "cpu", **options) for flow in FLOWS]
 
 
-def _two_processes(out: Path, words: str) -> list[dict[str, Any]]:
+def _two_processes(out: Path, strategies: str) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command += [str(HERE / "ddp_run.py"), str(out), ",".join(FLOWS), "cpu", *words.split()]
+    command += [str(HERE / "ddp_run.py"), str(out), ",".join(FLOWS), "cpu", strategies]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -59,7 +66,7 @@ def _two_processes(out: Path, words: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("one, two", [("", ""), ("unclipped", "fsdp")], ids=["ddp", "fsdp"])
+@pytest.mark.parametrize("one, two", [("", "ddp"), ("unclipped", "fsdp")], ids=["ddp", "fsdp"])
 @pytest.mark.parametrize("flow", FLOWS)
 def test_two_gloo_processes_have_the_loss_curve_and_weights_of_one(outcomes, flow, one, two):
     one, two = outcomes[1, one, flow], outcomes[2, two, flow]
@@ -77,7 +84,7 @@ def test_two_gloo_processes_have_the_loss_curve_and_weights_of_one(outcomes, flo
 def test_gradients_are_reduced_once_a_step(outcomes, flow):
     # velocity: 30 pairs in micro-batches of 4, two to a step: 8 micro-batches and 4 reductions an epoch, not 8
     steps = 6 * (4 if flow == "velocity" else 1)
-    assert outcomes[2, "", flow]["reduced"] == steps
+    assert outcomes[2, "ddp", flow]["reduced"] == steps
     assert outcomes[1, "", flow]["reduced"] == 0
 
 
