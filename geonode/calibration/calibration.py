@@ -66,8 +66,7 @@ class Calibration(ShownCalibration, ExplainingCalibration):
         notes: sentences on the standards (no blank, merged levels, a curve that does not describe them).
 
     Raises:
-        InputError: fewer than three levels, values that are not finite, shapes that do not match, negative
-            uncertainties.
+        InputError: fewer than three levels, values that are not finite, shapes or uncertainties that do not fit.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class Calibration(ShownCalibration, ExplainingCalibration):
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
         self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations, without)
-        self.own_limits = match_limits(self.inverse, self.held_out, x)
+        self.own_limits = (_, self.t2_limit) = match_limits(self.inverse, self.held_out, x)
         self.notes = (*notes, *remarks_on(self))
 
     @classmethod
@@ -190,18 +189,10 @@ class Calibration(ShownCalibration, ExplainingCalibration):
 
         return Standing(self)
 
-    @cached_property
-    def q_limit(self) -> float:
-        """Upper limit of Q for genuine spectra, learned without standards that contradict the others: one bad standard
-        widens it so far (10⁴ times and more) that anything passes."""
-        trusted = self.standing.trusted
-        own = self.own_limits[0]
-        return own if trusted is self.of_process else min(own, trusted.q_limit)
-
     @property
-    def t2_limit(self) -> float:
-        """Upper limit of T² for genuine spectra."""
-        return self.own_limits[1]
+    def q_limit(self) -> float:
+        """Upper limit of Q for genuine spectra, learned from the standards that are trusted."""
+        return self.standing.q_limit
 
     @property
     def deviations(self) -> np.ndarray | None:

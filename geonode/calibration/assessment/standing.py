@@ -63,6 +63,13 @@ class Standing:
         return _without(sound, keep)
 
     @cached_property
+    def q_limit(self) -> float:
+        """Upper limit of Q for genuine spectra, learned without standards that contradict the others: one bad standard
+        widens it so far (10⁴ times and more) that anything passes."""
+        own = self._calibration.own_limits[0]
+        return own if self.trusted is self._calibration.of_process else min(own, self.trusted.q_limit)
+
+    @cached_property
     def checks(self) -> list[StandardCheck]:
         """Every level that was left out, as the others see it; wrong replicates left out."""
         return checked_levels(self.sound)
