@@ -116,10 +116,10 @@ def figure(path: Path, seed: int) -> None:
     axes.plot(places, np.median(widths.reshape(-1, 12), axis=1), "o", color="0.35", label="their median")
     axes.plot(stated.concentrations, stated.standard_deviation, color="C0", label="u(c) as reported")
     axes.plot(places, [iso(replicates, noise, at) for at in places], "--", color="C1", label="ISO 11843-2, known σ")
-    for name, at in (("LOD", limits.detection), ("LOQ", limits.quantification)):
+    for name, at, high in (("LOD", limits.detection, 0.98), ("LOQ", limits.quantification, 0.92)):
         if at is not None:
             axes.axvline(at, color="0.5", lw=0.8)
-            axes.text(at, axes.get_ylim()[1] * 0.98, f" {name} {at:.2g}", va="top", fontsize=8)
+            axes.text(at, axes.get_ylim()[1] * high, f" {name} {at:.2g}", va="top", fontsize=8)
     axes.set(xlabel="concentration / µM", ylabel="standard uncertainty / µM", ylim=(0.0, None), xlim=(0.0, 60.0))
     axes.legend(fontsize=8, frameon=False)
     shown.savefig(path, dpi=110)

@@ -86,7 +86,7 @@ def ranks_by_family(each: int, seed: int, keep: Path | None, until: float) -> di
     """
     found = {}
     for number, family in enumerate(FAMILIES):
-        path = None if keep is None else keep / f"family-{family}.json"
+        path = None if keep is None else keep / f"family-{family}-{each}.json"
         if path is not None and path.is_file():
             found[family] = json.loads(path.read_text(encoding="utf-8"))
             continue

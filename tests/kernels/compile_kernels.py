@@ -3,13 +3,15 @@
     python -m tests.kernels.compile_kernels 90
 
 The ops run on the CPU, and where one would launch a kernel, that kernel is compiled for the arguments it would get.
-Prints a line a kernel; ends with the compiler's message where one does not compile.
+Prints a line a kernel; ends with the compiler's message where one does not compile, and with a sentence where a sum
+across lanes is not the same in all of them (racecheck calls what becomes of it a hazard).
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -34,6 +36,31 @@ def described(value: Any) -> str:
     return "fp32" if isinstance(value, float) else "i32"
 
 
+def fused_across_lanes(ptx: str) -> int:
+    """How often a product is fused into the addition of what another lane holds.
+
+    The other lane does the same with its own product and the rounded one of this lane, so the two sums differ in the
+    last bit; `rounded_product` keeps the compiler from it.
+    """
+    defined: dict[str, str] = {}
+    shuffled: set[str] = set()
+    found = 0
+    for line in ptx.splitlines():
+        parts = re.match(r"\s*(?:@\S+\s+)?([a-z][\w.]*)\s+(%\w+),?\s*(.*?);", line)
+        if not parts:
+            continue
+        operation, result, rest = parts.groups()
+        sources = [source.strip() for source in rest.split(",")]
+        defined[result] = operation
+        if operation.startswith("shfl") or (operation.startswith("mov") and sources[0] in shuffled):
+            shuffled.add(result)
+        elif operation.startswith("fma"):
+            found += sources[-1] in shuffled
+        elif operation == "add.f32" and shuffled.intersection(sources):  # the assembler fuses these two
+            found += any(defined.get(source) == "mul.f32" for source in sources if source not in shuffled)
+    return found
+
+
 def compiler(capability: int, done: set[str]) -> Callable[..., None]:
     """What takes the place of `launch`."""
 
@@ -46,7 +73,9 @@ def compiler(capability: int, done: set[str]) -> Callable[..., None]:
         key = f"{kernel.__module__.removeprefix('geonode_kernels.')}.{kernel.__name__} {sorted(constants.items())}"
         if key not in done:
             settings = {name: options[name] for name in OPTIONS if options.get(name) is not None}
-            triton.compile(source, target=GPUTarget("cuda", capability, 32), options=settings)
+            compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=settings)
+            if fused := fused_across_lanes(compiled.asm["ptx"]):
+                sys.exit(f"{key}: {fused} products are fused into sums across lanes; see rounded_product.")
             done.add(key)
             print(key)
 

@@ -78,10 +78,29 @@ def test_no_kernel_has_one(path):
     assert not any(found.values()), found
 
 
+SHUFFLED = "shfl.sync.bfly.b32 %r2, %r1, 8, 31, -1;\n mov.b32 %f2, %r2;\n "
+
+
+@pytest.mark.parametrize(
+    ("ptx", "found"),
+    [
+        (SHUFFLED + "fma.rn.f32 %f3, %f4, %f5, %f2;", 1),
+        ("mul.f32 %f6, %f4, %f5;\n " + SHUFFLED + "add.f32 %f3, %f6, %f2;", 1),
+        ("shfl.sync.bfly.b32 %r2, %r1, 8, 31, -1;\n fma.rn.f32 %r3, %r4, %r5, %r2;", 1),
+        ("mul.rn.f32 %f6, %f4, %f5;\n " + SHUFFLED + "add.f32 %f3, %f6, %f2;", 0),
+        (SHUFFLED + "fma.rn.f32 %f3, %f4, %f2, %f5;\n add.f32 %f7, %f8, %f9;", 0),
+    ],
+)
+def test_products_fused_into_sums_across_lanes_are_counted(ptx, found):
+    from tests.kernels.compile_kernels import fused_across_lanes
+
+    assert fused_across_lanes(ptx) == found
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("capability", [80, 90])
+@pytest.mark.parametrize("capability", [90])
 def test_every_kernel_compiles_for_a_card_that_is_not_here(capability):
-    """In a process of its own, for here the kernels are the interpreter's."""
+    """And no sum across lanes is a race. In a process of its own, for here the kernels are the interpreter's."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     command = [sys.executable, "-m", "tests.kernels.compile_kernels", str(capability)]
     folder = Path(__file__).parents[2]

@@ -151,6 +151,20 @@ def step(config, pairs=24, width=61, mixed=False, dtype=torch.float32):
     return [total.detach()], found
 
 
+@pytest.mark.parametrize(
+    ("flow", "ops"), [("velocity", ["path_points", "velocity_loss"]), ("path_independent", ["flow_loss"])]
+)
+@pytest.mark.parametrize(("pairs", "width"), [(24, 61), (61, 37), (64, 48)])
+def test_the_step_of_a_fused_flow_takes_its_kernels_and_equals_torch(monkeypatch, flow, ops, pairs, width):
+    config = geonode.GeodesicConfig(flow=flow, precision="32-true")
+    ours = step(config, pairs, width)
+    took("metric_value", "arc_length", *ops)
+    single = by_torch(monkeypatch, lambda: step(config, pairs, width))
+    exact = step(config, pairs, width, dtype=torch.float64)
+    for i, kind in enumerate(("solver", "gradient")):
+        close(ours[i], single[i], exact[i], kind)
+
+
 @pytest.mark.parametrize("solver", ["rk4", "dopri5", "adjoint"])
 @pytest.mark.parametrize("christoffel", ["exact", "finite_difference", "grid"])
 def test_the_blueprints_step_takes_its_kernels_and_equals_torch(monkeypatch, christoffel, solver):

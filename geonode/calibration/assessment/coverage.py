@@ -82,10 +82,9 @@ def band_sentence(found: dict[str, Any], levels: int) -> str:
 
 
 def _bands(found: dict[str, Any]) -> str:
-    return (
-        f"spectral bands {_percent(found['bands_responding'])} where the spectrum responds and "
-        f"{_percent(found['bands_silent'])} where it is silent"
-    )
+    said = f"spectral bands {_percent(found['bands_responding'])} where the spectrum responds"
+    silent = found["bands_silent"]  # None where it responds everywhere
+    return said if silent is None else f"{said} and {_percent(silent)} where it is silent"
 
 
 def _vouched(levels: int) -> str:
