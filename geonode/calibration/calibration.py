@@ -15,11 +15,13 @@ from geonode.calibration.assessment.held_out import HeldOut, hold_out
 from geonode.calibration.assessment.match_limits import match_limits
 from geonode.calibration.assessment.response import Response, response_of
 from geonode.calibration.causes.explained import Explained
+from geonode.calibration.causes.of_calibration import ExplainingCalibration
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
 from geonode.calibration.levels import level_std, merged_levels
 from geonode.calibration.measured_standards import MeasuredStandards
+from geonode.calibration.notebook import ShownCalibration
 from geonode.calibration.posterior.quantifier import posterior_of, unfit_for
 from geonode.calibration.remarks import remarks_on, wide_limits_of
 from geonode.data.given import given_spectra
@@ -35,10 +37,11 @@ from geonode_runtime.verdicts import FEWEST_CHECKED, VerdictRules
 
 if TYPE_CHECKING:
     from geonode.calibration.assessment.standing import Standing
+    from geonode.calibration.posterior.own_levels import OwnLevels
     from geonode_runtime.posterior.answers import LearnedPosterior
 
 
-class Calibration:
+class Calibration(ShownCalibration, ExplainingCalibration):
     """Standards turned into a calibration: forward model, inverse model and what held-out standards say about both.
 
     Args:
@@ -329,9 +332,18 @@ class Calibration:
         found = many(self.inverse, self.facts, unknowns, level)
         return [Explained.of(f, self, u, name) for f, u, name in zip(found, aligned, names, strict=True)]
 
-    @cached_property
+    @property
     def posterior(self) -> LearnedPosterior:
         """What answers with ``method="posterior"``."""
+        return self._learned[0]
+
+    @property
+    def own_levels(self) -> OwnLevels:
+        """What the standards, each level left out, say of the posterior."""
+        return self._learned[1]
+
+    @cached_property
+    def _learned(self) -> tuple[LearnedPosterior, OwnLevels]:
         return posterior_of(self)
 
     @property

@@ -102,11 +102,11 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         return self._intervals(self._answers(X, level, self.method, genuine=True))
 
     @property
-    def coverage_(self) -> dict[str, float | None]:
+    def coverage_(self) -> dict[str, Any]:
         """How often held-out standards lay inside their 80 % sets, and inside the 80 % bands of the spectrum, apart for
         responding and silent wavelengths (see :func:`geonode.calibration.assessment.coverage.coverage`)."""
         check_is_fitted(self)
-        return coverage(self.calibration_)
+        return coverage(self.calibration_, self.method)
 
     def predict_spectra(self, concentrations: Any) -> np.ndarray:
         """Mean spectra ``[C, W]`` at ``concentrations [C]``."""

@@ -34,7 +34,10 @@ Weights = Annotated[
     Path | None,
     typer.Option("--weights", help="Weights of the pre-trained flow, as geonode adapt or pretrain wrote them."),
 ]
-Files = Annotated[list[Path], typer.Argument(help="File(s) of standards, as the instrument wrote them or a tidy CSV.")]
+Files = Annotated[
+    list[Path],
+    typer.Argument(help="File(s) of standards, or a folder of them, as the instrument wrote them; or a tidy CSV."),
+]
 
 
 @contextmanager

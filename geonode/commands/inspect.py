@@ -17,7 +17,10 @@ def register(app: typer.Typer) -> None:
     @app.command()
     @reads_standards(without=["unit"])
     def inspect(
-        file: Annotated[Path, typer.Argument(help="A file of spectra, as an instrument wrote it or as CSV.")],
+        files: Annotated[
+            list[Path],
+            typer.Argument(help="File(s) of spectra, or a folder of them, as `geonode fit` would read them."),
+        ],
         reading: Reading,
         as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
     ) -> None:
@@ -29,16 +32,18 @@ def register(app: typer.Typer) -> None:
 
             geonode inspect example.csv
 
+            geonode inspect fibre_spectra/ --concentrations note.csv
+
             geonode inspect plate.csv --concentrations note.csv --column Cl --select "pH=7.4"
         """
         from geonode.calibration.assessment.warnings import dataset_warnings
         from geonode.data.readers.inspection import inspect_file
         from geonode.schema import versioned
 
-        found = inspect_file(file, **reading.options())
+        found = inspect_file(files, **reading.options())
         warnings = []
         if not found.problem:
-            warnings = dataset_warnings(reading.standards([file]))
+            warnings = dataset_warnings(reading.standards(files))
         if as_json:
             said = {**found.as_dict(), "warnings": warnings}
             typer.echo(json.dumps(versioned("inspect", said), indent=2, ensure_ascii=False))

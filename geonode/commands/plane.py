@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from geonode.commands.common import remarkable, say, write_text
-from geonode.data.readers.concentrations import listing
 from geonode.errors import InputError
 from geonode.schema import SCHEMAS
 
@@ -98,6 +97,7 @@ def quantify_two(
     """
     from geonode.analytes import load_plane
     from geonode.calibration.unknown_files import read_unknowns
+    from geonode.data.readers.concentrations import listing
 
     made = load_plane(bundle)
     found = read_unknowns(list(unknowns), made.dataset, **reading)

@@ -20,7 +20,7 @@ MEANING = {
     "no curve": "the standards lie on no curve of concentration and PLS is much better: its value and its error stand",
 }
 VERDICTS = tuple(MEANING)
-LEARNED = "learned on simulated unknowns (posterior-1)"
+LEARNED = "learned on simulated unknowns (posterior-2)"
 """What stands in place of a prior where the posterior is the learned one."""
 ABOVE = "above the calibrated range"
 UNDETERMINED = 0.8

@@ -173,7 +173,7 @@ def test_list_names_every_case_and_reasons_of_absent_ones(capsys, monkeypatch):
 )
 def test_bad_arguments_are_one_sentence_and_exit_2_before_anything_is_measured(capsys, monkeypatch, arguments, names):
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(suite, "_measure", None)
+    monkeypatch.setattr(suite, "_process", None)
     assert main(["--device", "cpu", *arguments]) == 2
     said = capsys.readouterr().err
     assert names in said and said.count("\n") == 1
@@ -193,7 +193,7 @@ def test_an_interrupted_run_says_so_and_exits_130(capsys, monkeypatch, tmp_path)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(suite, "_measure", interrupted)
+    monkeypatch.setattr(suite, "_process", interrupted)
     assert main(["--device", "cpu", "--json", str(tmp_path / "b.json")]) == 130
     assert capsys.readouterr().err == "geonode.bench: interrupted.\n" and list(tmp_path.iterdir()) == []
 

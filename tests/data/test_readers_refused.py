@@ -10,6 +10,7 @@ import pytest
 import geonode
 from geonode.data.readers import read_file
 from geonode.errors import ReaderError
+from tests.data import samples
 from tests.data.small_tables import LIST, X, files, spectrum, table, write
 
 # --- good files refused -----------------------------------------------------------------------------------------------
@@ -271,3 +272,37 @@ def test_a_list_of_files_in_another_language(tmp_path, header):
     files(tmp_path)
     rows = "".join(f"s{c}.csv;{c}\n" for c in (0, 10, 20, 40))
     assert geonode.load_standards(write(tmp_path / "list.csv", f"{header}\n{rows}")).levels.tolist() == [0, 10, 20, 40]
+
+
+@pytest.mark.parametrize("above", ["", "nm,0 mM,5 mM,10 mM\n"])
+@pytest.mark.parametrize("odd", ["#DIV/0!", "n/a", "0.1x"])
+def test_an_odd_cell_in_the_first_row_makes_it_no_header(tmp_path, above, odd):
+    rows = table(["0 mM", "5 mM", "10 mM"], (0, 5, 10)).split("\n")[1:]
+    cells = rows[0].split(",")
+    content = above + "\n".join([",".join([cells[0], odd, *cells[2:]]), *rows[1:]])
+    with pytest.raises(
+        ReaderError, match=f"row {2 if above else 1}, column 2.* is '{re.escape(odd)}', which is no number"
+    ):
+        read_file(write(tmp_path / "a.csv", content))
+
+
+AMONG = "which stands among the wavelengths"
+WELL = b"\nA02\tUNK1\t200\t"
+DAMAGED = {
+    "wavelength of a plate reader": (samples.clariostar, b",407,", b",4O7,", f"'4O7', {AMONG}"),
+    "wavelength above samples": (samples.samples_in_rows, b",407,", b",??,", rf"'\?\?', {AMONG}"),
+    "two lines of a Cary in one": (samples.cary, b"\n420,", b"420,", "has 21 cells and the header 11; repair that row"),
+    "a well": (samples.enspire, WELL, WELL.replace(b"A02", b"??"), "no row of a well, and rows of wells stand below"),
+    "a factor": (samples.jcamp, b"##YFACTOR=", b"##YFACTOR=x", "YFACTOR is 'x.*', which is no number"),
+    "a second plate": (samples.enspire, WELL, b"\n\nWell\tSample\t" + WELL, "second table"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_what_is_damaged_is_named_and_nothing_beside_it_lost(tmp_path, case):
+    maker, old, new, sentence = DAMAGED[case]
+    content = maker().replace(b"\r\n", b"\n")
+    assert old in content
+    (tmp_path / "a").write_bytes(content.replace(old, new, 1))
+    with pytest.raises(ReaderError, match=sentence):
+        read_file(tmp_path / "a")

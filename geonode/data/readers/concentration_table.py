@@ -3,7 +3,7 @@
 A table has one sample a row under a header, or, as short notes often have it, the samples' names in one line and their
 concentrations in the next, with ``#`` before what is not a number. A line of units may stand below the header. An entry
 without a number, ``NaN`` or an empty cell, says that the sample is an unknown. A cell may hold its unit (``10 mM``),
-and so may a column ``unit``.
+and so may a column ``unit``. Or it is the map of a plate (:mod:`geonode.data.readers.plate_map`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from geonode.data.readers import names, text
 from geonode.data.readers.dialect import Dialect, doubtful_number, two_readings
+from geonode.data.readers.plate_map import CONCENTRATION, WELL, plate_map
 from geonode.errors import ReaderError
 
 CALLED_SO = re.compile(r"conc|konz", re.I)
@@ -45,6 +46,7 @@ class ConcentrationTable:
         path: the file. header: names of the columns, without units. units: by column name, where one is stated.
         rows: each row's cells by column name. dialect: how its numbers are written.
         lines: the line of each row, for messages. decided: whoever reads said which mark is decimal.
+        is_map: whether it is the map of a plate, whose rows are its wells.
     """
 
     path: Path
@@ -54,6 +56,7 @@ class ConcentrationTable:
     units: dict[str, str] = field(default_factory=dict)
     lines: list[int] = field(default_factory=list)
     decided: bool = False
+    is_map: bool = False
 
     def fail(self, what: str) -> ReaderError:
         return ReaderError(f"{self.path}: {what}")
@@ -77,7 +80,7 @@ class ConcentrationTable:
         cell = self.rows[row].get(column, "")
         if names.is_unknown(cell):
             return None
-        place = f"row {self.line(row)}, column '{column}'"
+        place = f"well {self.rows[row][WELL]}" if self.is_map else f"row {self.line(row)}, column '{column}'"
         self._require_no_doubt(cell, column, place)
         number = self.dialect.number(cell)
         if number is None and (number := names.grouped_number(cell)) is not None:
@@ -182,6 +185,12 @@ def read_table(path: Path, decimal: str = "") -> ConcentrationTable:
     dialect = _dialect_of([line for _, line in [*remarks, *body]], decimal)
     if dialect is None or not body:
         raise ReaderError(f"{path}: not a table of concentrations; write a CSV with a header and one sample a row.")
+    plate = plate_map([(k, line.lstrip("# \t")) for k, line in numbered], dialect)
+    if plate is not None:
+        units = {CONCENTRATION: plate.unit} if plate.unit else {}
+        return ConcentrationTable(
+            path, [WELL, CONCENTRATION], plate.rows, dialect, units, plate.lines, bool(decimal), True
+        )
     if len(body) == 1 and remarks:
         found = _read_two_lines(path, [line for _, line in remarks], body[0], dialect)
         found.decided = bool(decimal)

@@ -81,9 +81,8 @@ def set_values(trace: Trace, values: Sequence[float | None]) -> None:
 
 def describe_source(recording: Recording, found: ConcentrationTable, columns: Sequence[str]) -> None:
     """Where the concentrations of a recording come from, their unit and the names of the analytes."""
-    recording.concentrations_from = f"{found.path.name}, {'column' if len(columns) == 1 else 'columns'} " + (
-        " and ".join(f"'{c}'" for c in columns)
-    )
+    named = f"{'column' if len(columns) == 1 else 'columns'} " + " and ".join(f"'{c}'" for c in columns)
+    recording.concentrations_from = f"{found.path.name}, {'a map of the plate' if found.is_map else named}"
     recording.analytes = None if len(columns) == 1 and CALLED_SO.search(columns[0]) else tuple(columns)
     stated = [found.units.get(c, "") for c in columns]
     if any(stated):

@@ -50,6 +50,7 @@ class EnspireReader(Reader):
         header = [cell.strip() for cell in lines[start].rstrip().split("\t")]
         end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if not _is_row(line)), len(lines))
         rows = table.Lines.of(lines, start + 1, end)
+        _require_one_table(lines, end, recording)
         if not len(rows):
             raise recording.fail("a header but no row of a well below it; the file seems to be truncated.")
         measurements = _measurements(header, recording)
@@ -75,6 +76,15 @@ class EnspireReader(Reader):
 
 def _is_row(line: str) -> bool:
     return bool(_WELL.fullmatch(line.split("\t", 1)[0].strip()))
+
+
+def _require_one_table(lines: list[str], end: int, recording: Recording) -> None:
+    """Nothing of wells below the table: a second plate, or rows cut off by a damaged one."""
+    again = next((i for i, line in enumerate(lines[end:], end) if line.lower().startswith("well\t")), None)
+    if again is not None:
+        raise recording.fail(f"row {again + 1} begins a second table of wells; export one plate at a time.")
+    if any(_is_row(line) and line.count("\t") > 2 for line in lines[end:]):
+        raise recording.fail(f"row {end + 1} is no row of a well, and rows of wells stand below it; repair that row.")
 
 
 def _measurements(header: list[str], recording: Recording) -> list[tuple[str, int, list[int]]]:

@@ -33,6 +33,7 @@ class ManifestReader(Reader):
     format = "list of files"
     summary = "CSV that lists files with their concentrations (file, concentration, group)"
     particularity = Particularity.HEADER
+    lists_files = True
 
     def sniff(self, head: bytes) -> bool:
         """A header with a column ``file`` and at least one other."""
