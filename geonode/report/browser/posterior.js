@@ -4,7 +4,7 @@ const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
   const { posteriorOf, belowOf, highest } = GeonodeDensity, { judged, above } = GeonodeShapes;
   const { doubtOf, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls;
-  const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.25;
+  const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15;
 
   // Standards and weights from the JSON of the page, null where the posterior does not answer there.
   // `array` unpacks one, or finds it among others.
