@@ -75,7 +75,7 @@ def judged(said: Any, truth: float, kind: str, levels: np.ndarray, rank: float |
     return {
         "kind": kind,
         "inside": bool(levels[0] <= truth <= levels[-1]),
-        "error": float((said.estimate - truth) / span),
+        "error": float((said.nearest - truth) / span),
         "covered": [any(c.contains(truth) for c in part) for part in (said.components, said.verdict_components)],
         "width": None if low is None or high is None else sum(c.width for c in said.components) / span,
         "verdict": said.verdict,

@@ -58,7 +58,7 @@ class Calibration(ShownCalibration, ExplainingCalibration):
         names: ``[N]`` of the standards, for what is said of single ones.
 
     Attributes:
-        gp, inverse, held_out, curve_check: the parts.
+        gp, inverse, held_out, curve_check: the parts. own_limits: of Q and T², learned from all standards.
         levels, level_index, spectra, wavelengths: the standards, ``[n]``, ``[N]``, ``[N, W]``, ``[W]``.
         signal, wavelength_label: what axes of figures are called: the signal and the wavelength with their units.
         wavelength_unit: that unit alone, empty where it is not known.
@@ -66,8 +66,7 @@ class Calibration(ShownCalibration, ExplainingCalibration):
         notes: sentences on the standards (no blank, merged levels, a curve that does not describe them).
 
     Raises:
-        InputError: fewer than three levels, values that are not finite, shapes that do not match, negative
-            uncertainties.
+        InputError: fewer than three levels, values that are not finite, shapes or uncertainties that do not fit.
     """
 
     def __init__(
@@ -116,7 +115,7 @@ class Calibration(ShownCalibration, ExplainingCalibration):
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
         self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations, without)
-        self.q_limit, self.t2_limit = match_limits(self.inverse, self.held_out, x)
+        self.own_limits = (_, self.t2_limit) = match_limits(self.inverse, self.held_out, x)
         self.notes = (*notes, *remarks_on(self))
 
     @classmethod
@@ -191,6 +190,11 @@ class Calibration(ShownCalibration, ExplainingCalibration):
         return Standing(self)
 
     @property
+    def q_limit(self) -> float:
+        """Upper limit of Q for genuine spectra, learned from the standards that are trusted."""
+        return self.standing.q_limit
+
+    @property
     def deviations(self) -> np.ndarray | None:
         """``[N, W]`` spectra less their level means; None without replicates."""
         if len(self.spectra) == len(self.levels):
@@ -221,7 +225,7 @@ class Calibration(ShownCalibration, ExplainingCalibration):
     @cached_property
     def response(self) -> Response:
         """What changes with concentration, and whether anything does."""
-        return response_of(self.curve_check, self.inverse.projection)
+        return response_of(self.curve_check, self.inverse.projection, self.wavelengths)
 
     # ------------------------------------------------------------------ unknowns
 

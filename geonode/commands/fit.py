@@ -37,6 +37,7 @@ def register(app: typer.Typer) -> None:
     @app.command()
     @reads_standards()
     def fit(
+        context: typer.Context,
         files: Files,
         out: Annotated[Path, typer.Option("--out", "-o", help="Bundle to write.")],
         reading: Reading,
@@ -153,14 +154,12 @@ def register(app: typer.Typer) -> None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
         if profile and log is None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
+        dataset = reading.standards(files)
+        if dataset.dim > 1:
+            return fit_two(context, dataset, out, quiet)
         asked = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
         changes = {name: value for name, value in {**asked, "flow": flow}.items() if value is not None}
         config = _config(settings, blueprint, changes)
-        dataset = reading.standards(files)
-        if dataset.dim > 1:
-            given = {"--preprocess": preprocess, "--standard-uncertainty": uncertainty, "--settings": settings}
-            given |= {"--flow": flow, "--folds": folds, "--checkpoint": checkpoint, "--epochs": epochs}
-            return fit_two(dataset, out, quiet, {**given, "--weights": weights})
         std = None
         if uncertainty is not None:
             std = standard_uncertainty(uncertainty, dataset.levels)

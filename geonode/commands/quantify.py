@@ -13,7 +13,7 @@ import typer
 from geonode.commands.amounts import dilution_factor, factor_uncertainty
 from geonode.commands.common import Quiet, remarkable, say, write_text
 from geonode.commands.outputs import ANSWER, DRAWING, RESULTS, Force, check_output
-from geonode.commands.plane import quantify_two, refuse_given
+from geonode.commands.plane import quantify_two
 from geonode.commands.reading import Decimal, Sheet
 from geonode.errors import InputError
 
@@ -28,6 +28,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def quantify(
+        context: typer.Context,
         bundle: Annotated[Path, typer.Argument(help="Bundle written by `geonode fit`.")],
         unknowns: Annotated[
             list[Path], typer.Argument(help="File(s) of one unknown: several files are its replicates.")
@@ -111,17 +112,10 @@ def register(app: typer.Typer) -> None:
 
         _check(method, json_path, plot, table, [bundle, *unknowns, *(blank or [])], force)
         if is_plane(bundle):
-            one = {
-                "--qc": qc is not None,
-                "--blank": bool(blank),
-                "--dilution": dilution != "1",
-                "--table": bool(table),
-            }
-            refuse_given(one, "standards")
             how = {"select": select, "each": each, "average": average, "decimal": decimal, "sheet": sheet}
             quantify_two(
-                bundle, unknowns, reading=how, level=level, saturation=saturation, json_path=json_path, plot=plot,
-                quiet=quiet,
+                context, bundle, unknowns, reading=how, level=level, saturation=saturation, json_path=json_path,
+                plot=plot, quiet=quiet,
             )  # fmt: skip
             return
         model = load(bundle)

@@ -166,7 +166,7 @@ def _attempt(name: str, fold: Fold) -> dict[str, Any]:
 
 def _own(fold: Fold, method: str | None) -> dict[str, Any]:
     answers = fold.calibration.quantify_many(fold.unknown, LEVEL, genuine=True, method=method)
-    entry = _entry(fold, [a.estimate for a in answers])
+    entry = _entry(fold, [a.nearest for a in answers])
     entry["covered"] = [any(k.contains(fold.truth) for k in a.components) for a in answers]
     entry["beyond_95"] = [_beyond(a, fold) for a in answers]
     entry["widths"] = [sum(b - a for a, b in _ends(a.components, fold)) for a in answers]

@@ -123,7 +123,7 @@ def _posterior(setting: Setting, size: Size) -> Work:
 
     def check() -> list[Checked]:
         answers = run(0)
-        missed = sorted(abs(a.estimate - c) / 60.0 for a, c in zip(answers, truth, strict=True))
+        missed = sorted(abs(a.nearest - c) / 60.0 for a, c in zip(answers, truth, strict=True))
         silent = sum(a.verdict != "quantified" for a in answers) / size.pairs
         return [
             Checked("median error of the estimates, of the range", missed[len(missed) // 2], 0.02),

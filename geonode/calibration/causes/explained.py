@@ -15,6 +15,11 @@ from geonode_runtime.verdicts import Quantification
 if TYPE_CHECKING:
     from geonode.calibration.calibration import Calibration
 
+PLAINLY_THERE = 30.0
+"""A spectrum so many times the noise from a blank is none, whatever the standards can tell, …"""
+HALF_WAY = 0.5
+"""… if it has gone this share of the way to the lowest standard that is no blank."""
+
 
 @dataclass(frozen=True)
 class Overlay:
@@ -62,11 +67,37 @@ class Explained(Explaining):
         """Of the calibration."""
         return self.calibration.explainer
 
+    @property
+    def why(self) -> tuple[str, ...]:
+        """The sentences of `explanation`. Of a spectrum that the standards cannot tell from a blank, though it is far
+        from one, the first is that it is the standards that cannot."""
+        times = self.times_noise_above_blank if self.verdict == "below detection limit" else 0.0
+        if times <= PLAINLY_THERE:
+            return super().why
+        return (
+            f"the spectrum lies {times:.2g} times the noise from the blank, towards the lowest standard: the "
+            "measurement tells it from a blank, and these standards do not, because they scatter or contradict each "
+            "other",
+            *super().why,
+        )
+
+    @property
+    def times_noise_above_blank(self) -> float:
+        """How far the spectrum lies from the blank towards the lowest other standard, in standard deviations of the
+        noise; 0 where it goes less than half of that way."""
+        usable, gp = self.unknown.usable, self.calibration.measured.gp
+        scale = np.sqrt(gp.noise_variance)[usable]
+        blank, lowest = gp.level_means[:2, usable] / scale
+        step, way = lowest - blank, self.unknown.spectra.mean(axis=0)[usable] / scale - blank
+        square = float(step @ step)
+        along = float(way @ step) / square if square > 0.0 else 0.0
+        return along * float(np.sqrt(square)) if along >= HALF_WAY else 0.0
+
     @cached_property
     def overlay(self) -> Overlay:
-        """The spectrum and the curve's at the estimate, or at the concentration that `explanation` compares it with."""
+        """The spectrum and the curve's at the nearest concentration, or at that which `explanation` has it at."""
         measured = self.calibration.measured
-        c = self.estimate / self.dilution if self.explanation is None else self.explanation.concentration
+        c = self.nearest / self.dilution if self.explanation is None else self.explanation.concentration
         predicted = measured.gp.predict(np.array([c]))
         return Overlay(
             wavelengths=measured.wavelengths,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from geonode.calibration.assessment.match_limits import FEWEST_LEFT_OUT, USELESS_FACTOR
 from geonode.calibration.posterior.own_levels import OwnLevels, own_levels
 from geonode.calibration.posterior.reading import Reading
 from geonode.calibration.posterior.stored import posterior_weights
@@ -73,7 +74,29 @@ def posterior_of(calibration: Calibration) -> tuple[LearnedPosterior, OwnLevels]
     without = calibration.measured.spectra_without(calibration.level_index)
     own = levels_heard(*standards, spectra_without=without)
     bare = learned_posterior(*standards)
-    return replace(bare, known=replace(bare.known, power=own.power)), own
+    return replace(
+        bare, known=replace(bare.known, power=own.power, left_out_ridge=_trusted_ridge(calibration, bare))
+    ), own
+
+
+def _trusted_ridge(calibration: Calibration, made: LearnedPosterior) -> np.ndarray:
+    """The misfit of levels left out ``[m]``, none taken for more than those of the standards that are trusted: what a
+    standard that contradicts the others is off by is no measure of how far off a genuine spectrum may be."""
+    ridge, trusted = _without_ends(made.known.left_out_ridge), calibration.standing.trusted
+    while trusted is not trusted.standing.trusted:
+        trusted = trusted.standing.trusted
+    if trusted is calibration.of_process:
+        return ridge
+    alone = reading_of(trusted.concentrations, trusted.spectra, trusted.concentration_std).known
+    return np.minimum(ridge, _without_ends(alone.left_out_ridge).max())
+
+
+def _without_ends(ridge: np.ndarray) -> np.ndarray:
+    """The misfit of levels left out ``[m]``, the two ends, to which the others extrapolate, taken for no more than the
+    others where anything would pass beside theirs."""
+    if len(ridge) < FEWEST_LEFT_OUT + 2 or ridge.max() <= USELESS_FACTOR:
+        return ridge
+    return np.minimum(ridge, ridge[1:-1].max())
 
 
 def unfit_for(calibration: Calibration) -> str:
