@@ -59,7 +59,7 @@ docs: $(VENV)/.test-installed
 lint: $(VENV)/.test-installed
 	$(PY) -m ruff check $(SOURCES)
 	$(PY) -m ruff format --check $(SOURCES)
-	$(VENV)/bin/basedpyright --pythonpath $(PY)
+	$(VENV)/bin/basedpyright --pythonpath $(PY) --threads $(WORKERS)
 
 format: $(VENV)/.test-installed
 	$(PY) -m ruff check --fix $(SOURCES)

@@ -5,7 +5,7 @@
 First the losses of 20 optimiser steps of a small assay, kernels and graph against plain torch of the same device. Then
 `geonode.fit` at full size: samples (pairs of concentrations) a second between two epochs of one training, shooting,
 losses, optimiser and looks included; SM activity by NVML over the same time; the most memory that torch took; what
-each kernel took of a step.
+each kernel took of a step. Last, one batch of 256 pairs by the rules of Γ that no kernel of the whole path holds.
 """
 
 from __future__ import annotations
@@ -123,15 +123,23 @@ def main() -> None:
     parser.add_argument("--wavelengths", type=int, default=601)
     parser.add_argument("--epochs", type=int, nargs=2, default=(5, 25), help="between whose ends it is timed")
     parser.add_argument("--precision", nargs="*", default=["16-mixed", "32-true"])
+    parser.add_argument("--micro", type=int, nargs="*", default=[256, 2048], help="pairs of a micro-batch")
+    parser.add_argument("--rules", nargs="*", default=["exact", "finite_difference", "grid"])
+    parser.add_argument("--losses", action=argparse.BooleanOptionalAction, default=True, help="compare losses first")
     parser.add_argument("--plain", action=argparse.BooleanOptionalAction, default=True, help="plain torch too (20 s)")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     result: dict[str, Any] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
-    result["losses"] = compared("32-true", options.plain)
-    print(json.dumps(result["losses"]), flush=True)
-    result["fit"] = [timed(precision, options.wavelengths, *options.epochs) for precision in options.precision]
+    if options.losses:
+        result["losses"] = compared("32-true", options.plain)
+        print(json.dumps(result["losses"]), flush=True)
+    variants = [(precision, micro) for precision in options.precision for micro in options.micro]
+    result["fit"] = [timed(p, options.wavelengths, *options.epochs, micro_batch=micro) for p, micro in variants]
     print(json.dumps(result["fit"], indent=1), flush=True)
-    result["kernels_ms"] = profiled(options.precision[0], options.wavelengths)
+    one = {"batch_size": 256, "micro_batch": None}
+    result["rules"] = [timed("32-true", options.wavelengths, 2, 6, christoffel=rule, **one) for rule in options.rules]
+    print(json.dumps(result["rules"], indent=1), flush=True)
+    result["kernels_ms"] = {precision: profiled(precision, options.wavelengths) for precision in options.precision}
     result["paths"] = paths_taken()
     print(json.dumps({name: result[name] for name in ("device", "kernels_ms", "paths")}, indent=1), flush=True)
     if options.json is not None:

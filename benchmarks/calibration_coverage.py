@@ -127,7 +127,7 @@ def run_row(
             inside_95.append(any(k.contains(value) for k in answer.verdict_components))
             wrong.append(confidently_wrong(answer, value))
             width.append(sum(k.width for k in answer.components))
-            error.append(abs(answer.estimate - value))
+            error.append(abs(answer.nearest - value))
             verdicts[answer.verdict] = verdicts.get(answer.verdict, 0) + 1
             if second_concentration(curve, grid, spectrum / noise, value):
                 found = [

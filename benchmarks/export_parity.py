@@ -85,7 +85,7 @@ def compare(name: str, model, predictor: str, options) -> dict:
             "spectra_max_difference_of_range": float(np.abs(mean - expected.values).max() / unit),
             "std_max_difference_of_range": float(np.abs(std - band.values).max() / unit),
             "concentration_max_difference_of_range": max(
-                abs(a.estimate - b.estimate) / span for a, b in zip(mine, theirs, strict=True)
+                abs(a.nearest - b.nearest) / span for a, b in zip(mine, theirs, strict=True)
             ),
             "verdicts_that_differ": sum(a.verdict != b.verdict for a, b in zip(mine, theirs, strict=True)),
             "verdicts": dict(Counter(a.verdict for a in theirs)),

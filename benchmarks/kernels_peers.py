@@ -1,7 +1,7 @@
-"""The same geodesic integration in other libraries, each in a process of its own; prints one line of JSON.
+"""The same geodesic integration in other libraries, each in a process of its own; prints a line of JSON a problem.
 
     python benchmarks/kernels_peers.py torchdiffeq forward 18030
-    python benchmarks/kernels_peers.py jax both 1230848
+    python benchmarks/kernels_peers.py jax forward 18030 both 1230848
 
 Formula of `geonode_kernels.geodesic_rk4`: metric 2→64→64→1 tanh, softplus + 0.1, exact ∂g/∂c, 20 RK4 steps, float32.
 """
@@ -142,5 +142,7 @@ def jax(mode: str, n: int) -> dict:
 
 
 if __name__ == "__main__":
-    library, mode, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    print(json.dumps({"library": library, "mode": mode, "n": size, **globals()[library](mode, size)}))
+    library, *asked = sys.argv[1:]
+    for mode, size in zip(asked[::2], map(int, asked[1::2]), strict=True):
+        measured = globals()[library](mode, size)
+        print(json.dumps({"library": library, "mode": mode, "n": size, **measured}), flush=True)

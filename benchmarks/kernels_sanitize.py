@@ -1,7 +1,10 @@
 """Every kernel, forward and backward, on small odd sizes: what compute-sanitizer watches.
 
-compute-sanitizer --tool memcheck  python benchmarks/kernels_sanitize.py
-compute-sanitizer --tool racecheck python benchmarks/kernels_sanitize.py
+    export PYTORCH_NO_CUDA_MEMORY_CACHING=1
+    compute-sanitizer --tool memcheck  --error-exitcode 1 python benchmarks/kernels_sanitize.py
+    compute-sanitizer --tool racecheck --error-exitcode 1 python benchmarks/kernels_sanitize.py
+
+Without torch's cache of memory every buffer is an allocation of its own, so that a step beyond it is seen.
 """
 
 from __future__ import annotations
@@ -42,11 +45,17 @@ def both_ways(op, *arguments: torch.Tensor, **options) -> None:
     torch.cuda.synchronize()
 
 
-def coupled(units: int) -> None:
+def gentle(tensors: list[torch.Tensor], by: float) -> list[torch.Tensor]:
+    """The same, smaller: paths whose poles are far, so that Γ is interpolated along them."""
+    return [(by * t.detach()).requires_grad_() for t in tensors]
+
+
+def coupled(units: int, steps: int, by: float) -> None:
     """The coupled ODE from a velocity and by shooting, [2, 14 × 5] rows, with a flow of that many units."""
     flow = gk.FlowUnits(*(leaf(2, units) for _ in range(2)), leaf(2, units, 5), leaf(2, units), leaf(2))
-    inputs = *points(3), *weights(2, 20, 30)
-    for op, options in ((gk.coupled_rk4, {"steps": 3}), (gk.coupled_shot, {"steps": 2, "newton": 2, "stages": 2})):
+    inputs = gentle([*points(3), *weights(2, 20, 30)], by)
+    search = {"newton": 2, "stages": 2}
+    for op, options in ((gk.coupled_rk4, {"steps": steps}), (gk.coupled_shot, {"steps": steps, **search})):
         out = op(*inputs, flow, **options, backend="triton")
         change = torch.nan_to_num(out[0] if isinstance(out, tuple) else out)
         torch.autograd.grad(change.sum(), [*inputs, *flow])
@@ -58,6 +67,7 @@ def main() -> None:
     for hidden in ((64, 64), (20, 30)):
         both_ways(gk.metric_christoffel, leaf(2, 70), leaf(2, 70), *weights(2, *hidden))
         both_ways(gk.metric_density, leaf(2, 70), leaf(2, 70), *weights(2, *hidden))
+        both_ways(gk.metric_value, leaf(2, 70), leaf(2, 70), *weights(2, *hidden))
         both_ways(gk.geodesic_rk4, leaf(2, 70), leaf(2, 70), leaf(2, 70), *weights(2, *hidden), steps=2)
     with torch.no_grad():
         gk.geodesic_rk4(*points(3), *weights(2, 20, 30), steps=2, backend="triton")
@@ -66,8 +76,15 @@ def main() -> None:
         lambda *a, **k: gk.geodesic_shoot(*a, **k).velocity,
         *points(3), *weights(2, 20, 30), steps=2, newton=2, stages=2,
     )  # fmt: skip
-    for units in (5, 20):
-        coupled(units)
+    for units, steps, by in ((5, 2, 1.0), (20, 6, 0.2), (20, 6, 1.0)):
+        coupled(units, steps, by)
+    for by in (0.2, 1.0):  # interpolated along their paths, and too steep for it
+        both_ways(gk.geodesic_rk4, *gentle([*points(3), *weights(2, 20, 30)], by), steps=6)
+        both_ways(gk.geodesic_states, *gentle([*points(3), *weights(2, 20, 30)], by), steps=6)
+        both_ways(
+            lambda *a, **k: gk.geodesic_shoot(*a, **k).velocity,
+            *gentle([*points(3), *weights(2, 20, 30)], by), steps=6, newton=2, stages=2, output="exp",
+        )  # fmt: skip
     both_ways(gk.christoffel_fd, *points(4), step=0.1)
     both_ways(lambda c, w, **k: gk.christoffel_grid(leaf(2, 5, 4).detach(), c, w, (-9, 9), (-9, 9), **k), *points(2))
     flow = [leaf(2, 37, 5), leaf(2, 37, 5), leaf(2, 20), leaf(2, 5, 20), leaf(2, 5, 20), leaf(2, 5)]
@@ -92,6 +109,7 @@ def main() -> None:
     optimizer = gk.FlatAdamW([{"params": parameters, "lr": 1e-2, "clip": 1.0}])
     optimizer.step([torch.randn_like(p) for p in parameters])
     torch.cuda.synchronize()
+    print("every kernel ran, forward and backward")
 
 
 if __name__ == "__main__":

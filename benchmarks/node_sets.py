@@ -44,7 +44,7 @@ def answers(calibration: Calibration, spectra: np.ndarray, truth: float) -> dict
                 "verdict": answer.verdict,
                 "covered_80": any(part.contains(truth) for part in one),
                 "covered_95": any(part.contains(truth) for part in at_95),
-                "error_percent": 100.0 * (answer.estimate - truth) / (high - low),
+                "error_percent": 100.0 * (answer.nearest - truth) / (high - low),
                 "width_percent": 100.0 * sum(part.width for part in one) / (high - low),
                 "confidently_wrong": answer.verdict == "quantified" and len(at_95) == 1 and beyond,
             }

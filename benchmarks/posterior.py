@@ -5,30 +5,32 @@
 For every assay one level is left out (its replicates are unknowns too); both methods get the same standards and the
 same unknowns. Figures: root mean square error of unknowns inside the range (percent of it; geometric mean over assays),
 coverage of 80 and 95 % sets, width of 80 % sets, confidently wrong, genuine spectra refused, foreign ones refused;
-ranks of the truth (simulation-based calibration) by family, levels and noise, with Kolmogorov–Smirnov tests; coverage
-by the number of standards; spectra of kinds that training did not have (posterior_strangers.py); and a folding assay
-whose standards were prepared with an undeclared error of 1 %. Results go to benchmarks/results/posterior.{json,md}.
+ranks of the truth (simulation-based calibration) by family, levels and noise, with Kolmogorov–Smirnov tests
+(posterior_ranks.py); the same of three and of four standards; spectra of kinds that training did not have
+(posterior_strangers.py); and a folding assay whose standards were prepared with an undeclared error of 1 %. Results go
+to benchmarks/results/posterior.{json,md}. It can be run in pieces: --keep FOLDER --minutes 4, again and again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
-from itertools import pairwise
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import kstest
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
 from calibration_coverage import run_row  # noqa: E402
-from posterior_strangers import caught  # noqa: E402
+from posterior_ranks import rank_groups, rank_of, rank_table, ranks_by_family  # noqa: E402
+from posterior_strangers import strangers  # noqa: E402
 
 from geonode.calibration.calibration import Calibration  # noqa: E402
 from geonode.calibration.posterior.examples import unknowns_of  # noqa: E402
@@ -39,7 +41,20 @@ from geonode_runtime.files import write_text  # noqa: E402
 from geonode_runtime.unknowns import Unknown  # noqa: E402
 
 NAMES = (*UNKNOWNS, "left-out level")
+GENUINE = ("sample", "left-out level")
 OUTSIDE = 0.03  # of the range: so far outside the 95 % set a truth makes `quantified` confidently wrong
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Simulated assays under a name: how many, of which families (None: all), of how many standards (None: as common),
+    one level of which is left out besides."""
+
+    name: str
+    assays: int
+    seed: int
+    families: tuple[str, ...] | None
+    standards: int | None
 
 
 def calibration_of(assays: Any, row: int, left_out: int | None) -> Calibration:
@@ -49,7 +64,7 @@ def calibration_of(assays: Any, row: int, left_out: int | None) -> Calibration:
     return Calibration(np.repeat(levels[keep], count[keep]), spectra)
 
 
-def judged(said: Any, truth: float, kind: int, levels: np.ndarray, rank: float | None) -> dict[str, Any]:
+def judged(said: Any, truth: float, kind: str, levels: np.ndarray, rank: float | None) -> dict[str, Any]:
     """What one answer came to."""
     span = float(levels[-1] - levels[0])
     only = said.verdict_components[0]
@@ -58,9 +73,9 @@ def judged(said: Any, truth: float, kind: int, levels: np.ndarray, rank: float |
     wrong = said.verdict == "quantified" and not open_there and far > OUTSIDE * span
     low, high = said.enclosing
     return {
-        "kind": NAMES[kind],
+        "kind": kind,
         "inside": bool(levels[0] <= truth <= levels[-1]),
-        "error": float((said.estimate - truth) / span),
+        "error": float((said.nearest - truth) / span),
         "covered": [any(c.contains(truth) for c in part) for part in (said.components, said.verdict_components)],
         "width": None if low is None or high is None else sum(c.width for c in said.components) / span,
         "verdict": said.verdict,
@@ -70,42 +85,36 @@ def judged(said: Any, truth: float, kind: int, levels: np.ndarray, rank: float |
     }
 
 
-def one_assay(assays: Any, row: int, left_out: int | None, methods: list[str]) -> dict[str, Any]:
+def one_assay(assays: Any, row: int, left_out: int | None, rng: np.random.Generator) -> dict[str, Any]:
     calibration = calibration_of(assays, row, left_out)
-    facts = calibration.facts
+    facts, learned = calibration.facts, calibration.posterior
     spectra, count, truth, kind = unknowns_of(assays, row, left_out)
+    names = [NAMES[k] for k in kind]
+    odd, disturbed, repeats = strangers(assays, row, rng)
     found: dict[str, Any] = {
         "family": FAMILIES[int(assays.family[row])],
         "levels": len(calibration.levels),
         "noise": float(assays.noise[row]),
+        "profile": [],
+        "posterior": [],
     }
-    for method in methods:
-        rows = []
-        for x, k, c, what in zip(spectra, count, truth, kind, strict=True):
-            unknown = Unknown(x[None], np.ones(len(x), dtype=bool), ())
-            rank = None
-            if method == "profile":
-                said = answer(calibration.inverse, facts, unknown, float(k), 0.8)
-            else:
-                said = calibration.posterior.answer(calibration.inverse, facts, unknown, float(k), 0.8)
-                if np.isfinite(c):
-                    (one,), _, _ = calibration.posterior.posteriors(x[None], np.array([float(k)]))
-                    # zero, where the range ends, is an atom: its rank lies anywhere within it
-                    reach = (1e-5 if c <= one.edges[0] + 1e-9 * one.span else 1e-9) * one.span
-                    here = np.array([c - reach, c + reach])
-                    low, high = one.below_of(here) if one.edges[0] <= c <= one.edges[-1] else (0.0, 0.0)
-                    if c > one.edges[-1]:
-                        low, high = 1.0 - one.above, 1.0
-                    if c < one.edges[0]:
-                        low, high = 0.0, one.below
-                    rank = float(low + (high - low) * np.random.default_rng([row, int(1e6 * x[0]) % 9973]).random())
-            rows.append(judged(said, float(c), int(what), calibration.levels, rank))
-        found[method] = rows
+    for x, k, c, name in zip(spectra, count, truth, names, strict=True):
+        unknown = Unknown(x[None], np.ones(len(x), dtype=bool), ())
+        said = answer(calibration.inverse, facts, unknown, float(k), 0.8)
+        found["profile"].append(judged(said, float(c), name, calibration.levels, None))
+        said = learned.answer(calibration.inverse, facts, unknown, float(k), 0.8)
+        (one,), _, _ = learned.posteriors(x[None], np.array([float(k)]))
+        rank = rank_of(one, float(c), rng) if np.isfinite(c) else None
+        found["posterior"].append(judged(said, float(c), name, calibration.levels, rank))
+    for x, k, name in zip(disturbed, repeats, odd, strict=True):
+        unknown = Unknown(x[None], np.ones(len(x), dtype=bool), ())
+        said = learned.answer(calibration.inverse, facts, unknown, float(k), 0.8)
+        found["posterior"].append(judged(said, float("nan"), name, calibration.levels, None))
     return found
 
 
 def figures(assays: list[dict[str, Any]], method: str) -> dict[str, float]:
-    rows = [row for one in assays for row in one[method]]
+    rows = [row for one in assays for row in one[method] if row["kind"] in NAMES]
 
     def share(values: list[bool]) -> float:
         return float(np.mean(values)) if values else float("nan")
@@ -142,54 +151,50 @@ def figures(assays: list[dict[str, Any]], method: str) -> dict[str, float]:
     return {k: round(v, 4) for k, v in result.items()}
 
 
-def ranks(assays: list[dict[str, Any]]) -> dict[str, Any]:
-    """Rank histograms and Kolmogorov–Smirnov p of the posterior, by family, levels and noise."""
-
-    def of(chosen: list[dict[str, Any]]) -> dict[str, Any]:
-        # one unknown an assay, so that those of one assay do not count as independent
-        values = []
-        for number, one in enumerate(chosen):
-            own = [r["rank"] for r in one["posterior"] if r["rank"] is not None and r["kind"] in ("sample", "rough")]
-            if own:
-                values.append(own[number % len(own)])
-        every = [
-            r["rank"]
-            for one in chosen
-            for r in one["posterior"]
-            if r["rank"] is not None and r["kind"] in ("sample", "rough")
-        ]
-        counts = np.histogram(every, np.linspace(0.0, 1.0, 11))[0]
-        return {
-            "assays": len(chosen),
-            "deciles": (counts / max(counts.sum(), 1)).round(3).tolist(),
-            "p": round(float(kstest(values, "uniform").pvalue), 4) if len(values) > 4 else None,
-        }
-
-    groups = {f"family {name}": [a for a in assays if a["family"] == name] for name in FAMILIES}
-    groups |= {
-        f"{low} to {high} levels": [a for a in assays if low <= a["levels"] <= high]
-        for low, high in ((3, 4), (5, 6), (7, 9), (10, 24))
-    }
-    edges = (0.0, 0.003, 0.01, 0.03, np.inf)
-    groups |= {
-        f"noise {low:g} to {high:g}": [a for a in assays if low <= a["noise"] < high] for low, high in pairwise(edges)
-    }
-    return {"all": of(assays), **{name: of(chosen) for name, chosen in groups.items() if chosen}}
-
-
-def run(count: int, seed: int, families: tuple[str, ...] | None, methods: list[str]) -> list[dict[str, Any]]:
+def run(plan: Plan, keep: Path | None, until: float) -> list[dict[str, Any]] | None:
+    """Every assay of the plan; None where the time was over first."""
     found: list[dict[str, Any]] = []
-    for step in range(count // 8):
-        rng = np.random.default_rng([seed, step])
-        levels = common_levels(seed, step) + 1
+    for step in range(plan.assays // 8):
+        path = None if keep is None else keep / f"{plan.name.replace(' ', '_')}-{step}.json"
+        if path is not None and path.is_file():
+            found += json.loads(path.read_text(encoding="utf-8"))
+            continue
+        if time.monotonic() > until:
+            return None
+        rng = np.random.default_rng([plan.seed, step])
+        levels = (common_levels(plan.seed, step) if plan.standards is None else plan.standards) + 1
+        width = int(rng.choice((64, 128, 256)))
         assays = draw(
-            8, levels, int(rng.choice((64, 128, 256))), queries=0, unknowns=8, seed=seed, step=step, families=families,
+            8, levels, width, queries=0, unknowns=8, seed=plan.seed, step=step, families=plan.families,
             dtype=torch.float64,
         )  # fmt: skip
-        for row in range(8):
-            left_out = int(rng.integers(1, levels - 1))
-            found.append(one_assay(assays, row, left_out, methods))
+        part = [one_assay(assays, row, int(rng.integers(1, levels - 1)), rng) for row in range(8)]
+        if path is not None:
+            write_text(path, json.dumps(part))
+        found += part
     return found
+
+
+def strange_kinds(assays: list[dict[str, Any]]) -> dict[str, Any]:
+    """By kind of spectrum: how many, and the shares that are refused, and refused or flagged."""
+    rows = [r for one in assays for r in one["posterior"]]
+    kinds = [name for name in dict.fromkeys(r["kind"] for r in rows) if name not in NAMES]
+    groups = {"genuine": [r for r in rows if r["kind"] in GENUINE and r["inside"]]}
+    groups |= {name: [r for r in rows if r["kind"] == name] for name in sorted(kinds)}
+    return {
+        name: {
+            "spectra": len(group),
+            "refused": round(float(np.mean([r["verdict"] == "does not match" for r in group])), 4),
+            "refused_or_flagged": round(
+                float(np.mean([r["verdict"] == "does not match" or r["flagged"] for r in group])), 4
+            ),
+            "quantified_unflagged": round(
+                float(np.mean([r["verdict"] == "quantified" and not r["flagged"] for r in group])), 4
+            ),
+        }
+        for name, group in groups.items()
+        if group
+    }
 
 
 def markdown(result: dict[str, Any]) -> str:
@@ -203,19 +208,23 @@ def markdown(result: dict[str, Any]) -> str:
                 f"| {key.replace('_', ' ')} | " + " | ".join(f"{part['figures'][m][key]:.3f}" for m in methods) + " |"
             )
         lines += ["", "Ranks of the truth (share in each decile; p of Kolmogorov–Smirnov, one unknown an assay):", ""]
-        lines += ["| assays | number | deciles | p |", "|---|---|---|---|"]
-        for group, r in part["ranks"].items():
-            deciles = " ".join(f"{100 * d:.0f}" for d in r["deciles"])
-            lines.append(f"| {group} | {r['assays']} | {deciles} | {'–' if r['p'] is None else r['p']} |")
-        lines += ["", "80 % sets by the number of standards, genuine unknowns inside the range:", ""]
-        lines += ["| standards | unknowns | covered |", "|---|---|---|"]
-        lines += [f"| {n} | {c['unknowns']} | {100 * c['covered']:.1f} % |" for n, c in part["by_levels"].items()]
+        lines += rank_table(part["ranks"])
         lines += ["", "Kinds of spectra that training did not have:", ""]
-        lines += ["| kind | spectra | refused | refused or flagged |", "|---|---|---|---|"]
+        lines += [
+            "| kind | spectra | refused | refused or flagged | quantified without a flag |",
+            "|---|---|---|---|---|",
+        ]
         for kind, c in part["strangers"].items():
-            shares = f"{100 * c['refused']:.1f} % | {100 * c['refused_or_flagged']:.1f} %"
-            lines.append(f"| {kind} | {c['spectra']} | {shares} |")
+            shares = [f"{100 * c[k]:.1f} %" for k in ("refused", "refused_or_flagged", "quantified_unflagged")]
+            lines.append(f"| {kind} | {c['spectra']} | {' | '.join(shares)} |")
         lines.append("")
+    lines += [
+        "## Ranks by family",
+        "",
+        "As many assays of every family; those left out of training are among them.",
+        "",
+    ]
+    lines += [*rank_table(result["families"]), ""]
     row = result["undeclared"]
     lines += ["## Undeclared 1 % error of preparation, folding assay", ""]
     lines += [
@@ -225,38 +234,40 @@ def markdown(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def by_levels(assays: list[dict[str, Any]]) -> dict[str, Any]:
-    """Coverage of 80 % sets of genuine unknowns inside the range, for few standards and for all others."""
-    found: dict[str, Any] = {}
-    for name, low, high in (("3", 3, 3), ("4", 4, 4), ("5 and more", 5, 48)):
-        rows = [r for one in assays if low <= one["levels"] <= high for r in one["posterior"]]
-        hits = [r["covered"][0] for r in rows if r["kind"] in ("sample", "left-out level") and r["inside"]]
-        if hits:
-            found[name] = {"unknowns": len(hits), "covered": round(float(np.mean(hits)), 4)}
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--assays", type=int, default=240, help="of each set")
+    parser.add_argument(
+        "--assays", type=int, default=240, help="of the families left out, and of all; of few standards half"
+    )
+    parser.add_argument("--each", type=int, default=48, help="assays of every family for the ranks by family")
     parser.add_argument("--seed", type=int, default=31_000)
+    parser.add_argument("--keep", type=Path, help="folder that keeps what is done, from which a later run goes on")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so many, with --keep")
     parser.add_argument("--out", default=str(ROOT / "benchmarks" / "results" / "posterior"), help="path without suffix")
     args = parser.parse_args()
     torch.set_num_threads(1)
+    until = time.monotonic() + 60.0 * args.minutes
+    if args.keep is not None:
+        args.keep.mkdir(parents=True, exist_ok=True)
+    plans = (
+        Plan("families left out of training", args.assays, args.seed, HELD_OUT_FAMILIES, None),
+        Plan("all families", args.assays, args.seed, None, None),
+        Plan("three standards", args.assays // 2, args.seed + 1, None, 3),
+        Plan("four standards", args.assays // 2, args.seed + 2, None, 4),
+    )
     result: dict[str, Any] = {"sets": {}}
-    for name, families in (("families left out of training", HELD_OUT_FAMILIES), ("all families", None)):
-        started = time.perf_counter()
-        methods = ["profile", "posterior"]
-        found = run(args.assays, args.seed, families, methods)
-        result["sets"][name] = {
+    for plan in plans:
+        found = run(plan, args.keep, until)
+        if found is None:
+            sys.exit(f"time is over: run it again with --keep {args.keep}")
+        result["sets"][plan.name] = {
             "assays": len(found),
-            "figures": {m: figures(found, m) for m in methods},
-            "ranks": ranks(found),
-            "by_levels": by_levels(found),
-            "strangers": caught(args.assays, args.seed + 1, families),
-            "seconds": round(time.perf_counter() - started),
+            "figures": {m: figures(found, m) for m in ("profile", "posterior")},
+            "ranks": rank_groups(found),
+            "strangers": strange_kinds(found),
         }
-        print(name, json.dumps(result["sets"][name]["figures"], indent=1), flush=True)
+        print(plan.name, json.dumps(result["sets"][plan.name]["figures"], indent=1), flush=True)
+    result["families"] = ranks_by_family(args.each, args.seed + 3, args.keep, until)
     row = run_row("folding", 1, 0.01, False, 0.002, 48, args.seed)
     result["undeclared"] = {"calibrations": 48, "coverage": row["coverage_80"], "row": row}
     out = Path(args.out)

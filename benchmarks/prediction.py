@@ -57,6 +57,8 @@ def measured(name: str, count: int, wavelengths: int, calls: int) -> dict[str, A
         there(c)
         alone.append(1e3 * (time.perf_counter() - begin))
     later = sorted(times[1:])
+    if off > 1e-4 or not there._graphs:
+        raise SystemExit(f"{name}: off by {off:.1e} of the CPU's values, {len(there._graphs)} graphs; not timed.")
     return {
         "first_ms": times[0],
         "median_ms": later[len(later) // 2],

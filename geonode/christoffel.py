@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -321,10 +322,10 @@ def _range(points: list[Tensor]) -> tuple[float, float]:
         InputError: there is no finite value, or none can be looked at.
     """
     try:
-        values = torch.cat([p.detach().reshape(-1).double() for p in points])
-        values = values[torch.isfinite(values)]
-        low, high = values.min().item(), values.max().item()
-    except RuntimeError:
+        values = torch.cat([p.detach().reshape(-1).double() for p in points]).cpu().numpy()  # waits for a device once
+        values = values[np.isfinite(values)]
+        low, high = float(values.min()), float(values.max())
+    except (RuntimeError, ValueError):
         raise InputError(
             "A table of Christoffel symbols is made for the values asked for, and here none can be looked at; make a "
             "geonode.christoffel.Grid before and pass it as christoffel=."

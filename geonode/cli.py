@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -11,13 +14,29 @@ from typer.core import TyperGroup
 from geonode.errors import GeonodeError, Interrupted
 
 
+@contextlib.contextmanager
+def warnings_as_sentences() -> Iterator[None]:
+    """Within it the library's own warnings are a line each, without the place in the source that a program needs."""
+    usual = warnings.formatwarning
+
+    def line(message: Any, category: type[Warning], *place: Any, **more: Any) -> str:
+        return f"geonode: {message}\n" if category is UserWarning else usual(message, category, *place, **more)
+
+    warnings.formatwarning = line
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
+
+
 class _Program(TyperGroup):
     """Errors raised on purpose become one sentence on stderr and exit code 2, or 143 where SIGTERM stopped a training;
     never a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with warnings_as_sentences():
+                return super().invoke(ctx)
         except GeonodeError as error:
             typer.echo(f"geonode: {error}", err=True)
             # 128 + SIGTERM: schedulers see that it is not done

@@ -119,7 +119,7 @@ class GeodesicModel(PredictsOnDevice):
         """How good it is, what is wrong and what it can tell apart: ``print(*model.conclusion.lines(), sep="\\n")``."""
         return Conclusion(self.calibration)
 
-    def coverage(self, predictor: str | None = None) -> dict[str, float | None]:
+    def coverage(self, predictor: str | None = None) -> dict[str, Any]:
         """How often held-out standards lay inside the 80 % bands of `predict_spectra` and the 80 % sets of `quantify`.
 
         The bands are those of the pre-trained flow, or of the neural ensemble with ``config.folds``, where
@@ -131,7 +131,7 @@ class GeodesicModel(PredictsOnDevice):
         return {**found, **self._flow_bands} if of_node and self.flow is not None and self.folds is None else found
 
     @cached_property
-    def _flow_bands(self) -> dict[str, float | None]:
+    def _flow_bands(self) -> dict[str, Any]:
         return band_coverage(self.dataset, self.gp, self.config, self.weights)
 
     def quantify(self, spectra: Any, wavelengths: Any = None, *, select: str | None = None, **options: Any) -> Any:

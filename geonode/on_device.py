@@ -172,10 +172,7 @@ class TrainedOnDevice:
     @property
     def looks(self) -> bool:
         """Whether its solver looks at values, so that no graph can hold it."""
-        ode = self.ode
-        if ode.flow.path_independent:
-            return False
-        return ode.solver().adaptive or (ode.path.christoffel == "grid" and not ode.closed_form)
+        return not self.ode.flow.path_independent and self.ode.capture_refusal() is not None
 
 
 Source = ProcessOnDevice | FlowOnDevice | TrainedOnDevice

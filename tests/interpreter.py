@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+from types import SimpleNamespace
 
 import torch
 
@@ -32,8 +33,27 @@ def import_kernels() -> None:
         for module in pkgutil.walk_packages(geonode_kernels.__path__, "geonode_kernels."):
             if module.name.endswith("_triton"):
                 importlib.import_module(module.name)
+        if os.environ.get("TRITON_INTERPRET") == "1":
+            _prepare_once_a_launch()
     finally:
         if before is None:
             os.environ.pop("TRITON_INTERPRET", None)
         else:
             os.environ["TRITON_INTERPRET"] = before
+
+
+def _prepare_once_a_launch() -> None:
+    """The interpreter replaces what it finds in Triton's language, some two hundred names, at a launch and again at
+    every call of a function in a kernel, where all are replaced already: more than half of its time."""
+    from triton.runtime import interpreter
+
+    replace, language = interpreter._patch_lang, interpreter.tl
+    nothing = getattr(interpreter, "_LangPatchScope", None)
+    if nothing is None:  # a release of Triton that does it in another way
+        return
+    everything = SimpleNamespace(__globals__={"tl": language, "core": language.core})
+
+    def once(function: object) -> object:
+        return replace(everything) if language.core.is_builtin(language.core.load) else nothing()
+
+    interpreter._patch_lang = once

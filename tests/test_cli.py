@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import geonode
-from geonode.cli import app
+from geonode.cli import app, warnings_as_sentences
 
 WAVELENGTHS = np.arange(400, 700, 10)
 LEVELS = ("0", "10", "20", "30")
@@ -290,3 +291,13 @@ def test_options_that_cannot_work(standards, bundle, tmp_path):
     assert "finite" in run("predict", bundle, "--at", "nan", "--out", tmp_path / "p.csv", code=2).stderr
     assert "--out" in run("predict", bundle, "--at", 5, code=2).stderr
     assert "none" in run("fit", standards, "--select", "none", "--out", tmp_path / "n", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("category", "line"), [(UserWarning, "geonode: x\n"), (FutureWarning, None), (DeprecationWarning, None)]
+)
+def test_warnings_of_the_library_are_a_line_without_its_source(category, line):
+    usual = warnings.formatwarning("x", category, "fit.py", 184, "model = fit_model(")
+    with warnings_as_sentences():
+        assert warnings.formatwarning("x", category, "fit.py", 184, "model = fit_model(") == (line or usual)
+    assert warnings.formatwarning("x", category, "fit.py", 184, "model = fit_model(") == usual

@@ -23,6 +23,9 @@ CONFIGS = {
     "without a warp": GeodesicConfig(flow="path_independent", warp=False, **SMALL),
     "velocity": GeodesicConfig(flow="velocity", **SMALL),
     "rk4": GeodesicConfig(flow="free", solver="rk4", ode_steps=4, **SMALL),
+    "shot through a table of symbols": GeodesicConfig(
+        flow="velocity", solver="rk4", path="shooting", christoffel="grid", ode_steps=3, newton_steps=2, **SMALL
+    ),
 }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from geonode.bench import on_paper
 
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
-CARD, BENCH = "kernels-NVIDIA-H100-80GB-HBM3", "bench-NVIDIA-H100-80GB-HBM3"
+CARD, BENCH = "kernels-NVIDIA-H200", "bench-NVIDIA-H100-80GB-HBM3"
 
 
 def _read(name: str) -> Any:
@@ -192,9 +192,13 @@ def _count(label: str) -> str:
 
 
 def a100() -> str:
-    """What each recorded card foretells for an A100, kernel by kernel, with the arithmetic."""
-    records = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("bench-NVIDIA-*.json")))
-    return "\n\n".join(f"## From {r['device']['card']}\n\n" + "\n".join(on_paper.lines(r)) for r in records)
+    """What each recorded card foretells for an A100, kernel by kernel, with the arithmetic; the newest record first."""
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("bench-NVIDIA-*.json")]
+    records.sort(key=lambda record: record["host"]["time"], reverse=True)
+    return "\n\n".join(
+        f"## From an {r['device']['card']}, {r['host']['time'][:10]}\n\n" + "\n".join(on_paper.lines(r))
+        for r in records
+    )
 
 
 def folds() -> str:

@@ -91,7 +91,7 @@ def export_calibrator(project: Path, scans: ScanSet, one: ScanSet) -> None:
     offset = scans.settings["instrument"]["offset"]
     spectra = apparent_absorbance(scans.voltages, offset)
     theirs, ours = (
-        np.array([answer.estimate for answer in m.quantify_many(spectra, method="profile")])
+        np.array([answer.nearest for answer in m.quantify_many(spectra, method="profile")])
         for m in (exported, model.calibration)
     )
     worst = float(np.max(np.abs(theirs - ours) / np.maximum(np.abs(ours), 1.0)))

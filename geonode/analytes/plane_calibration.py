@@ -240,13 +240,13 @@ class PlaneCalibration:
         rules = VerdictRules(float(levels.min()), float(levels.max()), blank, self.q_limit, self.t2_limit)
         t2 = float(density.squared.min())
         said, reasons = verdict(rules, one, at_95, q, t2)
-        best, n = one.best, len(self.gp.levels)
+        best, n, matches = one.best, len(self.gp.levels), said != "does not match"
         return Quantification(
             verdict=said,
-            estimate=best.estimate,
-            low=None if best.open_low else best.low,
-            high=None if best.open_high else best.high,
-            std=best.std,
+            nearest=best.estimate,
+            low=None if best.open_low or not matches else best.low,
+            high=None if best.open_high or not matches else best.high,
+            std=best.std if matches else None,
             level=level,
             components=one.components,
             verdict_components=at_95.components,

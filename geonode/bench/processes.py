@@ -36,13 +36,20 @@ class Options:
     started: float = field(default_factory=time.monotonic)
 
     @property
+    def left(self) -> float:
+        """Seconds until the time limit."""
+        return float("inf") if self.limit is None else self.limit - (time.monotonic() - self.started)
+
+    @property
     def late(self) -> bool:
         """Whether the time limit has passed."""
-        return self.limit is not None and time.monotonic() - self.started > self.limit
+        return self.left <= 0.0
 
     def __post_init__(self) -> None:
         if self.setting.suite == "full":
             self.patience = 600.0
+        elif self.setting.device == "cuda":
+            self.patience = 90.0  # a network of the pre-training is compiled for the better part of a minute
         if not self.budget:
             self.budget = 0.2 if self.setting.suite == "quick" else 2.0
 

@@ -59,8 +59,10 @@ def record(case: Case, setting: Setting, folder: str | Path) -> tuple[list[Path]
     return [trace, table, step, *_tensorboard(profile, folder, order)], found
 
 
-def traced(work: Work, setting: Setting, steps: int = STEPS) -> tuple[torch.profiler.profile, list[step_trace.Event]]:
-    """A few steps under the profiler, each in an annotation: what was recorded, and its events."""
+def traced(
+    work: Work, setting: Setting, steps: int = STEPS, warm_up: int = 2
+) -> tuple[torch.profiler.profile, list[step_trace.Event]]:
+    """A few steps under the profiler, each in an annotation, after ``warm_up``: what was recorded, and its events."""
     activities = [torch.profiler.ProfilerActivity.CPU]
     if setting.device == "cuda":
         activities.append(torch.profiler.ProfilerActivity.CUDA)
@@ -69,7 +71,7 @@ def traced(work: Work, setting: Setting, steps: int = STEPS) -> tuple[torch.prof
         if work.drive is not None:
             _driven(work, profile, steps, setting.device)
         else:
-            for i in range(2):
+            for i in range(warm_up):
                 work.run(i % work.rotations)
             _wait(setting.device)
             with profile:

@@ -1,4 +1,7 @@
-"""The order of a run: monitor, workers (one measuring everything, the rest restarts for the noise), peers, verdicts."""
+"""The order of a run: monitor, a worker that measures everything, peers, restarts for the noise, verdicts.
+
+Restarts come last of what is measured: where a time limit cuts a run short, the noise is what it misses least.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,10 @@ from geonode.bench.finish import energy_check, finish, finite, timeline
 from geonode.bench.processes import Options, events
 from geonode.bench.worker import LONG_CALLS
 
+LATE = "the time limit passed before it; --time-limit gives more"
+DEAR = 6.0
+"""Seconds of a row (compilation and checks included) from which on the quick suite measures it in one process alone; of
+long calls, which say the same twice, it takes two."""
 Say = Callable[[str], None]
 Row = dict[str, Any]
 
@@ -25,8 +32,13 @@ def run(cases: Sequence[Case], options: Options, say: Say = lambda text: None) -
     monitor = activity.Monitor(setting.device, options.rung)
     try:
         idle = _idle(monitor, setting)
-        rows, extras = _measure(cases, options, monitor, say)
+        rows = _rows(cases, setting)
+        extras: dict[str, Any] = {"sweep": [], "crossover": [], "curve": [], "sequential": None}
+        taker = _Taker(rows, extras, monitor, say)
+        _process(0, taker, options)
         found = _peers(rows, options, say) if options.peers else []
+        for number in range(1, options.restarts):
+            _process(number, taker, options)
     finally:
         monitor.stop()
     finish(rows, extras, idle)
@@ -73,38 +85,39 @@ def _idle(monitor: activity.Monitor, setting: Setting) -> dict[str, Any]:
     return monitor.window(begin, time.monotonic())
 
 
-def _measure(
-    cases: Sequence[Case], options: Options, monitor: activity.Monitor, say: Say
-) -> tuple[list[Row], dict[str, Any]]:
-    setting = options.setting
+def _rows(cases: Sequence[Case], setting: Setting) -> list[Row]:
+    """A row for every case and size; those that cannot be measured here say why."""
     rows: list[Row] = []
     for case in cases:
         reason = case.absent(setting)
         for size in case.sizes(setting):
             row = {"case": case.name, "title": case.title, "size": list(size), "label": size.label}
             rows.append({**row, "status": "skipped", "reason": reason} if reason else row)
-    extras: dict[str, Any] = {"sweep": [], "crossover": [], "curve": [], "sequential": None}
-    taker = _Taker(rows, extras, monitor, say)
-    for number in range(options.restarts):
-        first = number == 0
-        todo = [r for r in rows if r.get("status") in ((None,) if first else ("green",))]
-        if number > 1 and setting.suite == "quick":  # long calls are the dearest and say the same twice
-            todo = [r for r in todo if r["mode"] != LONG_CALLS]
+    return rows
+
+
+def _process(number: int, taker: _Taker, options: Options) -> None:
+    """What one worker measures: the first everything, correctness before all, the others time alone."""
+    rows, first = taker.rows, number == 0
+    todo = [r for r in rows if r.get("status") in ((None,) if first else ("green",))]
+    if not first and options.setting.suite == "quick":
+        todo = [r for r in todo if r["wall_s"] < DEAR and (number == 1 or r["mode"] != LONG_CALLS)]
+    if not options.late:
         kind = "correctness first" if first else "time alone"
-        say(f"process {number + 1} of {options.restarts}: {len(todo)} rows, {kind}")
+        taker.say(f"process {number + 1} of {options.restarts}: {len(todo)} rows, {kind}")
         with closing(events(todo, options, first)) as stream:
             for event in stream:
                 taker.take(event, first)
     for row in (r for r in rows if "status" not in r):
         row["status"] = "skipped" if options.late else "failed"
-        row["reason"] = "the time limit passed before it" if options.late else "the worker ended before it"
-    return rows, extras
+        row["reason"] = LATE if options.late else "the worker ended before it"
 
 
 class _Taker:
     """Files the events of workers: rows in place, everything else in ``extras``."""
 
-    def __init__(self, rows: Sequence[Row], extras: dict[str, Any], monitor: activity.Monitor, say: Say) -> None:
+    def __init__(self, rows: list[Row], extras: dict[str, Any], monitor: activity.Monitor, say: Say) -> None:
+        self.rows = rows
         self.by_key = {(r["case"], tuple(r["size"])): r for r in rows}
         self.extras, self.monitor, self.say = extras, monitor, say
 
@@ -147,10 +160,15 @@ def _peers(rows: Sequence[Row], options: Options, say: Say) -> list[dict[str, An
         once = name == "compile" and options.setting.suite == "quick"  # compiling takes longer than all else together
         chosen = beside[:1] if once else beside
         if options.late:
-            answers = [{"library": name, "status": "skipped", "reason": "the time limit passed before it"}]
+            answers = [{"library": name, "status": "skipped", "reason": LATE}]
         else:
             counts = [r["size"][0] * r["size"][1] for r in chosen]
-            answers = peers.run(name, counts, options.setting.device, options.budget)
+            answers = peers.run(name, counts, options.setting.device, options.budget, min(150.0, options.left))
+            if options.late:  # cut short, not broken
+                answers = [
+                    {**answer, "status": "skipped", "reason": LATE} if answer["status"] == "failed" else answer
+                    for answer in answers
+                ]
         for row, answer in zip(chosen, answers, strict=False):  # an absent library answers once
             answer.update(case=row["case"], label=row["label"])
             reason = f" – {answer['reason']}" if "reason" in answer else ""

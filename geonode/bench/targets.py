@@ -27,7 +27,7 @@ def verdicts(result: dict[str, Any]) -> list[dict[str, Any]]:
         rows += [_for_many(row, train) for row in _training(result, train, slower)]
     recipe = _largest(result, RECIPE)
     if recipe is not None:  # what the targets were written for, beside what the library does by default
-        said = [_for_many(row, recipe) for row in _training(result, recipe, slower)]
+        said = [_parallel(recipe, None), *(_for_many(row, recipe) for row in _training(result, recipe, slower))]
         rows += [{**row, "target": f"{row['target']}, the original recipe"} for row in said]
     rows.append(_sequential(result, solve))
     return rows

@@ -15,11 +15,13 @@ from geonode.calibration.assessment.held_out import HeldOut, hold_out
 from geonode.calibration.assessment.match_limits import match_limits
 from geonode.calibration.assessment.response import Response, response_of
 from geonode.calibration.causes.explained import Explained
+from geonode.calibration.causes.of_calibration import ExplainingCalibration
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
 from geonode.calibration.levels import level_std, merged_levels
 from geonode.calibration.measured_standards import MeasuredStandards
+from geonode.calibration.notebook import ShownCalibration
 from geonode.calibration.posterior.quantifier import posterior_of, unfit_for
 from geonode.calibration.remarks import remarks_on, wide_limits_of
 from geonode.data.given import given_spectra
@@ -35,10 +37,11 @@ from geonode_runtime.verdicts import FEWEST_CHECKED, VerdictRules
 
 if TYPE_CHECKING:
     from geonode.calibration.assessment.standing import Standing
+    from geonode.calibration.posterior.own_levels import OwnLevels
     from geonode_runtime.posterior.answers import LearnedPosterior
 
 
-class Calibration:
+class Calibration(ShownCalibration, ExplainingCalibration):
     """Standards turned into a calibration: forward model, inverse model and what held-out standards say about both.
 
     Args:
@@ -55,7 +58,7 @@ class Calibration:
         names: ``[N]`` of the standards, for what is said of single ones.
 
     Attributes:
-        gp, inverse, held_out, curve_check: the parts.
+        gp, inverse, held_out, curve_check: the parts. own_limits: of Q and T², learned from all standards.
         levels, level_index, spectra, wavelengths: the standards, ``[n]``, ``[N]``, ``[N, W]``, ``[W]``.
         signal, wavelength_label: what axes of figures are called: the signal and the wavelength with their units.
         wavelength_unit: that unit alone, empty where it is not known.
@@ -63,8 +66,7 @@ class Calibration:
         notes: sentences on the standards (no blank, merged levels, a curve that does not describe them).
 
     Raises:
-        InputError: fewer than three levels, values that are not finite, shapes that do not match, negative
-            uncertainties.
+        InputError: fewer than three levels, values that are not finite, shapes or uncertainties that do not fit.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class Calibration:
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
         self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations, without)
-        self.q_limit, self.t2_limit = match_limits(self.inverse, self.held_out, x)
+        self.own_limits = (_, self.t2_limit) = match_limits(self.inverse, self.held_out, x)
         self.notes = (*notes, *remarks_on(self))
 
     @classmethod
@@ -188,6 +190,11 @@ class Calibration:
         return Standing(self)
 
     @property
+    def q_limit(self) -> float:
+        """Upper limit of Q for genuine spectra, learned from the standards that are trusted."""
+        return self.standing.q_limit
+
+    @property
     def deviations(self) -> np.ndarray | None:
         """``[N, W]`` spectra less their level means; None without replicates."""
         if len(self.spectra) == len(self.levels):
@@ -218,7 +225,7 @@ class Calibration:
     @cached_property
     def response(self) -> Response:
         """What changes with concentration, and whether anything does."""
-        return response_of(self.curve_check, self.inverse.projection)
+        return response_of(self.curve_check, self.inverse.projection, self.wavelengths)
 
     # ------------------------------------------------------------------ unknowns
 
@@ -329,9 +336,18 @@ class Calibration:
         found = many(self.inverse, self.facts, unknowns, level)
         return [Explained.of(f, self, u, name) for f, u, name in zip(found, aligned, names, strict=True)]
 
-    @cached_property
+    @property
     def posterior(self) -> LearnedPosterior:
         """What answers with ``method="posterior"``."""
+        return self._learned[0]
+
+    @property
+    def own_levels(self) -> OwnLevels:
+        """What the standards, each level left out, say of the posterior."""
+        return self._learned[1]
+
+    @cached_property
+    def _learned(self) -> tuple[LearnedPosterior, OwnLevels]:
         return posterior_of(self)
 
     @property

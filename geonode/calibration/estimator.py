@@ -5,12 +5,14 @@ This module imports scikit-learn; ``import geonode`` does not.
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from geonode.bundle import PLAIN, read_bundle, write_bundle
@@ -21,6 +23,13 @@ from geonode.errors import BundleError, InputError
 from geonode_runtime.verdicts import Quantification
 
 _KIND = "geodesic_calibrator"
+MISMATCHES = ("nan", "nearest")
+MOST_ROWS = 10
+"""A warning names so many rows."""
+
+
+class MismatchWarning(UserWarning):
+    """Some spectra match the standards at no concentration."""
 
 
 class GeodesicCalibrator(RegressorMixin, BaseEstimator):
@@ -32,6 +41,9 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         concentration_std: standard uncertainty of every standard's concentration, in units of ``y``; 0 for exact.
         level: nominal coverage of ``predict_interval``, 0 < level < 1.
         method: as for :meth:`geonode.calibration.Calibration.quantify`.
+        mismatch: what ``predict`` gives for a spectrum that no concentration of the standards explains (verdict ``does
+            not match``): ``"nan"``, or the ``"nearest"`` concentration, for steps that take no NaN (a scorer by name in
+            ``cross_val_score``). A `MismatchWarning` names the rows either way.
 
     Attributes:
         calibration_: the fitted :class:`~geonode.calibration.calibration.Calibration`.
@@ -47,10 +59,13 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     feature_names_in_: np.ndarray
     wavelengths_in_: np.ndarray | None
 
-    def __init__(self, concentration_std: float = 0.0, level: float = 0.8, method: str | None = None) -> None:
+    def __init__(
+        self, concentration_std: float = 0.0, level: float = 0.8, method: str | None = None, mismatch: str = "nan"
+    ) -> None:
         self.concentration_std = concentration_std
         self.level = level
         self.method = method
+        self.mismatch = mismatch
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Fit standards.
@@ -76,7 +91,8 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
     def predict(
         self, X: Any, return_interval: bool = False, level: float | None = None
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """The estimate ``[U]`` that ``quantify`` gives for each row of ``X [U, W]``.
+        """The estimate ``[U]`` that ``quantify`` gives for each row of ``X [U, W]``; for one that does not match, what
+        ``mismatch`` says, and one `MismatchWarning` for all of them.
 
         Where several concentrations explain a spectrum, that of the most probable piece; ``quantify`` says so. Where
         the standards lie on no curve and PLS is much better, it is PLS's, as in ``quantify``.
@@ -86,9 +102,15 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
             return_interval: give ``predict_interval`` beside it, ``([U], [U, 2])``. A pipeline hands this on:
                 ``pipeline.predict(X, return_interval=True)``.
             level: of the interval; None for that of the constructor.
+
+        Raises:
+            InputError: a ``mismatch`` that is neither of the two.
         """
+        if self.mismatch not in MISMATCHES:
+            raise InputError(f"mismatch={self.mismatch!r} is not known; choose from {', '.join(MISMATCHES)}.")
         found = self._answers(X, level, self.method, genuine=True)
-        estimates = np.array([one.estimate for one in found])
+        estimates = np.array([one.nearest if one.matches or self.mismatch == "nearest" else np.nan for one in found])
+        self._warn(found)
         return (estimates, self._intervals(found)) if return_interval else estimates
 
     def predict_interval(self, X: Any, level: float | None = None) -> np.ndarray:
@@ -97,16 +119,26 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         The ends enclose every component of the set; an end the data do not set is infinite. Both are infinite where the
         standards cannot vouch for ``level``: with fewer than four, or above n/(n + 1) (six standards: 85.7 %). What the
         model says there all the same is ``quantify(X, level)[i].model_interval``. ``coverage_`` says how often held-out
-        standards were covered.
+        standards were covered. Both are NaN for a spectrum that does not match.
         """
         return self._intervals(self._answers(X, level, self.method, genuine=True))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the nearest concentrations: a spectrum that is refused counts by where it lies nearest, so that
+        refusing makes no score better.
+
+        Args:
+            X: ``[U, W]``. y: ``[U]`` true concentrations. sample_weight: ``[U]`` or None.
+        """
+        found = self._answers(X, None, self.method, genuine=True)
+        return float(r2_score(y, [one.nearest for one in found], sample_weight=sample_weight))
+
     @property
-    def coverage_(self) -> dict[str, float | None]:
+    def coverage_(self) -> dict[str, Any]:
         """How often held-out standards lay inside their 80 % sets, and inside the 80 % bands of the spectrum, apart for
         responding and silent wavelengths (see :func:`geonode.calibration.assessment.coverage.coverage`)."""
         check_is_fitted(self)
-        return coverage(self.calibration_)
+        return coverage(self.calibration_, self.method)
 
     def predict_spectra(self, concentrations: Any) -> np.ndarray:
         """Mean spectra ``[C, W]`` at ``concentrations [C]``."""
@@ -181,9 +213,23 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
 
     def _intervals(self, found: list[Quantification]) -> np.ndarray:
         level = found[0].level
-        if not self.calibration_.checked or level > self.calibration_.attainable:
-            return np.tile([-np.inf, np.inf], (len(found), 1))
-        return np.array([_ends(one.components) for one in found])
+        claimed = self.calibration_.checked and level <= self.calibration_.attainable
+        ends = [_ends(one.components) if claimed else (-np.inf, np.inf) for one in found]
+        return np.array([end if one.matches else (np.nan, np.nan) for end, one in zip(ends, found, strict=True)])
+
+    def _warn(self, found: list[Quantification]) -> None:
+        rows = [i for i, one in enumerate(found) if not one.matches]
+        if not rows:
+            return
+        said = ", ".join(map(str, rows[:MOST_ROWS]))
+        said += f" and {len(rows) - MOST_ROWS} more" if rows[MOST_ROWS:] else ""
+        given = "NaN" if self.mismatch == "nan" else "the nearest concentration"
+        warnings.warn(
+            f"{len(rows)} of {len(found)} spectra match the standards at no concentration (rows {said}, counted from "
+            f"0): predict gives {given} there, and quantify(X) says why",
+            MismatchWarning,
+            stacklevel=3,
+        )
 
 
 def _group_means(y: np.ndarray, groups: Any) -> np.ndarray:

@@ -50,5 +50,5 @@ def remarks_on(calibration: Calibration) -> list[str]:
 
 def wide_limits_of(calibration: Calibration) -> list[str]:
     """Limits of the profile so wide, or learned from so little, that a foreign spectrum may well pass them."""
-    limits = calibration.q_limit, calibration.t2_limit
+    limits = calibration.own_limits
     return wide_limits(calibration.inverse, calibration.held_out, limits, calibration.spectra.shape[1])

@@ -7,20 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from geonode.commands.common import (
-    Column,
-    Concentrations,
-    Decimal,
-    Device,
-    Preprocess,
-    Quiet,
-    Seed,
-    Sheet,
-    Unit,
-    progress_bar,
-    say,
-)
+from geonode.commands.common import Device, Preprocess, Quiet, Seed, progress_bar, say
 from geonode.commands.outputs import CARD, WEIGHTS, Force, check_output, listed_files
+from geonode.commands.reading import Reading, reads_standards
 
 if TYPE_CHECKING:
     from geonode.data import SpectralDataset
@@ -30,6 +19,7 @@ def register(app: typer.Typer) -> None:
     """Add the command to the program."""
 
     @app.command()
+    @reads_standards(without=["select"])
     def adapt(
         series: Annotated[
             list[Path], typer.Argument(help="Earlier calibrations of the instrument, a file each; two or more.")
@@ -37,15 +27,11 @@ def register(app: typer.Typer) -> None:
         out: Annotated[
             Path, typer.Option("--out", "-o", help="Weights to write (.safetensors); the card lies beside them.")
         ],
+        reading: Reading,
         select: Annotated[
             list[str] | None,
             typer.Option("--select", help="Samples whose name contains this are a series; once more for each further."),
         ] = None,
-        unit: Unit = None,
-        concentrations: Concentrations = None,
-        column: Column = None,
-        decimal: Decimal = None,
-        sheet: Sheet = None,
         preprocess: Preprocess = None,
         weights: Annotated[
             Path | None, typer.Option("--weights", help="Weights to begin with, as geonode pretrain wrote them.")
@@ -73,26 +59,15 @@ def register(app: typer.Typer) -> None:
         """
         from geonode.adaptation import AdaptSettings
         from geonode.adaptation import adapt as adapt_weights
-        from geonode.data import load_standards
 
-        read = listed_files([*series, concentrations, weights])
+        read = listed_files([*series, reading.concentrations, weights])
         check_output(out, WEIGHTS, read, force=force)
         check_output(out.with_suffix(".json"), CARD, read, force=force)
         datasets: list[SpectralDataset] = []
         names: list[str] = []
         for path in series:
             for one in select or [None]:
-                datasets.append(
-                    load_standards(
-                        path,
-                        select=one,
-                        concentration_unit=unit,
-                        concentrations=concentrations,
-                        column=column or None,
-                        decimal=decimal,
-                        sheet=sheet,
-                    )
-                )
+                datasets.append(reading.only(one).standards([path]))
                 names.append(path.name if one is None else f"{path.name}: {one}")
         with progress_bar(quiet) as progress:
             adapted = adapt_weights(

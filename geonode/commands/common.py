@@ -22,22 +22,6 @@ SeedOrSettings = Annotated[
     int | None, typer.Option("--seed", help="Seed of initial weights and draws; default: the settings', else 0.")
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
-Select = Annotated[
-    str | None,
-    typer.Option("--select", help="Keep the samples whose name contains this, where a file holds several series."),
-]
-Concentrations = Annotated[
-    Path | None, typer.Option("--concentrations", help="Table of concentrations, where the files have none.")
-]
-Column = Annotated[
-    list[str] | None, typer.Option("--column", help="Column of that table; once more for each further analyte.")
-]
-Decimal = Annotated[
-    str | None,
-    typer.Option(metavar="MARK", help="Decimal mark, . or , where 1,050 may be read in two ways; the other groups."),
-]
-Sheet = Annotated[str | None, typer.Option(help="Of a workbook with several sheets, the name or number of one.")]
-Unit = Annotated[str | None, typer.Option("--unit", help="Unit of concentration, where the file does not say it.")]
 Preprocess = Annotated[
     list[str] | None,
     typer.Option(
@@ -50,7 +34,10 @@ Weights = Annotated[
     Path | None,
     typer.Option("--weights", help="Weights of the pre-trained flow, as geonode adapt or pretrain wrote them."),
 ]
-Files = Annotated[list[Path], typer.Argument(help="File(s) of standards, as the instrument wrote them or a tidy CSV.")]
+Files = Annotated[
+    list[Path],
+    typer.Argument(help="File(s) of standards, or a folder of them, as the instrument wrote them; or a tidy CSV."),
+]
 
 
 @contextmanager

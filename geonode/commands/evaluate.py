@@ -8,17 +8,11 @@ from typing import Annotated
 import typer
 
 from geonode.commands.common import (
-    Column,
-    Concentrations,
-    Decimal,
     Device,
     Files,
     Preprocess,
     Quiet,
     SeedOrSettings,
-    Select,
-    Sheet,
-    Unit,
     Weights,
     progress_bar,
     say,
@@ -26,22 +20,19 @@ from geonode.commands.common import (
 )
 from geonode.commands.outputs import ANSWER, FIGURE, Force, check_output, listed_files
 from geonode.commands.plan import read_config
+from geonode.commands.reading import Reading, reads_standards
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the program."""
 
     @app.command()
+    @reads_standards()
     def evaluate(
         files: Files,
+        reading: Reading,
         json_path: Annotated[Path | None, typer.Option("--json", help="Scores of every method at every level.")] = None,
         plot: Annotated[Path | None, typer.Option("--plot", help="Figure (PNG, SVG or PDF).")] = None,
-        select: Select = None,
-        unit: Unit = None,
-        concentrations: Concentrations = None,
-        column: Column = None,
-        decimal: Decimal = None,
-        sheet: Sheet = None,
         preprocess: Preprocess = None,
         method: Annotated[
             list[str] | None,
@@ -79,7 +70,7 @@ def register(app: typer.Typer) -> None:
 
             geonode evaluate standards.csv --weights ours.safetensors --method node --method pretrained
         """
-        from geonode.data import Preprocessing, load_standards
+        from geonode.data import Preprocessing
         from geonode.device import resolve_device
         from geonode.report.style import figure_path
         from geonode.validation import evaluate as evaluate_standards
@@ -87,7 +78,7 @@ def register(app: typer.Typer) -> None:
 
         if plot is not None:
             plot = figure_path(plot)
-        read = listed_files([*files, concentrations, settings, weights])
+        read = listed_files([*files, reading.concentrations, settings, weights])
         for path, kind in ((json_path, ANSWER), (plot, FIGURE)):
             if path is not None:
                 check_output(path, kind, read, force=force)
@@ -96,15 +87,7 @@ def register(app: typer.Typer) -> None:
         finding = [name for name in method or () if inverse and name in inverse_names()]
         method = [name for name in method or () if name not in finding] or None
         config = read_config(settings, False)
-        dataset = load_standards(
-            list(files),
-            select=select,
-            concentration_unit=unit,
-            concentrations=concentrations,
-            column=column or None,
-            decimal=decimal,
-            sheet=sheet,
-        )
+        dataset = reading.standards(files)
         with progress_bar(quiet) as progress:
             report = evaluate_standards(
                 dataset,

@@ -9,17 +9,11 @@ import typer
 
 from geonode.commands.amounts import said_of_uncertainty, standard_uncertainty
 from geonode.commands.common import (
-    Column,
-    Concentrations,
-    Decimal,
     Device,
     Files,
     Preprocess,
     Quiet,
     SeedOrSettings,
-    Select,
-    Sheet,
-    Unit,
     Weights,
     nvml_probe,
     remarkable,
@@ -29,6 +23,7 @@ from geonode.commands.live import live_view
 from geonode.commands.outputs import BUNDLE, Force, check_output, listed_files
 from geonode.commands.plan import read_config
 from geonode.commands.plane import fit_two
+from geonode.commands.reading import Reading, reads_standards
 from geonode.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,15 +35,12 @@ def register(app: typer.Typer) -> None:
     """Add the command to the program."""
 
     @app.command()
+    @reads_standards()
     def fit(
+        context: typer.Context,
         files: Files,
         out: Annotated[Path, typer.Option("--out", "-o", help="Bundle to write.")],
-        select: Select = None,
-        unit: Unit = None,
-        concentrations: Concentrations = None,
-        column: Column = None,
-        decimal: Decimal = None,
-        sheet: Sheet = None,
+        reading: Reading,
         preprocess: Preprocess = None,
         settings: Annotated[
             Path | None,
@@ -150,32 +142,24 @@ def register(app: typer.Typer) -> None:
 
             geonode fit plate.csv --concentrations note.csv --column pH --column Cl --out plane.bundle
         """
-        from geonode.data import Preprocessing, load_standards
+        from geonode.data import Preprocessing
         from geonode.model import fit as fit_model
         from geonode.training.launch import is_main_process
 
         quiet = quiet or not is_main_process()
-        check_output(out, BUNDLE, listed_files([*files, concentrations, settings, weights]), force=force or resume)
+        check_output(
+            out, BUNDLE, listed_files([*files, reading.concentrations, settings, weights]), force=force or resume
+        )
         if resume and checkpoint is None:
             raise InputError("--resume needs --checkpoint, the folder to resume from.")
         if profile and log is None:
             raise InputError("--profile needs --log-dir, the folder for the trace.")
+        dataset = reading.standards(files)
+        if dataset.dim > 1:
+            return fit_two(context, dataset, out, quiet)
         asked = {"predictor": predictor, "epochs": epochs, "margin": margin, "precision": precision, "folds": folds}
         changes = {name: value for name, value in {**asked, "flow": flow}.items() if value is not None}
         config = _config(settings, blueprint, changes)
-        dataset = load_standards(
-            list(files),
-            select=select,
-            concentration_unit=unit,
-            concentrations=concentrations,
-            column=column or None,
-            decimal=decimal,
-            sheet=sheet,
-        )
-        if dataset.dim > 1:
-            given = {"--preprocess": preprocess, "--standard-uncertainty": uncertainty, "--settings": settings}
-            given |= {"--flow": flow, "--folds": folds, "--checkpoint": checkpoint, "--epochs": epochs}
-            return fit_two(dataset, out, quiet, {**given, "--weights": weights})
         std = None
         if uncertainty is not None:
             std = standard_uncertainty(uncertainty, dataset.levels)

@@ -8,20 +8,20 @@ from typing import Annotated
 
 import typer
 
-from geonode.commands.common import Column, Concentrations, Decimal, Select, Sheet
+from geonode.commands.reading import Reading, reads_standards
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the program."""
 
     @app.command()
+    @reads_standards(without=["unit"])
     def inspect(
-        file: Annotated[Path, typer.Argument(help="A file of spectra, as an instrument wrote it or as CSV.")],
-        concentrations: Concentrations = None,
-        column: Column = None,
-        decimal: Decimal = None,
-        sheet: Sheet = None,
-        select: Select = None,
+        files: Annotated[
+            list[Path],
+            typer.Argument(help="File(s) of spectra, or a folder of them, as `geonode fit` would read them."),
+        ],
+        reading: Reading,
         as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
     ) -> None:
         """Say what a file is, how many spectra it holds, which concentrations were found and where.
@@ -32,20 +32,18 @@ def register(app: typer.Typer) -> None:
 
             geonode inspect example.csv
 
+            geonode inspect fibre_spectra/ --concentrations note.csv
+
             geonode inspect plate.csv --concentrations note.csv --column Cl --select "pH=7.4"
         """
         from geonode.calibration.assessment.warnings import dataset_warnings
         from geonode.data.readers.inspection import inspect_file
-        from geonode.data.readers.loading import load_standards
         from geonode.schema import versioned
 
-        how = {"concentrations": concentrations, "column": column or None, "select": select}
-        how |= {"decimal": decimal, "sheet": sheet}
-        found = inspect_file(file, **how)
+        found = inspect_file(files, **reading.options())
         warnings = []
         if not found.problem:
-            data = load_standards(file, **how)
-            warnings = dataset_warnings(data)
+            warnings = dataset_warnings(reading.standards(files))
         if as_json:
             said = {**found.as_dict(), "warnings": warnings}
             typer.echo(json.dumps(versioned("inspect", said), indent=2, ensure_ascii=False))

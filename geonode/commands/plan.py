@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from geonode.commands.common import Column, Concentrations, Device, Select, Unit
+from geonode.commands.common import Device
+from geonode.commands.reading import Reading, reads_standards
 from geonode.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ def register(app: typer.Typer) -> None:
     """Add the command to the program."""
 
     @app.command()
+    @reads_standards()
     def plan(
+        reading: Reading,
         config: Annotated[
             Path | None, typer.Argument(help="Settings as JSON (GeodesicConfig.to_json); default settings without.")
         ] = None,
@@ -27,10 +30,6 @@ def register(app: typer.Typer) -> None:
         ] = None,
         models: Annotated[int | None, typer.Option(min=1, help="Models (folds × seeds) trained together.")] = None,
         blueprint: Annotated[bool, typer.Option("--blueprint", help="The original recipe (in 32-true).")] = False,
-        select: Select = None,
-        unit: Unit = None,
-        concentrations: Concentrations = None,
-        column: Column = None,
         device: Device = "auto",
     ) -> None:
         """Say where a training fits, part by part, and how long it takes here, from small steps measured here.
@@ -41,18 +40,13 @@ def register(app: typer.Typer) -> None:
 
             geonode plan settings.json --data standards.csv --models 48
         """
-        from geonode.data import load_standards, simulate_assay
+        from geonode.data import simulate_assay
         from geonode.device import resolve_device
         from geonode.training.plan import plan as make_plan
 
         where = resolve_device(device)
         chosen = read_config(config, blueprint, "path_independent")  # what is trained is what is planned
-        if data:
-            dataset = load_standards(
-                list(data), select=select, concentration_unit=unit, concentrations=concentrations, column=column or None
-            )
-        else:
-            dataset = simulate_assay()
+        dataset = reading.standards(data) if data else simulate_assay()
         for line in lines(make_plan(chosen, dataset, models, where), where):
             typer.echo(line)
 

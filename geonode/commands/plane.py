@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from geonode.commands.common import remarkable, say, write_text
-from geonode.data.readers.concentrations import listing
 from geonode.errors import InputError
 from geonode.schema import SCHEMAS
 
@@ -19,30 +18,39 @@ if TYPE_CHECKING:
     from geonode.data import SpectralDataset
 
 
-def refuse_given(options: Mapping[str, bool], what: str) -> None:
-    """Refuse options that have no meaning for two analytes.
+FIT = ("select", "unit", "concentrations", "column", "decimal", "sheet", "out", "quiet", "force")
+QUANTIFY = (
+    "level", "each", "average", "select", "decimal", "sheet", "saturation", "json_path", "plot", "quiet", "force"
+)  # fmt: skip
+"""What the two commands honour of their options where two analytes vary, by the names of their parameters."""
+
+
+def refuse_given(context: typer.Context, honoured: Sequence[str]) -> None:
+    """Refuse options that were given on the command line and have no meaning for two analytes.
 
     Args:
-        options: name of an option → whether it was given.
-        what: "standards", "bundle": what is of two analytes.
+        context: of the command that runs. honoured: its parameters that have one.
 
     Raises:
-        InputError: naming the first that was given.
+        InputError: naming the first other option that was given.
     """
-    given = [name for name, there in options.items() if there]
-    if given:
-        raise InputError(f"{given[0]} is for one analyte, and these {what} vary in two; leave it out.")
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and parameter.param_type_name == "option" and name not in honoured:
+            raise InputError(f"{parameter.opts[0]} is for one analyte, and these standards vary in two; leave it out.")
 
 
-def fit_two(dataset: SpectralDataset, out: Path, quiet: bool, given: Mapping[str, object]) -> None:
-    """Fit standards of two analytes, write the bundle and say what it can be asked for; ``given``: option → its value.
+def fit_two(context: typer.Context, dataset: SpectralDataset, out: Path, quiet: bool) -> None:
+    """Fit standards of two analytes, write the bundle and say what it can be asked for; ``context``: of `geonode fit`.
 
     Raises:
         InputError: more than two analytes, an option that is for one, and as `geonode.analytes.fit_plane`.
     """
     from geonode.analytes import fit_plane, save_plane
 
-    refuse_given({name: bool(value) for name, value in given.items()}, "standards")
+    refuse_given(context, FIT)
     if dataset.dim > 2:
         raise InputError(
             f"{dataset.dim} analytes ({', '.join(dataset.analytes)}): a calibration is for one or two; name them with "
@@ -76,6 +84,7 @@ def _learned(made: PlaneCalibration) -> str:
 
 
 def quantify_two(
+    context: typer.Context,
     bundle: Path,
     unknowns: Sequence[Path],
     *,
@@ -89,15 +98,18 @@ def quantify_two(
     """Answer for every unknown, print the answers, write what was asked for.
 
     Args:
-        bundle, unknowns: files. reading: arguments of `read_unknowns` by name.
+        context: of `geonode quantify`. bundle, unknowns: files. reading: arguments of `read_unknowns` by name.
         level, saturation: as `PlaneCalibration.quantify` takes them.
         json_path, plot: files to write, or None. quiet: print nothing.
 
     Raises:
-        InputError: unknowns that do not suit the standards, several unknowns for one figure.
+        InputError: an option that is for one analyte, unknowns that do not suit the standards, several unknowns for one
+            figure.
     """
+    refuse_given(context, QUANTIFY)
     from geonode.analytes import load_plane
     from geonode.calibration.unknown_files import read_unknowns
+    from geonode.data.readers.concentrations import listing
 
     made = load_plane(bundle)
     found = read_unknowns(list(unknowns), made.dataset, **reading)

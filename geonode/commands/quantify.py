@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from geonode.commands.amounts import dilution_factor, factor_uncertainty
-from geonode.commands.common import Decimal, Quiet, Sheet, remarkable, say, write_text
+from geonode.commands.common import Quiet, remarkable, say, write_text
 from geonode.commands.outputs import ANSWER, DRAWING, RESULTS, Force, check_output
-from geonode.commands.plane import quantify_two, refuse_given
+from geonode.commands.plane import quantify_two
+from geonode.commands.reading import Decimal, Sheet
 from geonode.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def quantify(
+        context: typer.Context,
         bundle: Annotated[Path, typer.Argument(help="Bundle written by `geonode fit`.")],
         unknowns: Annotated[
             list[Path], typer.Argument(help="File(s) of one unknown: several files are its replicates.")
@@ -108,17 +112,10 @@ def register(app: typer.Typer) -> None:
 
         _check(method, json_path, plot, table, [bundle, *unknowns, *(blank or [])], force)
         if is_plane(bundle):
-            one = {
-                "--qc": qc is not None,
-                "--blank": bool(blank),
-                "--dilution": dilution != "1",
-                "--table": bool(table),
-            }
-            refuse_given(one, "standards")
             how = {"select": select, "each": each, "average": average, "decimal": decimal, "sheet": sheet}
             quantify_two(
-                bundle, unknowns, reading=how, level=level, saturation=saturation, json_path=json_path, plot=plot,
-                quiet=quiet,
+                context, bundle, unknowns, reading=how, level=level, saturation=saturation, json_path=json_path,
+                plot=plot, quiet=quiet,
             )  # fmt: skip
             return
         model = load(bundle)
@@ -140,7 +137,7 @@ def register(app: typer.Typer) -> None:
         entries, answers, refused = _answered(model, found, options, qc, quiet)
         if not answers:
             raise InputError(f"none of the {len(refused)} unknowns has an answer: {refused[0]}")
-        standing = _standing(model)
+        standing = _standing(model, method)
         say(standing["sentence"], quiet)
         if plot is not None:
             say(f"drawn in {plot_answers(answers, plot)}", quiet)
@@ -166,6 +163,9 @@ def _answered(
     """
     unit = model.dataset.units["concentration"]
     entries, answers, refused = [], [], []
+    shared = _shared_notes(found)
+    for note, count in shared.items():
+        say(f"note: {f'all {count}' if count == len(found) else f'{count} of {len(found)}'} unknowns: {note}", quiet)
     for unknown in found:
         try:
             answer = model.quantify(unknown, **options)
@@ -177,14 +177,20 @@ def _answered(
             say(f"no answer: {error}", quiet)
             continue
         answers.append(answer)
-        entries.append(_told(unknown, answer, unit, quiet))
+        entries.append(_told(unknown, answer, unit, shared, quiet))
         if qc is not None:
             entries[-1]["qc"] = _control(model, unknown, qc, quiet)
     return entries, answers, refused
 
 
-def _told(unknown: UnknownSpectra, answer: Answer, unit: str, quiet: bool) -> dict[str, Any]:
-    """One answer, said and as an entry of the JSON file."""
+def _shared_notes(found: list[UnknownSpectra]) -> dict[str, int]:
+    """What must be said of the reading of several unknowns, and of how many: it is said once."""
+    counts = Counter(note for unknown in found for note in dict.fromkeys(remarkable(unknown.notes)))
+    return {note: count for note, count in counts.items() if count > 1}
+
+
+def _told(unknown: UnknownSpectra, answer: Answer, unit: str, shared: Container[str], quiet: bool) -> dict[str, Any]:
+    """One answer, said and as an entry of the JSON file; notes that are ``shared`` with others were said already."""
     from geonode.data.readers.concentrations import listing
 
     entry = _entry(unknown, answer)
@@ -194,7 +200,8 @@ def _told(unknown: UnknownSpectra, answer: Answer, unit: str, quiet: bool) -> di
     for reason in answer.why:
         say(f"  cause: {reason}", quiet)
     for note in remarkable(entry["notes"]):
-        say(f"  note: {note}", quiet)
+        if note not in shared:
+            say(f"  note: {note}", quiet)
     return entry
 
 
@@ -238,9 +245,8 @@ def _blank(paths: list[Path] | None, model: GeodesicModel, decimal: str | None) 
 
 
 def _entry(unknown: UnknownSpectra, answer: Answer) -> dict[str, Any]:
-    entry = {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
-    entry["explanation"] = None if answer.explanation is None else answer.explanation.to_dict(answer.calibration.unit)
-    return entry
+    kept = {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
+    return {**kept, "explanation": answer.explanation_dict()}
 
 
 def _control(model: GeodesicModel, unknown: UnknownSpectra, nominal: float, quiet: bool) -> dict[str, Any]:
@@ -258,15 +264,16 @@ def _control(model: GeodesicModel, unknown: UnknownSpectra, nominal: float, quie
     return check.to_dict()
 
 
-def _standing(model: GeodesicModel) -> dict[str, Any]:
-    """What stands beside every interval: how often held-out standards were covered, and what is wrong with them."""
+def _standing(model: GeodesicModel, method: str | None) -> dict[str, Any]:
+    """What stands beside every interval of a ``method``: how often held-out standards were covered, and what is wrong
+    with them."""
     from geonode.calibration.assessment.coverage import coverage, coverage_sentence
 
     calibration = model.calibration
     warnings = calibration.standing.warnings
     # Of standards that are not usable this stands beside every result.
     notes = warnings if model.conclusion.usable else [model.conclusion.headline(), *warnings]
-    covered = coverage(calibration)
+    covered = coverage(calibration, method)
     text = "\n".join(
         [
             *(f"standards: {note}" for note in notes),

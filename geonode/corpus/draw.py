@@ -89,7 +89,7 @@ def draw(
     amounts = stages.react(lab, blocks, chosen, c)
     density, spectrum, rows, ends = stages.absorb(lab, blocks, chosen, amounts)
     lab, prepared, c = lab.reorder(rows), prepared[rows], c[rows]
-    density = stages.add_matrix(lab, density)
+    density = stages.add_matrix(lab, density * stages.dilution(lab, c))
     density[:, levels + queries :] *= stages.path(lab)
     # a pH or a potential neither quenches nor absorbs: the same amount of everything at every place of such an axis
     relative = torch.where(lab.amount, c, 0.5).float()

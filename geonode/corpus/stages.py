@@ -16,7 +16,7 @@ from torch import Tensor
 from geonode.corpus.blocks import by_block, consecutive, in_blocks, inverse, labels, sizes
 from geonode.corpus.kinds import CHEMISTRY, DESIGNS, DETECTION, ERRORS, SPECIES, SPECTRA, Axis, Design
 from geonode.corpus.lab import Counts, Lab
-from geonode.corpus.numbers import Numbers, Source
+from geonode.corpus.numbers import Numbers, Source, constant
 from geonode.corpus.spectra.bands import profile
 from geonode.corpus.unknowns import draw_kinds, is_rough
 
@@ -216,6 +216,23 @@ def absorb(
     emitting = sum(len(part) for i, part in zip(order, parts, strict=True) if kinds[i].emits)
     unsigned = sum(len(part) for i, part in zip(order, parts, strict=True) if not kinds[i].signed)
     return density, labels(taken, order, device), where, (emitting, unsigned)
+
+
+def dilution(lab: Lab, c: Tensor) -> Tensor:
+    """What is left [B, S, 1] of all that absorbs in a cuvette to which a stock is added: 1/(1 + d c), in one titration
+    of six.
+
+    d, the volume added at the highest level over that at the start, is 0.01 to 0.5. Standards on a straight line are
+    made apart, and other axes than amounts are not added to.
+
+    Args:
+        lab: rows in the order of c.
+        c: concentrations relative to the highest level [B, S].
+    """
+    titrated = constant(tuple(float(not CHEMISTRY[name].fixed) for name in FAMILIES), torch.float32, c.device)
+    numbers = lab.numbers(2)
+    added = numbers.log_uniform(0.01, 0.5) * numbers.chance(1 / 6) * lab.amount * titrated[lab.family][:, None]
+    return (1.0 / (1.0 + added * c.clamp_min(0.0).float()))[..., None]
 
 
 def add_matrix(lab: Lab, density: Tensor) -> Tensor:

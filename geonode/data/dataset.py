@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from geonode.data import arguments, checks
 from geonode.data.checks import Floats, format_level
+from geonode.data.notebook import dataset_html, dataset_text
 from geonode.errors import InputError
 
 if TYPE_CHECKING:
@@ -384,17 +385,7 @@ class SpectralDataset:
     __hash__ = None  # pyright: ignore[reportAssignmentType] - compared by value, like an array
 
     def __repr__(self) -> str:
-        n, (samples, wavelengths) = len(self._levels), self.shape
-        unit = f" {self.concentration_unit}" if self.concentration_unit else ""
-        span = f"{self._wavelengths[0]:g}–{self._wavelengths[-1]:g} {self.wavelength_unit or 'of no stated unit'}"
-        low, high = (format_level(level) for level in self._levels[[0, -1]])
-        parts = [
-            f"{samples} spectra × {wavelengths} wavelengths ({span})",
-            f"{n} level{'s' if n != 1 else ''} {low} … {high}{unit}",
-            self.signal + (f" [{self.signal_unit}]" if self.signal_unit else ""),
-        ]
-        if self._mask.any():
-            parts.append(f"{int(self._mask.sum())} masked")
-        if self.source:
-            parts.append(f"from {self.source}")
-        return f"<{type(self).__name__}: {', '.join(parts)}>"
+        return dataset_text(self)
+
+    def _repr_html_(self) -> str:
+        return dataset_html(self)

@@ -189,7 +189,6 @@ def _of_frame(frame: Any, name: str) -> GivenSpectra:
     axes = [column for column in frame.columns if isinstance(column, str) and names_axis(column)]
     if len(axes) == 1:
         frame = frame.set_index(axes[0])
-    counted = is_of(frame.columns, "pandas", "RangeIndex")  # by pandas, where nobody named the columns
     across = _numbers(frame.columns)
     if names_axis(str(frame.index.name or "")) and not names_axis(str(frame.columns.name or "")):
         axis, unit = _numbers(frame.index), axis_unit(str(frame.index.name))
@@ -207,7 +206,7 @@ def _of_frame(frame: Any, name: str) -> GivenSpectra:
     return GivenSpectra(
         _values_of(frame.to_numpy(), name, 2),
         False,
-        None if counted else across,
+        None if np.array_equal(across, np.arange(len(across))) else across,  # so pandas counts unnamed columns
         unit,
         tuple(map(_name, frame.index)),
         groups,

@@ -63,8 +63,10 @@ def prepared(dataset: SpectralDataset) -> SpectralDataset:
     """
     if dataset.dim != 1:
         raise InputError(
-            f"fit takes one analyte, and this data set has {dataset.dim} ({', '.join(dataset.analytes)}); select the "
-            "samples in which only one of them varies, or train a MultiAnalyteODE."
+            f"this takes one analyte, and the data set has {dataset.dim} ({', '.join(dataset.analytes)}); select the "
+            "samples in which only one of them varies (--select), or calibrate two at once: `geonode fit` with a "
+            "--column for each and `geonode quantify`, in Python geonode.analytes.fit_plane "
+            "(docs/howto/two_analytes.md, examples/two_analytes/run.py)."
         )
     return dataset.require_levels(3).without_masked()
 

@@ -24,6 +24,7 @@ from geonode.data.simulated import (
     check_counts,
     check_grid,
     check_levels,
+    host_tensor,
     working_dtype,
 )
 
@@ -94,7 +95,7 @@ def simulate_sensor(
     dtype = working_dtype(device, dtype)
     first = check_levels(torch.as_tensor(ph, dtype=dtype), "simulate_sensor, pH")
     second = check_levels(torch.as_tensor(chloride, dtype=dtype), "simulate_sensor, chloride")
-    grid = torch.arange(260.0, 521.0, 2.0) if wavelengths is None else torch.as_tensor(wavelengths)
+    grid = torch.arange(260.0, 521.0, 2.0) if wavelengths is None else host_tensor(wavelengths)
     grid = check_grid(grid.to(dtype), "simulate_sensor").to(device)
     check_counts(replicates, "simulate_sensor", noise=noise, preparation=preparation)
     parameters = parameters or SensorParameters()

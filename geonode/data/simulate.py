@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from geonode.data.simulated import SimulatedSpectra, check_counts, check_grid, check_levels, working_dtype
+from geonode.data.simulated import SimulatedSpectra, check_counts, check_grid, check_levels, host_tensor, working_dtype
 
 CONCENTRATIONS = (0.0, 10.0, 20.0, 30.0, 40.0, 60.0)
 
@@ -106,7 +106,7 @@ def simulate_assay(
     dtype = working_dtype(device, dtype)
     # Checked on the host, where the values come from: nothing is read back from the device.
     levels = check_levels(torch.as_tensor(concentrations, dtype=dtype), "simulate_assay")
-    grid = torch.arange(200.0, 801.0) if wavelengths is None else torch.as_tensor(wavelengths)
+    grid = torch.arange(200.0, 801.0) if wavelengths is None else host_tensor(wavelengths)
     grid = check_grid(grid.to(dtype), "simulate_assay")
     check_counts(replicates, "simulate_assay", noise=noise)
     parameters = parameters or AssayParameters()

@@ -74,6 +74,13 @@ def check_levels(levels: torch.Tensor, who: str) -> torch.Tensor:
     return levels
 
 
+def host_tensor(wavelengths: Any) -> torch.Tensor:
+    """Wavelengths as a tensor of its own: numpy's may be read-only, of which torch would warn."""
+    if isinstance(wavelengths, torch.Tensor):
+        return wavelengths
+    return torch.from_numpy(np.array(wavelengths, dtype=np.float64))
+
+
 def check_grid(wavelengths: torch.Tensor, who: str) -> torch.Tensor:
     """Wavelengths ``[W]``, checked on the host: finite, positive, ascending.
 

@@ -24,6 +24,7 @@ from geonode.model import GeodesicModel
 from geonode.report.conclusion import Conclusion
 from geonode_runtime.files import require_replaceable, write_atomically
 from geonode_runtime.model import CHECKSUM, FORMAT, KEY, NO_CHECKSUM
+from geonode_runtime.verdicts import VerdictRules
 
 if TYPE_CHECKING:
     import onnx
@@ -122,11 +123,10 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     from geonode import __version__
 
     calibration = model.calibration
-    inverse, rules, own = calibration.inverse, calibration.facts.rules, calibration.standard_spectra
+    inverse, own = calibration.inverse, calibration.standard_spectra
     pls = calibration.facts.pls
     steps, arrays = exported_steps(model.preprocessing)
-    units = model.dataset.units
-    low, high = model.served_range
+    units, (low, high) = model.dataset.units, model.served_range
     facts = {
         "geonode": __version__,
         "opset": OPSET,
@@ -139,14 +139,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "calibrated_range": list(model.calibrated_range),
         "served_range": [low, high] if predictor == "node" else None,
         "levels": len(calibration.levels),
-        "rules": {
-            "lowest": rules.lowest,
-            "highest": rules.highest,
-            "has_blank": rules.has_blank,
-            "q_limit": _finite(rules.q_limit),
-            "t2_limit": _finite(rules.t2_limit),
-            "is_curve": rules.is_curve,
-        },
+        "rules": _rules(calibration.facts.rules),
         "pls": None if pls is None else {"offset": pls.offset, "rmsecv": pls.error, "components": pls.components},
         "caution": calibration.facts.caution,
         "shape_decides": calibration.facts.shapes is not None and calibration.facts.shapes.decides,
@@ -156,7 +149,8 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "unfit_for_posterior": calibration.unfit_for_posterior,
         "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
         "steps": steps,
-        "standing": _standing(calibration),
+        "standing": _standing(calibration, None),
+        "standing_of_profile": _standing(calibration, "profile"),
     }
     measured = calibration.measured
     arrays |= {
@@ -177,8 +171,21 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     }
     if pls is not None:
         arrays |= {"pls_vector": pls.vector, "pls_centre": pls.centre}
-    facts["posterior"], learned = _posterior(calibration)
-    return Exported(spectra, Quantifier(inverse)), facts, arrays | learned
+    for name, part in (("posterior", _posterior), ("causes", _causes)):
+        facts[name], learned = part(calibration)
+        arrays |= learned
+    return Exported(spectra, Quantifier(inverse)), facts, arrays
+
+
+def _rules(rules: VerdictRules) -> dict[str, Any]:
+    return {
+        "lowest": rules.lowest,
+        "highest": rules.highest,
+        "has_blank": rules.has_blank,
+        "q_limit": _finite(rules.q_limit),
+        "t2_limit": _finite(rules.t2_limit),
+        "is_curve": rules.is_curve,
+    }
 
 
 def _posterior(calibration: Any) -> tuple[dict[str, float] | None, dict[str, np.ndarray]]:
@@ -192,14 +199,20 @@ def _posterior(calibration: Any) -> tuple[dict[str, float] | None, dict[str, np.
     }
 
 
-def _standing(calibration: Any) -> dict[str, Any]:
-    """What stands beside every interval, as `geonode quantify` says it."""
+def _causes(calibration: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Facts and arrays by which an answer says why a spectrum does not match."""
+    arrays, facts = calibration.explainer.state()
+    return facts, {f"cause_{name}": value for name, value in arrays.items()}
+
+
+def _standing(calibration: Any, method: str | None) -> dict[str, Any]:
+    """What stands beside every interval of a ``method``, as `geonode quantify` says it."""
     from geonode.calibration.assessment.coverage import coverage, coverage_sentence
 
     notes = calibration.standing.warnings
     if not calibration.standing.usable:
         notes = [Conclusion(calibration).headline(), *notes]
-    found = coverage(calibration)
+    found = coverage(calibration, method)
     said = [*(f"standards: {note}" for note in notes), coverage_sentence(found, len(calibration.levels))]
     return {"range": list(calibration.range), "notes": notes, **found, "sentence": "\n".join(said)}
 

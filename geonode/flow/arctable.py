@@ -36,6 +36,7 @@ class ArcLengthTable(nn.Module):
     low: Tensor
     high: Tensor
     nodes: Tensor
+    origin: Tensor
     phi_one: Tensor
     phi_nodes: Tensor
     series: Tensor
@@ -52,6 +53,9 @@ class ArcLengthTable(nn.Module):
         self.register_buffer("nodes", torch.stack([chebyshev_nodes(nodes, a, b) for a, b in edges]))
         self.register_buffer("density_series", series_from_values(nodes))  # [T, T]: ρ at the nodes → its series
         self.register_buffer("series", integral_of_series(nodes) @ self.density_series)  # [T + 1, T]: → that of ∫ρ
+        at = self._x(-torch.ones_like(self.low), self.low, self.high)[:, None]
+        # where arc length begins: [M, 1, T + 1] polynomials there
+        self.register_buffer("origin", chebyshev_polynomials(at, nodes + 1), persistent=False)
         self.register_buffer("phi_one", self.phi(torch.ones_like(self.low)[:, None]))
         self.register_buffer("phi_nodes", self.phi(self.nodes), persistent=False)
 
@@ -65,9 +69,8 @@ class ArcLengthTable(nn.Module):
             self.require_inside(points)
         low, high = self.low[:, None], self.high[:, None]
         basis = chebyshev_polynomials(self._x(points.to(low), low, high), self.size + 1)
-        start = chebyshev_polynomials(self._x(-torch.ones_like(low), low, high), self.size + 1)
         # one product for all would round by how many models there are, and by where each lies in memory
-        product = torch.stack([rows.clone() @ self.series for rows in basis - start])
+        product = torch.stack([rows.clone() @ self.series for rows in basis - self.origin])
         return (0.5 * (high - low))[..., None] * product
 
     def require_inside(self, points: Tensor) -> None:
@@ -105,10 +108,9 @@ class ArcLengthTable(nn.Module):
     def coefficients(self, density: Tensor) -> Tensor:
         """Chebyshev coefficients [M, T + 1, W] of S on the table's range, for `evaluate` at any u."""
         half = (0.5 * (self.high - self.low))[:, None, None].to(density)
-        start = self._x(-torch.ones_like(self.low)[:, None], self.low[:, None], self.high[:, None])
         with unrounded(density):
             series = half * (_for_each(self.series, density) @ density)
-            offset = chebyshev_polynomials(start, self.size + 1).to(density) @ series  # S is measured from u = −1
+            offset = self.origin.to(density) @ series  # S is measured from u = −1
         return torch.cat([series[:, :1] - offset, series[:, 1:]], 1)
 
     def density_coefficients(self, density: Tensor) -> Tensor:

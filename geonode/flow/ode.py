@@ -25,7 +25,6 @@ from geonode.flow.transport import PathTransport
 from geonode.metric import LogMetric, Metric, WarpMetric, as_log_metric, fused
 from geonode.metric.coordinate import WarpCoordinateMetric, require_finite
 from geonode_kernels import FlowUnits, arc_length
-from geonode_kernels._dispatch import width_refusal
 from geonode_kernels.coupled_rk4 import units_refusal
 
 
@@ -71,6 +70,8 @@ class CoupledSpectralODE(nn.Module):
         self.warp = warp if warp is not None else linear_warp(0.0, 1.0)
         edges = [torch.as_tensor(v, dtype=torch.float64).expand(models).clone() for v in (low, high)]
         self.table = ArcLengthTable(*edges, nodes=config.metric.table_nodes)
+        # for good on the host: a rule may look at these, and must not wait for a device
+        self._served = *edges, self.wavelength.clone()
         self.metric = self._own(build_metric(config.metric, models, seed) if metric is None else metric)
         self.flow = build_flow(config.flow, self.wavelength, models, seed) if flow is None else flow
         if self.flow.several_analytes:
@@ -127,7 +128,7 @@ class CoupledSpectralODE(nn.Module):
 
     def christoffel_rule(self, metric: Metric) -> ChristoffelRule:
         """What shooting and the integrators take Γ from: the rule of the settings, for ``metric`` = `metric_in_u`."""
-        return make_rule(self.path.christoffel, metric, self.table.low, self.table.high, self.wavelength)
+        return make_rule(self.path.christoffel, metric, *(x.to(self.wavelength.dtype) for x in self._served))
 
     def steps_refusal(self, units: FlowUnits | str) -> str | None:
         """What speaks against a kernel for all fixed steps of the coupled ODE: the rule, or the flow's ``units``."""
@@ -138,19 +139,16 @@ class CoupledSpectralODE(nn.Module):
     def capture_refusal(self) -> str | None:
         """Why a CUDA graph cannot hold a step of this ODE under its configured solver and path; None where it can.
 
-        Closed forms it can hold; fixed steps, where one kernel takes all of them.
+        Closed forms it can hold, and fixed steps of the library's own: where one kernel takes all of them it is a few
+        launches, and elsewhere it records each.
         """
         solver = self.solver()
-        if self.closed_form:
+        if self.closed_form or solver.steps_at_once:
             return None
         if solver.adaptive:
             name = self.path.solver
             return f"solver={name!r} with path={self.path.name!r} decides its steps by looking at values"
-        known, units = self.metric.kernel_weights(), self.flow.kernel_units()
-        reason = known if isinstance(known, str) else width_refusal(*known.hidden) or self.steps_refusal(units)
-        if reason is None and not solver.steps_at_once:
-            reason = f"{type(solver).__name__} steps by itself"
-        return None if reason is None else f"no kernel takes all steps of its paths at once ({reason})"
+        return f"{type(solver).__name__} steps by itself, and may look at values"
 
     def grid(self, u: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
         """u [M, P, W] from [M, P, W] or [M, P], and the scaled wavelengths there, of the same shape.

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from geonode.errors import InputError
 from geonode.flow.base import FlowPoint
 from geonode.flow.path import FlowPath, MetricOnTable
+from geonode.flow.stages import Stages
 from geonode.geodesic import shoot
 from geonode.geodesic.ivp import default_tolerance
 from geonode.metric.on_kernels import on_kernels
@@ -59,12 +60,21 @@ class PathTransport:
         u0 = self._everywhere(self.start)
         return torch.stack([u0, self._velocity(u0), self.source], -1).reshape(-1, 3)
 
-    def fixed_steps(self, steps: int) -> Tensor | None:
-        """See `Transport.fixed_steps`: for the exact symbols of a network's metric, and flows with `Flow.kernel_units`.
+    def fixed_steps(self, steps: int) -> Tensor:
+        """See `Transport.fixed_steps`: by a kernel where one holds path and flow, else by `Stages`."""
+        u0 = self._everywhere(self.start)
+        change = self._by_kernel(u0, steps)
+        if change is None:
+            v0 = self._velocity(u0)
+            change = Stages(self.ode, self.table, self.index, steps).change(u0, v0)
+        return self._where_arrived(self.source + change)
+
+    def _by_kernel(self, u0: Tensor, steps: int) -> Tensor | None:
+        """∫F dt [M, B, W] for the exact symbols of a network's metric, and flows with `Flow.kernel_units`.
 
         Where the path was shot in as many steps, shot and transport are one.
         """
-        ode, u0 = self.ode, self._everywhere(self.start)
+        ode = self.ode
         metric, wavelength = ode.metric_in_u(), ode.grid(u0, self.index)[1]
         shot = ode.path.name == "shooting" and ode.path.ode_steps == steps
         op, units = "coupled_shot" if shot else "coupled_rk4", self.flow.kernel_units(self.index)
@@ -81,8 +91,11 @@ class PathTransport:
             change = coupled_shot(*points, *weights, units, **settings)[0]  # type: ignore[arg-type]
         else:
             change = coupled_rk4(*network.flat(u0, self._velocity(u0), wavelength), *weights, units, **settings)  # type: ignore[arg-type]
-        result = self.source + network.back(change)
-        return result if self.arrived is None else torch.where(self.arrived, result, torch.nan)
+        return network.back(change)
+
+    def _where_arrived(self, spectra: Tensor) -> Tensor:
+        """The spectra, NaN where no geodesic was found."""
+        return spectra if self.arrived is None else torch.where(self.arrived, spectra, torch.nan)
 
     def _everywhere(self, place: Tensor) -> Tensor:
         """``place`` [M, B] at every wavelength [M, B, W], in the dtype of the spectra."""
@@ -115,8 +128,7 @@ class PathTransport:
 
     def spectra(self, state: Tensor) -> Tensor:
         """See `Transport.spectra`."""
-        result = state[:, 2].reshape(self.source.shape)
-        return result if self.arrived is None else torch.where(self.arrived, result, torch.nan)
+        return self._where_arrived(state[:, 2].reshape(self.source.shape))
 
 
 class _RightHandSide(nn.Module):

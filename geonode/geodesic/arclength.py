@@ -370,13 +370,14 @@ def _probe(problems: _Problems, nodes: int, tolerance: float, dtype: torch.dtype
     usable = problems.finite & problems.inside
     wavelength = layout.problem_wavelength(torch.ones_like(problems.finite))
     at_start, at_end = (problems.density(u, wavelength) for u in (a, b))
-    told_start, told_end = (table.density(u) for u in (a, b))
+    both = torch.stack([a, b])  # at once: on a GPU a series is as long as its launches are many
+    (told_start, told_end), lengths = table.density(both), table.arc_length(both)
     wrong = torch.maximum((at_start - told_start).abs(), (at_end - told_end).abs())
     worst = -layout.lowest(-torch.where(usable & torch.isfinite(wrong), wrong, 0.0))
     miss = torch.minimum(layout.spread(4.0 * table.half * worst / nodes), layout.spread(worst) * (b - a).abs())
     drifts = [((there / told) ** 2 - 1.0).abs() for there, told in ((at_start, told_start), (at_end, told_end))]
     drift = torch.maximum(*drifts)
-    velocity = (table.arc_length(b) - table.arc_length(a)) / at_start
+    velocity = (lengths[1] - lengths[0]) / at_start
     residual = miss / at_end
     if problems.chart is not None:
         velocity = velocity / problems.chart.slope(problems.start)

@@ -156,7 +156,8 @@ class Flow:
         h = 1.0 / self.steps
         for _ in range(self.steps):
             if rebuild:
-                state = checkpoint(self.method.step, field, state, h, use_reentrant=False)
+                # nothing is drawn in it, and a generator's state cannot be read where a CUDA graph is recorded
+                state = checkpoint(self.method.step, field, state, h, use_reentrant=False, preserve_rng_state=False)
             else:
                 state = self.method.step(field, state, h)
             inside = inside & self.metric.in_domain(state[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -33,16 +34,25 @@ class Stopping(StopOnSigterm):
     def __init__(self, checkpoint: Path, processes: int) -> None:
         super().__init__()
         self._checkpoint, self._processes = checkpoint, processes
-        self._timer: threading.Timer | None = None
+        self._over = threading.Event()
+        self._signals: tuple[socket.socket, socket.socket] | None = None
+        self._former = -1
 
     def __enter__(self) -> Self:
         super().__enter__()
+        if self._before is not None and self._processes > 1:
+            self._signals = socket.socketpair()
+            self._signals[1].setblocking(False)
+            self._former = signal.set_wakeup_fd(self._signals[1].fileno(), warn_on_full_buffer=False)
+            threading.Thread(target=self._watch, args=(self._signals[0],), daemon=True).start()
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """The training has ended, one way or another."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._over.set()
+        if self._signals is not None:
+            signal.set_wakeup_fd(self._former)
+            self._signals[1].close()  # which ends the thread
         if self._before is not None and self._processes > 1 and isinstance(error, TrainingError):
             # It ends with a sentence that is still to be written, and the launcher's SIGTERM may come before that.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -54,16 +64,18 @@ class Stopping(StopOnSigterm):
         if self._before is not None:
             signal.signal(signal.SIGTERM, self._note)
 
-    def _note(self, *_: object) -> None:
-        if not self.asked and self._processes > 1:
-            self._timer = threading.Timer(_PATIENCE, self._leave)
-            self._timer.daemon = True
-            self._timer.start()
-        super()._note()
+    def _watch(self, signals: socket.socket) -> None:
+        """In a thread of its own: a main thread that waits in a reduction runs no handler until that has ended."""
+        with signals:
+            while said := signals.recv(1):  # the number of a signal, and nothing after the end
+                if said[0] == signal.SIGTERM:
+                    if not self._over.wait(_PATIENCE):
+                        self._leave()
+                    return
 
     def _leave(self) -> None:
         print(f"geonode: {lost(self._checkpoint)}", file=sys.stderr, flush=True)
-        os._exit(143)  # the main thread is in a reduction and hears nothing
+        os._exit(143)
 
     def stopped(self, step: int) -> Interrupted:
         """What is raised after the stop."""

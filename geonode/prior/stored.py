@@ -19,8 +19,8 @@ from geonode.prior.network import Network, NetworkSize
 from geonode_runtime.files import write_text
 
 SHIPPED = Path(__file__).parent / "weights"
-NAME = "prior-2"
-"""The default; those before it are kept for bundles that were made with them."""
+NAME = "prior-3"
+"""The default; `prior-1` is kept for bundles that were made with it."""
 
 
 def save_network(

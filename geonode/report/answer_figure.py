@@ -46,8 +46,8 @@ def answer_figure(answers: Sequence[Explained], width: float = 10.0, height: flo
 def title(answer: Explained) -> str:
     """Verdict and estimate, or verdict and cause."""
     unit = f" {answer.calibration.unit}" if answer.calibration.unit else ""
-    if answer.verdict != "does not match":
-        return f"{answer.verdict}, {answer.estimate:.4g}{unit}"
+    if answer.matches:
+        return f"{answer.verdict}, {answer.nearest:.4g}{unit}"
     found = answer.explanation
     return answer.verdict + (f" ({found.cause})" if found is not None and found.cause is not None else "")
 

@@ -80,7 +80,7 @@ class CalibrationReport:
 
 def _collect(calibration: Calibration) -> dict[str, Any]:
     held = calibration.held_out
-    own = np.array([r.estimate for r in calibration.quantify_many(calibration.measured.spectra, genuine=True)])
+    own = np.array([r.nearest for r in calibration.quantify_many(calibration.measured.spectra, genuine=True)])
     inner = ~held.edge
     checks = check_standards(calibration)
     limits, conclusion = detection_limits(calibration), Conclusion(calibration)

@@ -74,8 +74,7 @@ def _spectra(calibration: Calibration, spectra: Spectra | None) -> Sheet:
             low, high = (split_at_gaps(calibration.wavelengths, end)[1] for end in (m - s, m + s))
             axis.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
         axis.set_xlabel(calibration.wavelength_label)
-        plain = calibration.preprocessing is None
-        axis.set_ylabel(calibration.signal if plain else f"preprocessed {calibration.signal}")
+        axis.set_ylabel(calibration.signal)
         title = f"{axis_label(calibration)}\n(solid: standard,\ndashed: predicted)"
         legend_beside(axis, title, 2 * len(levels) - 1)
 

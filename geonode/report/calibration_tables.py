@@ -63,7 +63,7 @@ def verdict_table(calibration: Calibration, names: tuple[str, ...], data: dict[s
         said = "is not of its level" if i in off else said
         cells: list[Cell] = [(name, Strong(said)) if said else name]
         cells += [f"{calibration.concentrations[i]:g}", result.verdict]
-        cells.append(number(result.estimate if result.verdict != "does not match" else None))
+        cells.append(number(result.estimate))
         rows.append(cells + _held_out_cells(calibration, left.get(i)))
     head = ("standard", f"prepared{unit}", "verdict, all standards in place", "found", "found, its level left out",
             "80 % set, left out", "truth")  # fmt: skip

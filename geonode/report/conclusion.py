@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.stats import binom
 
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import ambiguity_map, detection_limits, resolution
 from geonode.report.tables import number
 
+SETS, RARE = 0.8, 0.05
+"""Level of the sets that standards left out should lie in, and how seldom chance has as many of them outside."""
 MOST_LEVELS = 12
 """Of more standards the errors of the largest are told."""
 
@@ -149,7 +152,8 @@ class Conclusion:
         but = "nothing else was found wrong" if not count else f"{count} {'remark' if count == 1 else 'remarks'} below"
         return (
             f"Usable from {span}: a standard between others, left out, is found within {number(rms, self.unit)} (root "
-            f"mean square) and its spectrum within {_percent(spectra)} of the response{self._undetected()}; {but}."
+            f"mean square) and its spectrum within {_percent(spectra)} of the response{self._undetected()}"
+            f"{self._uncovered()}; {but}."
         )
 
     def _undetected(self) -> str:
@@ -159,6 +163,16 @@ class Conclusion:
         if limit is None or not len(low) or limit <= low[0]:
             return ""
         return f"; below the detection limit, {number(limit, self.unit)}, nothing can be told from a blank"
+
+    def _uncovered(self) -> str:
+        """Of more levels outside their own 80 % sets, each left out, than one assay in twenty has by chance."""
+        held = self.calibration.held_out
+        levels = [int(i) for i in held.left_out]
+        outside = [i for i in levels if (held.coverage[held.level == i] > SETS).all()]
+        if not outside or binom.sf(len(outside) - 1, len(levels), 1.0 - SETS) > RARE:
+            return ""
+        named = ", ".join(f"{self.calibration.levels[i]:g}" for i in outside)
+        return f"; but {len(outside)} of {len(levels)} levels ({named}{self.unit}) lie outside their own 80 % sets"
 
     def _without(self) -> str:
         """What the standards are worth without the wrong replicates; empty where that is nothing."""

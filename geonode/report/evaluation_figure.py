@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
     from geonode.validation.result import EvaluationReport
 
-_SPREAD = 0.8
-"""Of the distance between two levels, what the methods take up."""
+_SPREAD = 0.6
+"""Of the distance between two levels, what the methods take up: the rest is a gap, so that no mark seems to be of the
+next level."""
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h", "d")
 
 
@@ -46,8 +47,12 @@ def _plot_errors(axis: Axes, report: EvaluationReport) -> None:
             label=f"{name} (winner)" if chosen else name,
             zorder=3,
         )
-    for edge in position[:-1] + 0.5:
-        axis.axvline(edge, color="0.9", linewidth=0.8, zorder=1)
+    for k in position[::2]:  # every other level on a ground of its own
+        axis.axvspan(k - 0.5, k + 0.5, color="0.95", linewidth=0, zorder=0)
+    axis.grid(axis="y", which="major", color="0.82", linewidth=0.7, zorder=0.5)
+    axis.grid(axis="y", which="minor", color="0.9", linewidth=0.5, zorder=0.5)
+    axis.set_axisbelow(True)
+    axis.set_xlim(-0.5, len(position) - 0.5)
     chosen_inside = report.selected()
     if chosen_inside is not None:  # the winner's own line knows all levels: this is what choosing comes to
         honest = np.array([entry["rmse"] for entry in chosen_inside]) / scale

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geonode.bundle import environment
-from geonode.calibration.causes.of_calibration import explain_unknown
 from geonode.metric.warp import WARPS
 from geonode.report.browser import answer_scripts, answer_section, answer_style
 from geonode.report.calibration_report import budget_sentence, coverage_sentence, limit_lines
@@ -184,7 +183,7 @@ def _misfits(calibration: Calibration, names: tuple[str, ...]) -> str:
         if result.verdict != "does not match" or calibration.curve_check.pls_is_better:
             continue
         aligned = calibration.measured.aligned(calibration.measured.spectra[i], genuine=True)
-        found = explain_unknown(calibration, aligned)
+        found = calibration.explainer.explained(aligned)
         if found is not None:
             name = names[i] if i < len(names) else f"spectrum {i + 1}"
             said.append(f"<li>{escape(name)}: {escape('. '.join(found.sentences(calibration.unit)))}.</li>")

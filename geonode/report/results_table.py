@@ -78,18 +78,17 @@ def answer_rows(answers: Sequence[Answer]) -> list[dict[str, Any]]:
     rows = []
     for answer in answers:
         unit = f" / {answer.calibration.unit}" if answer.calibration.unit else ""
-        matches = answer.verdict != "does not match"
         low, high = answer.interval if answer.rests_on(answer.level) == "standards" else answer.model_interval
         found = answer.explanation
         rows.append(
             {
                 "name": answer.name,
                 "verdict": answer.verdict,
-                f"estimate{unit}": answer.estimate if matches else None,
+                f"estimate{unit}": answer.estimate,
                 f"low{unit}": low,
                 f"high{unit}": high,
                 "level": answer.level,
-                "interval rests on": answer.rests_on(answer.level) if matches else None,
+                "interval rests on": answer.rests_on(answer.level) if answer.matches else None,
                 "replicates": answer.replicates,
                 "dilution": answer.dilution,
                 "cause": None if found is None else found.cause,
@@ -113,7 +112,7 @@ def standard_rows(calibration: Calibration, names: Sequence[str]) -> list[dict[s
                 "standard": names[i] if i < len(names) else f"spectrum {i + 1}",
                 f"prepared{unit}": float(calibration.concentrations[i]),
                 "verdict": result.verdict,
-                f"found{unit}": result.estimate if result.verdict != "does not match" else None,
+                f"found{unit}": result.estimate,
                 f"found, its level left out{unit}": None if k is None else float(held.estimate[k]),
                 f"80 % set, low{unit}": low,
                 f"80 % set, high{unit}": high,

@@ -38,8 +38,7 @@ def single_sheet(calibration: Calibration, univariate: dict[str, Any]) -> Sheet 
             if value is not None and value <= c.max():
                 axis.axvline(value, color="0.45", linewidth=1.0, linestyle=dashes, label=f"{name} limit")
         axis.set_xlabel(f"concentration / {calibration.unit}" if calibration.unit else "concentration")
-        plain = calibration.preprocessing is None
-        axis.set_ylabel(calibration.signal if plain else f"preprocessed {calibration.signal}")
+        axis.set_ylabel(calibration.signal)
         legend_below(axis)
 
     return Sheet("single_wavelength", f"Calibration line at {place(found, calibration)}", columns, draw)

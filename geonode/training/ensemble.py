@@ -209,17 +209,17 @@ def spectra_at(ode: CoupledSpectralODE, problem: Problem, targets: Tensor) -> Te
     everything = torch.cat([levels, targets], 1)
     n = levels.shape[1]
     real = torch.arange(n, device=levels.device) < problem.counts[:, None]
-    table = ode.on_table()
+    table, phi = ode.on_table(), ode.table.phi(everything, check=False)
     if ode.flow.path_independent:
         order = everything.argsort(1)
-        phi = ode.table.phi(everything.gather(1, order), check=False)
-        reached = ode.potential(phi, table, None, ode.path.nodes)
+        ascending = phi.gather(1, order[:, :, None].expand_as(phi))
+        reached = ode.potential(ascending, table, None, ode.path.nodes)
         back = order.argsort(1)[:, :, None].expand_as(reached)
         reached = reached.gather(1, back)
         offset = (problem.spectra - reached[:, :n])[:, :, None] + reached[:, None, n:]  # [M, n, C, W]
     else:
         offset = _all_pairs(ode, problem, levels, targets)
-    s_hat = ode.table.scaled(ode.table.phi(everything, check=False).to(table.density), table.density).mean(-1)
+    s_hat = ode.table.scaled(phi.to(table.density), table.density).mean(-1)
     distance = (s_hat[:, :n, None] - s_hat[:, None, n:]).abs()
     weight = real[:, :, None] / (distance + 0.02)
     weight = (weight / weight.sum(1, keepdim=True)).to(offset)

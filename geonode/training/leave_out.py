@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.interpolate import CubicSpline
 from torch import Tensor
 
 from geonode.calibration import GeodesicGP
@@ -130,6 +129,8 @@ def seeds(ode: CoupledSpectralODE, problem: Problem, served: np.ndarray) -> Flow
     cuts = np.array([low, *levels[(levels > low) & (levels < high)], high])
     counts = np.maximum(_FEWEST, np.ceil(_TABLE * np.diff(cuts) / (high - low))).astype(int)
     knots = np.concatenate([np.linspace(a, b, k) for a, b, k in zip(cuts[:-1], cuts[1:], counts, strict=True)])
+    from scipy.interpolate import CubicSpline
+
     with torch.no_grad():
         asked = warp.from_scaled(torch.from_numpy(knots)).numpy().clip(*served)
     spectra = predict(double, exact, torch.from_numpy(np.tile(asked, (exact.models, 1)))).numpy()

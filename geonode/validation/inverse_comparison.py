@@ -15,9 +15,11 @@ import numpy as np
 
 from geonode.calibration.baselines.method import InverseMethod, inverse_method, names_of
 from geonode.calibration.calibration import Calibration
+from geonode.calibration.inverse.model import searched_range
 from geonode.calibration.leave_out import leave_each_out, levels_kept
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import GeonodeError, InputError
+from geonode_runtime.sets import Component
 from geonode_runtime.verdicts import Quantification
 
 LEVEL = 0.8
@@ -59,6 +61,15 @@ class Fold:
         """The concentration that is left out."""
         return float(self.levels[self.left_out])
 
+    @cached_property
+    def searched(self) -> tuple[float, float]:
+        """The range in which concentrations are looked for."""
+        return searched_range(np.unique(self.concentrations))
+
+    def off(self, concentration: float) -> float:
+        """How far a concentration is from the truth, percent of the calibrated range of all standards."""
+        return 100.0 * float((concentration - self.truth) / (self.levels[-1] - self.levels[0]))
+
 
 def evaluate_inverse(
     dataset: Any,
@@ -78,7 +89,9 @@ def evaluate_inverse(
         preprocessing: a chain (fitted or not) that is fitted in every fold on the standards that are left.
 
     Returns:
-        Per method ``per_level`` (level, edge, errors in percent of range, covered), ``rmsep_percent_interior``,
+        Per method ``per_level`` (level, edge, errors in percent of range, covered; of the library's own how far the
+        truth lies outside the 95 % set and the sets' widths, of others the ends of the intervals and of the range
+        searched less the truth, in percent of range), ``rmsep_percent_interior``,
         ``coverage`` (of nominal 80 % intervals; levels count equally; None where the method has no interval),
         ``median_relative_error_percent`` over interior levels; for the library's own also verdicts, sets,
         ``refused`` (share of levels called `does not match`) and ``confidently_wrong`` (spectra). A level that a method
@@ -153,8 +166,10 @@ def _attempt(name: str, fold: Fold) -> dict[str, Any]:
 
 def _own(fold: Fold, method: str | None) -> dict[str, Any]:
     answers = fold.calibration.quantify_many(fold.unknown, LEVEL, genuine=True, method=method)
-    entry = _entry(fold, [a.estimate for a in answers])
+    entry = _entry(fold, [a.nearest for a in answers])
     entry["covered"] = [any(k.contains(fold.truth) for k in a.components) for a in answers]
+    entry["beyond_95"] = [_beyond(a, fold) for a in answers]
+    entry["widths"] = [sum(b - a for a, b in _ends(a.components, fold)) for a in answers]
     entry["verdicts"] = [a.verdict for a in answers]
     entry["sets"] = [[[k.low, None if k.open_high else k.high, k.probability] for k in a.components] for a in answers]
     entry["confidently_wrong"] = [confidently_wrong(a, fold.truth) for a in answers]
@@ -176,7 +191,24 @@ def _other(name: str, fold: Fold) -> dict[str, Any]:
     entry = _entry(fold, method.predict(fold.unknown))
     limits, truth = method.interval(fold.unknown, LEVEL), fold.truth
     entry["covered"] = None if limits is None else [bool(a <= truth <= b) for a, b in zip(*limits, strict=True)]
+    if limits is not None:
+        entry["intervals"] = [[fold.off(float(v)) for v in ends] for ends in zip(*limits, strict=True)]
+        entry["searched"] = [fold.off(v) for v in fold.searched]
     return entry
+
+
+def _ends(pieces: Sequence[Component], fold: Fold) -> list[tuple[float, float]]:
+    """Of a set's pieces, in percent of the range less the truth; open ones end where the search does."""
+    low, high = fold.searched
+    ends = [(low if k.open_low else max(k.low, low), high if k.open_high else min(k.high, high)) for k in pieces]
+    return [(fold.off(a), fold.off(max(a, b))) for a, b in ends]
+
+
+def _beyond(answer: Quantification, fold: Fold) -> float:
+    """How far the truth lies outside the 95 % set, percent of the range."""
+    if any(k.contains(fold.truth) for k in answer.verdict_components):
+        return 0.0
+    return min(max(a, -b, 0.0) for a, b in _ends(answer.verdict_components, fold))
 
 
 def _entry(fold: Fold, estimates: Any) -> dict[str, Any]:

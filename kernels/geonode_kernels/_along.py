@@ -12,7 +12,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ._device import constant, reciprocal
+from ._device import constant, reciprocal, rounded_product
+from ._network import gamma_from, steepness_too
 
 PI = constant(3.141592653589793)
 SAFE = constant(0.7)
@@ -47,8 +48,14 @@ def put(tile, k, column, PADDED: tl.constexpr):
 def shares(x, nodes, weights):
     """What each node contributes at x [B], as a tile [B, PADDED], and one over their sum [B]."""
     apart = x[:, None] - nodes[None, :]
-    share = weights[None, :] * reciprocal(tl.where(apart == 0.0, 1e-30, apart))
+    share = rounded_product(weights[None, :], reciprocal(tl.where(apart == 0.0, 1e-30, apart)))
     return share, reciprocal(tl.sum(share, 1))
+
+
+@triton.jit
+def weighted(share, per_sum, values):
+    """Values at the nodes [B, PADDED], interpolated where `shares` were taken [B]; the same bits in every lane."""
+    return tl.sum(rounded_product(share, values), 1) * per_sum
 
 
 @triton.jit
@@ -65,3 +72,43 @@ def nearest_pole(steep, dy, peak, OUTPUT: tl.constexpr):
     if OUTPUT == 0:
         per = tl.maximum(per, tl.abs(dy) * (1.0 / (PI * SAFE)))
     return per
+
+
+@triton.jit
+def symbols_at_nodes(
+    nodes,
+    middle,
+    half,
+    zl,
+    wck,
+    w2_high,
+    w2_low,
+    w2_scale,
+    b2,
+    w3,
+    y0,
+    wc,
+    needed,
+    PRECISION: tl.constexpr,
+    OUTPUT: tl.constexpr,
+    SLOPES: tl.constexpr,
+    NODES: tl.constexpr,
+    PADDED: tl.constexpr,
+):
+    """Γ and, with SLOPES, ∂Γ/∂c at every node of each row's range, as tiles [B, PADDED], and which rows' poles lie at
+    least ``needed`` half ranges away, so that they may be interpolated [B]."""
+    gammas = tl.zeros([middle.shape[0], PADDED], tl.float32)
+    slopes = gammas
+    per_pole = tl.zeros_like(middle)
+    peak = tl.max(tl.abs(wc), 0)
+    for k in range(NODES):
+        y, dy, ddy, steep = steepness_too(
+            middle + half * at_node(nodes, k, PADDED), zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION,
+            2 if SLOPES else 1, True,
+        )  # fmt: skip
+        _, _, gamma, slope = gamma_from(y, dy, ddy, OUTPUT)
+        per_pole = tl.maximum(per_pole, nearest_pole(steep, dy, peak, OUTPUT))
+        gammas = put(gammas, k, gamma, PADDED)
+        if SLOPES:
+            slopes = put(slopes, k, slope, PADDED)
+    return gammas, slopes, per_pole * tl.abs(half) * needed <= 1.0

@@ -70,6 +70,17 @@ def output_code(output: str) -> int:
     return OUTPUTS[output]
 
 
+def require_counts(**counts: int) -> None:
+    """Refuse a count, by its name, that leaves nothing to do.
+
+    Raises:
+        ValueError: one below one.
+    """
+    for name, count in counts.items():
+        if count < 1:
+            raise ValueError(f"{name} must be at least 1, got {count}.")
+
+
 def output_name(output: int) -> str:
     """The transform with this code."""
     return next(name for name, code in OUTPUTS.items() if code == output)

@@ -112,9 +112,12 @@ def _quantify(options: argparse.Namespace) -> None:
         name = group[0].name if len(group) == 1 else f"{group[0].name} and {len(group) - 1} more"
         result = model.quantify(spectra, grid, replicates=True, name=name, **settings)
         entries.append({"name": name, "spectra": [path.name for path in group], **result.to_dict()})
+        entries[-1]["explanation"] = result.explanation_dict()
         said.append(f"{name}: {result.sentence(model.unit)}")
+        said += [f"  cause: {reason}" for reason in result.why]
         said += [f"  note: {note}" for note in result.notes]
-    said.append(model.facts["standing"]["sentence"])
+    standing = model.standing(options.method)
+    said.append(standing["sentence"])
     if options.json != "-":
         print("\n".join(said))
     if options.json is None:
@@ -123,7 +126,7 @@ def _quantify(options: argparse.Namespace) -> None:
         "schema_version": SCHEMA,
         "bundle": str(options.model),
         "unit": model.unit,
-        "standards": model.facts["standing"],
+        "standards": standing,
         "unknowns": entries,
     }
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -278,10 +278,10 @@ def quantification(
         basis: on what a set rests of which the standards alone do not vouch.
     """
     (said, reasons), (found, at_95) = verdict, sets
-    level = found.level
+    level, matches = found.level, said != "does not match"
     best = scale_component(found.best, *factor, level, dof)
     notes = [*unknown.notes, *reasons]
-    if facts.caution and said != "does not match":
+    if facts.caution and matches:
         notes.append(facts.caution)
     if facts.levels < FEWEST_CHECKED:
         notes.append(UNCHECKED)
@@ -292,10 +292,10 @@ def quantification(
         )
     return Quantification(
         verdict=said,
-        estimate=best.estimate,
-        low=None if best.open_low else best.low,
-        high=None if best.open_high else best.high,
-        std=best.std,
+        nearest=best.estimate,
+        low=None if best.open_low or not matches else best.low,
+        high=None if best.open_high or not matches else best.high,
+        std=best.std if matches else None,
         level=level,
         components=tuple(scale_component(c, *factor, level, dof) for c in found.components),
         verdict_components=tuple(scale_component(c, *factor, VERDICT_LEVEL, dof) for c in at_95.components),

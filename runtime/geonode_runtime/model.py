@@ -7,13 +7,14 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from geonode_runtime.answers import Facts, answer, answer_many, check_options, without_matrix
+from geonode_runtime.causes.explainer import Explainer, ExportedAnswer
 from geonode_runtime.distributions import f1_quantile
 from geonode_runtime.errors import InputError
 from geonode_runtime.pls import PLSRegression
@@ -28,7 +29,7 @@ from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import Quantification, VerdictRules
 
-KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 3
+KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 4
 NO_CHECKSUM = "0" * 64
 _CONCENTRATIONS, _SPECTRA = 64, 32  # rows at a time: working memory stays below 100 MB
 
@@ -103,6 +104,7 @@ class Model:
         standards, caution = _standard_spectra(arrays), str(facts.get("caution", ""))
         self._facts = Facts(levels, VerdictRules(**rules), standards, shapes, pls, caution)
         self._learned, self._unfit = _posterior(facts, arrays)
+        self._explainer = _explainer(facts, arrays)
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
 
     def predict(self, concentrations: float | Sequence[float] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -136,6 +138,11 @@ class Model:
             parts.append(self._session.run(["mean", "std"], feed, self._curve._options))
         mean, std = (np.concatenate(column) for column in zip(*parts, strict=True))
         return mean, std
+
+    def standing(self, method: str | None = None) -> dict[str, Any]:
+        """What stands beside every answer of a ``method`` (None: of the one that answers by default): range, notes, how
+        often held-out standards were covered, and that as a ``sentence``."""
+        return self.facts.get(f"standing_of_{method}", self.facts["standing"])
 
     def extrapolated(self, concentrations: float | Sequence[float] | np.ndarray) -> np.ndarray:
         """``[C]``, True outside the calibrated range."""
@@ -174,7 +181,8 @@ class Model:
                 the posterior, and for the profile where the posterior cannot answer, which a note then says.
 
         Returns:
-            A `Quantification` for one spectrum ``[V]`` and for ``replicates``; else a list, one for each row.
+            An `ExportedAnswer` (a `Quantification` that says why a spectrum does not match) for one spectrum ``[V]``
+            and for ``replicates``; else a list, one for each row.
 
         Raises:
             InputError: a spectrum that cannot be compared (see :mod:`geonode_runtime.unknowns`), an option out of
@@ -198,27 +206,34 @@ class Model:
             grid = wavelengths if blank_wavelengths is None else blank_wavelengths
             matrix = self._aligned(blank, wavelengths=grid, check_units=False, name="the matrix blank")
             unknown, effective = without_matrix(unknown, matrix, self._arrays["at_zero"], self._facts.rules.has_blank)
+        measured = unknown
         unknown = self._steps.applied(unknown, name)
         usable = None if unknown.usable.all() else unknown.usable
         if self._facts.pls is None:  # the curve's word on what is one sample counts only where there is a curve
             require_one_sample(self._curve, self.calibrated_range, unknown.spectra, usable, name, self.unit)
         unknown = replace(unknown, notes=(*said, *unknown.notes))
         how = (self._curve, self._facts, unknown, effective, level, dilution, dilution_std)
-        return answer(*how) if self._learned is None or answering == "profile" else self._learned.answer(*how)
+        found = answer(*how) if self._learned is None or answering == "profile" else self._learned.answer(*how)
+        return self._explaining(found, measured, name)
 
-    def quantify_many(self, spectra: Any, level: float = 0.8, method: str | None = None) -> list[Quantification]:
+    def quantify_many(self, spectra: Any, level: float = 0.8, method: str | None = None) -> list[ExportedAnswer]:
         """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths; ``level`` and ``method``
         as for `quantify`."""
         answering, said = chosen_method(method, self._unfit)
         rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
-        unknowns = [
-            self._steps.applied(self._aligned(row, name=name), name) for row, name in zip(rows, names, strict=True)
-        ]
+        measured = [self._aligned(row, name=name) for row, name in zip(rows, names, strict=True)]
+        unknowns = [self._steps.applied(one, name) for one, name in zip(measured, names, strict=True)]
         unknowns = [replace(one, notes=(*said, *one.notes)) for one in unknowns]
         learned = None if answering == "profile" else self._learned
         many = answer_many if learned is None else learned.answer_many
-        return many(self._curve, self._facts, unknowns, level)
+        found = many(self._curve, self._facts, unknowns, level)
+        return [self._explaining(f, m, name) for f, m, name in zip(found, measured, names, strict=True)]
+
+    def _explaining(self, found: Quantification, unknown: Unknown, name: str) -> ExportedAnswer:
+        """``found`` with what it needs to say why a spectrum does not match: ``unknown`` as measured, and its name."""
+        kept = {one.name: getattr(found, one.name) for one in fields(Quantification)}
+        return ExportedAnswer(**kept, known=self._explainer, unknown=unknown, name=name)
 
     def _aligned(self, spectra: Any, *, wavelengths: Any = None, **options: Any) -> Unknown:
         grid, whole = self._arrays["measured_wavelengths"], self._arrays["whole_wavelengths"]
@@ -285,13 +300,24 @@ def _shapes(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> Shapes | No
 
 
 def _posterior(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[LearnedPosterior | None, str]:
-    """What answers with ``method="posterior"``, or why nothing does; files before format 3 hold none."""
-    numbers = facts.get("posterior")
+    """What answers with ``method="posterior"``, or why nothing does; files before format 4 hold none, or an earlier
+    one."""
+    if facts["format"] < 4:
+        return None, "the file was exported before it held this posterior; export it again"
+    numbers = facts["posterior"]
     if numbers is None:
-        return None, facts.get("unfit_for_posterior", "the file was exported before it held the posterior")
+        return None, facts["unfit_for_posterior"]
     known = {name[10:]: value for name, value in arrays.items() if name.startswith("posterior_")}
     weights = {name[8:]: value for name, value in arrays.items() if name.startswith("network_")}
     return LearnedPosterior(PosteriorStandards.from_state(known, numbers), weights), ""
+
+
+def _explainer(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> Explainer | None:
+    """What says why a spectrum does not match; a file from before it was kept has none."""
+    said = facts.get("causes")
+    if said is None:
+        return None
+    return Explainer.from_state({n[6:]: value for n, value in arrays.items() if n.startswith("cause_")}, said)
 
 
 def _only_what_is_asked() -> Any:

@@ -20,7 +20,7 @@ MEANING = {
     "no curve": "the standards lie on no curve of concentration and PLS is much better: its value and its error stand",
 }
 VERDICTS = tuple(MEANING)
-LEARNED = "learned on simulated unknowns (posterior-1)"
+LEARNED = "learned on simulated unknowns (posterior-2)"
 """What stands in place of a prior where the posterior is the learned one."""
 ABOVE = "above the calibrated range"
 UNDETERMINED = 0.8
@@ -52,12 +52,14 @@ class Quantification:
 
     Attributes:
         verdict: one of ``VERDICTS``.
-        estimate: where the predicted spectrum lies nearest within the most probable component of the set; for
-            ``ambiguous`` only the best of several.
-        low, high: ends of the component that holds the estimate, at ``level``; None where the data set no limit.
-        std: posterior standard deviation of that component.
+        nearest: where the predicted spectrum lies nearest within the most probable component of the set; for
+            ``ambiguous`` only the best of several. Of a spectrum that does not match it says nothing of the sample.
+        low, high: ends of the component that holds it, at ``level``; None where the data set no limit, and where the
+            spectrum does not match.
+        std: posterior standard deviation of that component; None where the spectrum does not match.
         level: nominal coverage of the set.
-        components: all components of the set by descending probability.
+        components: all components of the set by descending probability; of a spectrum that does not match, the ranges
+            where the curve comes nearest to it.
         verdict_components: those of the 95 % set, on which the verdict rests.
         q, q_limit: residual outside the span of the standards per degree of freedom, and its limit.
         t2, t2_limit: squared distance from the curve within that span, and its limit.
@@ -71,10 +73,10 @@ class Quantification:
     """
 
     verdict: str
-    estimate: float
+    nearest: float
     low: float | None
     high: float | None
-    std: float
+    std: float | None
     level: float
     components: tuple[Component, ...]
     verdict_components: tuple[Component, ...]
@@ -89,6 +91,16 @@ class Quantification:
     notes: tuple[str, ...]
     pls: PLSRegression | None = None
     posterior: PosteriorMasses | None = None
+
+    @property
+    def matches(self) -> bool:
+        """Whether some concentration predicts the spectrum at all."""
+        return self.verdict != "does not match"
+
+    @property
+    def estimate(self) -> float | None:
+        """The concentration; None where the spectrum does not match, of which only the ``nearest`` is known."""
+        return self.nearest if self.matches else None
 
     @property
     def standards(self) -> int:
@@ -113,7 +125,7 @@ class Quantification:
         return self.enclosing if self._claimed("model") else (None, None)
 
     def _claimed(self, by: str) -> bool:
-        return self.verdict != "does not match" and self.rests_on(self.level) == by
+        return self.matches and self.rests_on(self.level) == by
 
     @property
     def enclosing(self) -> tuple[float | None, float | None]:
@@ -129,16 +141,16 @@ class Quantification:
         where it is ambiguous, ``interval`` encloses all components. An interval above the level that the standards
         vouch for is ``model_interval``; with fewer than four standards there is neither (see `rests_on`).
         """
-        matches = self.verdict != "does not match"
+        matches = self.matches
         checked = self.rests_on(self.level) is not None
         return {
             "verdict": self.verdict,
-            "estimate": self.estimate if matches else None,
-            "nearest": self.estimate,
+            "estimate": self.estimate,
+            "nearest": self.nearest,
             "interval": list(self.interval),
             "model_interval": list(self.model_interval),
             "interval_rests_on": self.rests_on(self.level) if matches else None,
-            "std": self.std if matches and checked else None,
+            "std": self.std if checked else None,
             "level": self.level,
             "components": [_component(c, checked) for c in self.components] if matches else [],
             "components_95": [_component(c, checked) for c in self.verdict_components] if matches else [],
@@ -161,19 +173,19 @@ class Quantification:
     def sentence(self, unit: str = "") -> str:
         """The result in one line, with ``unit`` behind every concentration."""
         unit = f" {unit}" if unit else ""
-        if self.verdict == "does not match":
+        if not self.matches:
             return "does not match: the spectrum is none that these standards predict at any concentration"
-        if self.verdict == "outside calibrated range" and self.high is None and self.low == self.estimate:
-            return f"outside calibrated range: above {self.estimate:.4g}{unit}, the highest standard: dilute"
+        if self.verdict == "outside calibrated range" and self.high is None and self.low == self.nearest:
+            return f"outside calibrated range: above {self.nearest:.4g}{unit}, the highest standard: dilute"
         by = self.rests_on(self.level)
         if by is None:
             near = " or ".join(f"{c.estimate:.4g}{unit}" for c in self.components)
-            near = near if self.verdict == "ambiguous" else f"{self.estimate:.4g}{unit}"
+            near = near if self.verdict == "ambiguous" else f"{self.nearest:.4g}{unit}"
             return f"{self.verdict}: {near}, no interval can be claimed from {self.standards} standards"
         if self.pls is not None:
             (one,) = self.components
             return (
-                f"{self.verdict}: use PLS, whose value is {self.estimate:.4g}{unit}, {100 * self.level:g} % interval "
+                f"{self.verdict}: use PLS, whose value is {self.nearest:.4g}{unit}, {100 * self.level:g} % interval "
                 f"{_span(one.low, one.high, False, False, unit)} (cross-validated error {self.std:.3g}{unit}, "
                 f"{self.pls.components} components)"
             )
@@ -191,7 +203,7 @@ class Quantification:
         low, high = self.low, self.high
         interval = _span(low or 0.0, high or 0.0, low is None, high is None, unit)
         said = f"{percent} interval" if by == "standards" else own
-        return f"{self.verdict}: {self.estimate:.4g}{unit}, {said} {interval}"
+        return f"{self.verdict}: {self.nearest:.4g}{unit}, {said} {interval}"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 import geonode
 from geonode.analytes import SurfaceGP, fit_plane, load_plane, save_plane
 from geonode.analytes.plane_sets import LEAST_PIECE, credibility, one_analyte, region
+from geonode.commands.plane import FIT, QUANTIFY
 from geonode.data import SpectralDataset, simulate_sensor
 from geonode.errors import BundleError, InputError
 from tests.commands.cases import run
@@ -207,12 +208,58 @@ def test_the_commands_fit_and_answer(plate, tmp_path):
     assert "pH: quantified" in said and "Cl: quantified" in said and drawn.stat().st_size > 5000
     assert entry["verdict"] == "quantified" and set(entry["by_analyte"]) == {"pH", "Cl"}
     assert entry["estimate"] == pytest.approx([7.2, 50.0], rel=0.25)
-    for option in (["--qc", 5], ["--dilution", "1:5"], ["--table", tmp_path / "t.csv"]):
-        said = run("quantify", bundle, tmp_path / "u.csv", *option, code=2).output
-        assert f"{option[0]} is for one analyte, and these standards vary in two; leave it out" in said
-    for option in (["--flow", "velocity"], ["--preprocess", "snv"], ["--standard-uncertainty", "2%"]):
-        said = run(*fitting, "--force", *option, code=2).output
-        assert f"{option[0]} is for one analyte" in said
+
+
+VALUES = {
+    "folds": None, "blueprint": None, "resume": None, "compiled": None, "profile": None, "wandb": None,
+    "predictor": "gp", "flow": "velocity", "preprocess": "snv", "settings": "s.json", "weights": "w.safetensors",
+    "epochs": 3, "margin": 0.2, "precision": "64-true", "uncertainty": "2%", "log": "logs", "checkpoint": "run",
+    "strategy": "ddp", "batch": "auto", "recompute": 2, "seed": 3, "device": "cpu",
+    "dilution": "1:5", "dilution_std": "1%", "blank": "u.csv", "qc": 5, "method": "profile", "table": "t.csv",
+}  # fmt: skip
+"""A value for every option that is for one analyte, None for a flag."""
+
+
+def options_of(name: str) -> dict[str, str]:
+    import typer
+
+    from geonode.cli import app
+
+    command = typer.main.get_command(app).commands[name]
+    return {p.name: p.opts[0] for p in command.params if p.param_type_name == "option" and p.name != "help"}
+
+
+@pytest.fixture(scope="module")
+def on_disk(made, plate, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plane")
+    write_plate(folder, plate)
+    save_plane(made, folder / "plane.bundle")
+    values = spectra(plate, [7.2, 50.0], 3)[0]
+    rows = ["wavelength,unknown", *(f"{w:g},{v:.6g}" for w, v in zip(WAVE, values, strict=True))]
+    (folder / "u.csv").write_text("\n".join(rows) + "\n")
+    (folder / "s.json").write_text("{}")
+    (folder / "w.safetensors").write_text("")
+    return folder
+
+
+@pytest.mark.parametrize(("command", "honoured"), [("fit", FIT), ("quantify", QUANTIFY)])
+def test_every_option_is_honoured_or_refused_by_name(command, honoured, on_disk, monkeypatch):
+    monkeypatch.chdir(on_disk)
+    columns = ["--column", "pH", "--column", "Cl"]
+    fitting = ["fit", "plate.csv", "--concentrations", "note.csv", *columns, "--out", "new.bundle"]
+    start = fitting if command == "fit" else ["quantify", "plane.bundle", "u.csv"]
+    options = options_of(command)
+    assert set(honoured) <= set(options)
+    besides = {"resume": ["--checkpoint", "run"], "profile": ["--log-dir", "logs"]}
+    for name in set(options) - set(honoured):
+        value = VALUES[name]
+        given = [options[name]] if value is None else [options[name], value]
+        said = run(*start, *given, *besides.get(name, []), code=2).output
+        refused = [options[name], *besides.get(name, [])[:1], "--log"]
+        assert any(
+            f"{one} is for one analyte, and these standards vary in two; leave it out" in said for one in refused
+        )
+    assert not (on_disk / "new.bundle").exists()
 
 
 @pytest.mark.parametrize("suffix", [".png", ".pdf", ".svg"])

@@ -67,7 +67,18 @@ def odd_run(tmp_path_factory):
     """One command with a broken kernel, a case that ends its process, and a sound case after it: (process, folder)."""
     folder = tmp_path_factory.mktemp("bench")
     (folder / "odd.py").write_text(ODD)
-    only = ("--only", "christoffel-grid", "--only", "a-", "--import", "odd", "--restarts", "1", "--no-peers")
+    only = (
+        "--only",
+        "christoffel-grid",
+        "--only",
+        "a-",
+        "--import",
+        "odd",
+        "--restarts",
+        "1",
+        "--no-peers",
+        "--no-windows",
+    )
     done = subprocess.run(
         [sys.executable, "-m", "geonode.bench", "--device", "cpu", *only, "--json", "b.json", "--html", "b.html"],
         cwd=folder,
@@ -162,7 +173,7 @@ def test_list_names_every_case_and_reasons_of_absent_ones(capsys, monkeypatch):
 )
 def test_bad_arguments_are_one_sentence_and_exit_2_before_anything_is_measured(capsys, monkeypatch, arguments, names):
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(suite, "_measure", None)
+    monkeypatch.setattr(suite, "_process", None)
     assert main(["--device", "cpu", *arguments]) == 2
     said = capsys.readouterr().err
     assert names in said and said.count("\n") == 1
@@ -182,7 +193,7 @@ def test_an_interrupted_run_says_so_and_exits_130(capsys, monkeypatch, tmp_path)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(suite, "_measure", interrupted)
+    monkeypatch.setattr(suite, "_process", interrupted)
     assert main(["--device", "cpu", "--json", str(tmp_path / "b.json")]) == 130
     assert capsys.readouterr().err == "geonode.bench: interrupted.\n" and list(tmp_path.iterdir()) == []
 

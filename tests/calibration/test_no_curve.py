@@ -186,10 +186,13 @@ def test_a_closer_pls_is_told_with_both_errors_wherever_answers_are(name, tmp_pa
     answers = [model.quantify(spectrum), *model.calibration.quantify_many(spectrum[None])]
     answers += [model.calibration.quantify(spectrum, method="posterior")]
     model.save(tmp_path / "assay.bundle")
-    export_onnx(model, tmp_path / "assay.onnx")
     answers += [geonode.load(tmp_path / "assay.bundle").quantify(spectrum)]
-    answers += [geonode_runtime.load(tmp_path / "assay.onnx").quantify(spectrum)]
-    assert [answer.notes[-1] for answer in answers] == [said] * 5 and "no curve" not in {a.verdict for a in answers}
+    if name == next(iter(LITTLE)):  # one of them: an export takes seconds
+        export_onnx(model, tmp_path / "assay.onnx")
+        answers += [geonode_runtime.load(tmp_path / "assay.onnx").quantify(spectrum)]
+    assert [answer.notes[-1] for answer in answers] == [said] * len(answers) and "no curve" not in {
+        a.verdict for a in answers
+    }
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-6, 1e-5])

@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from geonode.corpus.chemistry.solubility import rounded_minimum
+from geonode.corpus.chemistry.stepwise import complexes
 from geonode.corpus.chemistry.thermal import melted
 from geonode.corpus.kinds import CHEMISTRY, SPECIES, SPECTRA, Axis
 from geonode.corpus.numbers import Source
 from tests.tolerances import tolerance
 
 CPU = torch.device("cpu")
-FRACTIONS = ["hill", "acid_base", "binding_1_2", "competitive", "consecutive", "kinetic", "redox"]
+FRACTIONS = ["hill", "acid_base", "binding_1_2", "competitive", "consecutive", "kinetic", "redox", "stepwise"]
 ROWS = 400
 
 
@@ -78,7 +79,9 @@ def test_beer_lambert_is_proportional():
     torch.testing.assert_close(found, c[..., None] * at_one, **tolerance(torch.float64, "value"))
 
 
-@pytest.mark.parametrize("name", ["binding_1_1", "tight_binding", "binding_1_2", "hill", "aggregation", "kinetic"])
+@pytest.mark.parametrize(
+    "name", ["binding_1_1", "tight_binding", "binding_1_2", "hill", "aggregation", "kinetic", "stepwise"]
+)
 def test_nothing_has_happened_at_zero(name):
     c, found = amounts(name)
     at_zero = found[:, c[0] == 0]
@@ -93,6 +96,15 @@ def test_half_is_melted_at_the_melting_point_and_cold_and_heat_end_it():
     share = melted(t, melting, enthalpy)[0]
     assert share[0] < 1e-6 and share[2] > 1 - 1e-6
     torch.testing.assert_close(share[1], torch.tensor(0.5, dtype=torch.float64), **tolerance(torch.float64, "value"))
+
+
+def test_complexes_obey_mass_action():
+    ligand = torch.logspace(-3, 1, 9, dtype=torch.float64)[None]
+    constants = torch.tensor([[0.1, 0.4, 2.0]], dtype=torch.float64)
+    found = complexes(ligand, constants)
+    for j in range(3):
+        quotient = found[..., j] * ligand / found[..., j + 1]
+        torch.testing.assert_close(quotient, constants[:, j : j + 1].expand_as(quotient), rtol=1e-12, atol=0.0)
 
 
 def test_a_sharp_limit_of_solubility_is_the_minimum():

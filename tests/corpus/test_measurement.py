@@ -7,12 +7,23 @@ import math
 import pytest
 import torch
 
-from geonode.corpus import DESIGN_NAMES, DETECTIONS, FAMILIES, SPECTRUM_KINDS, UNKNOWNS, Assays, common_levels, draw
+from geonode.corpus import (
+    DESIGN_NAMES,
+    DETECTIONS,
+    FAMILIES,
+    SPECTRUM_KINDS,
+    UNKNOWNS,
+    Assays,
+    common_levels,
+    draw,
+    stages,
+)
 from geonode.corpus.detection.bandpass import through_slit
 from geonode.corpus.detection.fluorescence import inner_filter
 from geonode.corpus.detection.reflectance import kubelka_munk
 from geonode.corpus.detection.saturating import stray_light
 from geonode.corpus.kinds import DESIGNS, DETECTION, ERRORS, SPECIES, SPECTRA
+from geonode.corpus.lab import Counts
 from geonode.corpus.numbers import Source
 
 CPU = torch.device("cpu")
@@ -116,7 +127,8 @@ def test_about_a_quarter_of_all_is_straight_and_few_are_dead():
         dead.append(assays.noise > 1.0)
     share = (torch.cat(bent) < 0.01).double().mean()
     assert 0.2 < share < 0.3
-    assert torch.cat(dead).double().mean() < 0.02
+    # microplates have some: wells that differ by more than a small response on a large signal
+    assert torch.cat(dead).double().mean() < 0.025
 
 
 def test_replicates_scatter_as_declared():
@@ -201,3 +213,26 @@ def test_no_value_decides_what_is_computed():
     """On the meta device there are no values: whatever asks for one fails there."""
     assays = draw(512, 8, 64, 4, 3, seed=0, device="meta")
     assert assays.spectra.shape == (512, 8, 64) and assays.spectra.device.type == "meta"
+
+
+def test_a_camera_clips_and_its_absorbance_is_that_of_the_light():
+    rows, x = 400, torch.linspace(0, 1, 30)
+    density = torch.linspace(0, 1, 6)[:, None].expand(rows, 6, 30).contiguous()
+    shown = DETECTION["camera"]().detect(Source(3, 0, rows, CPU).table(64), density, torch.zeros(rows, 6), x)
+    steps = shown.diff(dim=1)
+    grows = shown[:, -1].mean(-1) > shown[:, 0].mean(-1)
+    assert 0.4 < grows.float().mean() < 0.6  # absorbances; the others are counts
+    assert (steps[grows] >= -1e-6).all() and (steps[~grows] <= 1e-6).all()
+    assert shown[grows][:, 0].abs().max() < 1e-6  # no absorbance without an absorber
+
+
+def test_what_is_added_to_a_cuvette_dilutes_it():
+    families = ["binding_1_1", "beer_lambert", "acid_base"]
+    source = Source(5, 0, 600, CPU)
+    lab, _ = stages.plan(source, Counts(600, 5, 1, 0, 0, 8), families)
+    c = torch.linspace(0, 1.4, 8).expand(600, 8)
+    left = stages.dilution(lab, c)[..., 0]
+    diluted = (left < 1).any(1)
+    assert (left[:, 0] == 1).all() and (left.diff(dim=1) <= 0).all() and (left > 0.58).all()
+    titrations = lab.family == FAMILIES.index("binding_1_1")
+    assert not diluted[~titrations].any() and 0.08 < diluted[titrations].float().mean() < 0.26

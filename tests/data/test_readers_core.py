@@ -206,7 +206,7 @@ def test_bad_files_end_in_one_sentence(tmp_path, case):
 def test_missing_files_and_folders(tmp_path):
     with pytest.raises(ReaderError, match="there is no such file"):
         geonode.load_standards(tmp_path / "absent.csv")
-    with pytest.raises(ReaderError, match="a folder"):
+    with pytest.raises(ReaderError, match="no file in this folder"):
         geonode.load_standards(tmp_path)
     with pytest.raises(InputError, match="the list of files is empty"):
         geonode.load_standards([])

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 import geonode
-from geonode.data import inspect_file
-from geonode.data.readers.names import concentration_in, named_concentration, quantity_in
 from geonode.errors import ReaderError
 from tests.data.small_tables import LIST, X, files, levels_by_name, spectrum, table, write
 
@@ -117,6 +115,10 @@ def test_a_column_of_units_counts(tmp_path, cells, unit, levels):
         (("1.000", "500", "250"), r"'1\.000', which is 1000 or 1: |'1\.000', which is 1000 or 1;"),
         (('"1,000"', "500", "250"), "'1,000', which is 1000 or 1;"),
         (("0 mM", "5 mg/L", "10 mM"), "is in mg/L and others are in mM, which do not convert"),
+        (('"1,000 ppm"', "500 ppm", "250 ppm"), "'1,000 ppm', which is 1000 or 1;"),
+        (("1.000 ppm", "500 ppm", "250 ppm"), r"'1\.000 ppm', which is 1000 or 1;"),
+        (('"1,000"', '"2,000"', '"5,000"'), "'1,000', which is 1000 or 1;"),
+        (("1.000", "2.000", '"10.000,5"'), r"'1\.000', which is 1000 or 1;"),
     ],
 )
 def test_cells_of_a_table_that_may_say_two_things(tmp_path, cells, sentence):
@@ -125,6 +127,72 @@ def test_cells_of_a_table_that_may_say_two_things(tmp_path, cells, sentence):
     note = write(tmp_path / "note.csv", "name,conc\n" + rows)
     with pytest.raises(ReaderError, match=sentence):
         geonode.load_standards(plate, concentrations=note)
+
+
+@pytest.mark.parametrize(
+    ("note", "levels", "unit"),
+    [
+        ("name,dye,unit\na,1,mM\nb,500,µM\nc,3,mM\n", [0.5, 1, 3], "mM"),
+        ("name,conc,Unidad\na,1,mM\nb,500,µM\nc,3,mM\n", [0.5, 1, 3], "mM"),
+        ("name,conc,conc unit\na,1,g/L\nb,500,mg/L\nc,3,g/L\n", [0.5, 1, 3], "g/L"),
+        ("name,conc,unit\na,1,mg/kg\nb,2,mg/kg\nc,3,mg/kg\n", [1, 2, 3], "mg/kg"),
+        ("name,mass conc,unit,conc,unit2\na,1,g/L,5,mM\nb,2,g/L,6,mM\nc,3,g/L,7,mM\n", [5, 6, 7], "mM"),
+        ('name,conc\na,"1,234.5"\nb,2\'000\nc,3 000\n', [1234.5, 2000, 3000], ""),
+        (",conc\na,1\nb,2\nc,3\n", [1, 2, 3], ""),
+        ("name,conc\nA,1\nB,2\nC,3\n", [1, 2, 3], ""),
+    ],
+    ids=["not called so", "Spanish", "conc unit", "unknown but one", "nearest", "grouped", "pandas", "capitals"],
+)
+def test_units_and_numbers_of_a_note_as_people_write_them(tmp_path, note, levels, unit):
+    plate = write(tmp_path / "p.csv", table(["a", "b", "c"], (0, 10, 20)))
+    column = "conc" if "mass" in note else None
+    data = geonode.load_standards(plate, concentrations=write(tmp_path / "n.csv", note), column=column)
+    assert data.levels.tolist() == levels and data.concentration_unit == unit
+
+
+@pytest.mark.parametrize(
+    ("units", "what"),
+    [
+        (("mM", "xyz", "mM"), "'xyz', which is no unit"),
+        (("g/kg", "mg/kg", "g/kg"), "no unit"),
+        (("mM", "", "µM"), "empty"),
+    ],
+)
+def test_a_unit_that_is_unknown_beside_others_is_refused(tmp_path, units, what):
+    plate = write(tmp_path / "p.csv", table(["a", "b", "c"], (0, 10, 20)))
+    note = "name,conc,unit\n" + "".join(f"{n},{k + 1},{u}\n" for k, (n, u) in enumerate(zip("abc", units, strict=True)))
+    with pytest.raises(ReaderError, match=rf"column 'unit' is .*{what}.* write one unit in every row"):
+        geonode.load_standards(plate, concentrations=write(tmp_path / "n.csv", note))
+
+
+@pytest.mark.parametrize("names", [["S 1", "S-2", "s_3"], ["s001", "S 02", "s-3"], ["S.1", "s#2", "s3"]])
+def test_separators_between_letters_and_numbers_do_not_matter(tmp_path, names):
+    plate = write(tmp_path / "p.csv", table(["s1", "s2", "s3"], (10, 20, 30)))
+    note = "sample,conc\n" + "".join(f"{n},{10 * k}\n" for k, n in enumerate(names, start=1))
+    data = geonode.load_standards(plate, concentrations=write(tmp_path / "n.csv", note))
+    assert levels_by_name(data) == {"s1": 10, "s2": 20, "s3": 30}
+
+
+@pytest.mark.parametrize("lists", ["a,1\nx,2\ny,3\n", "b,1\nc,2\nz,3\n", "a,1\nc,1\nb2,2\n"])
+def test_too_few_levels_are_told_with_what_has_no_entry(tmp_path, lists):
+    plate = write(tmp_path / "p.csv", table(["a", "b", "c"], (10, 20, 30)))
+    with pytest.raises(ReaderError, match=r"level.* at least 3 are needed.*no entry in n\.csv for '[abc]'"):
+        geonode.load_standards(plate, concentrations=write(tmp_path / "n.csv", "name,conc\n" + lists))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["1 100 ppm", "1 200 ppm", "2 000 ppm"],
+        ["1 500 ppm", "2 100 ppm", "3 200 ppm"],
+        ["dye 1 100 ppm", "dye 1 200 ppm", "dye 1 500 ppm"],
+        ["std 1 050 ppb", "std 2 100 ppb", "std 3 200 ppb"],
+    ],
+)
+def test_blanks_between_thousands_are_no_counts_of_samples(tmp_path, names):
+    path = write(tmp_path / "a.csv", table(names, (1, 20, 40), ";"))
+    with pytest.raises(ReaderError, match=r"' is \d+ or \d+; write it in one way"):
+        geonode.load_standards(path)
 
 
 @pytest.mark.parametrize("listed", ["s10.csv,10\ns10.csv,20", "s10.csv,10\ncopy.csv,20", "s10.csv,20\n./s10.csv,10"])
@@ -143,6 +211,31 @@ def test_one_column_under_two_headers_is_refused_and_two_blanks_of_zeros_are_not
     rows = "".join(f"{x:g},0,0,{v}\n" for x, v in zip(X, spectrum(5), strict=True))
     zeros = write(tmp_path / "b.csv", "wavelength,0.0,1.0,5.0\n" + rows)
     assert len(geonode.load_standards(zeros)) == 3
+
+
+@pytest.mark.parametrize("heads", ["0.0,0.0.1,0.0.2,1.0,5.0", "0 mM a,0 mM b,0 mM c,1 mM,5 mM"])
+def test_blanks_of_zeros_are_one_blank_however_often_they_were_measured(tmp_path, heads):
+    rows = "".join(f"{x:g},0,0,0,{v},{w}\n" for x, v, w in zip(X, spectrum(1), spectrum(5), strict=True))
+    data = geonode.load_standards(write(tmp_path / "a.csv", f"wavelength,{heads}\n" + rows))
+    assert data.levels.tolist() == [0, 1, 5] and len(data) == 3 and not data.spectra[0].any()
+    assert any("spectra of zeros beside another of their level left out" in note for note in data.notes)
+
+
+@pytest.mark.parametrize(
+    ("heads", "first"),
+    [("0,5,5,10", "5.0"), ("0.0,5.0,5.0,10.0", "5.0"), ("0,0.0.1,5,10", "0.0"), ("2,2.50,2.5,7", "2.50")],
+)
+def test_the_way_to_head_replicates_that_is_told_works(tmp_path, heads, first):
+    def content(cells: list[str]) -> str:
+        levels = range(1, 1 + len(cells))
+        return table(cells, levels, first="wavelength")
+
+    with pytest.raises(ReaderError, match=f"head the first of them '{first}' and its replicates '{first}.1'"):
+        geonode.load_standards(write(tmp_path / "a.csv", content(heads.split(","))))
+    mended = [cell if float(cell[:3]) != float(first) else first for cell in heads.split(",")]
+    k = len(mended) - 1 - mended[::-1].index(first)
+    mended[k] += ".1"
+    assert len(geonode.load_standards(write(tmp_path / "b.csv", content(mended))).levels) == 3
 
 
 NAMES = ("c", "a", "b", "d")
@@ -228,100 +321,3 @@ def test_a_lone_column_of_numbers_before_spectra_in_rows_is_the_concentration(tm
     data = geonode.load_standards(write(tmp_path / "frame.csv", "\n".join(rows)))
     for row, c in zip(data.spectra, data.concentrations, strict=True):
         np.testing.assert_allclose(row, spectrum(c))
-
-
-# --- concentrations that belong to another sample: names --------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "unit"),
-    [
-        ("dye 1e-3 M", 1e-3, "M"),
-        ("dye_1E-03M", 1e-3, "M"),
-        ("10^-4 M", 1e-4, "M"),
-        ("10⁻⁴ M", 1e-4, "M"),
-        ("10**-4 M", 1e-4, "M"),
-        ("2 x 10^-4 M", 2e-4, "M"),
-        ("2×10⁻⁴ M", 2e-4, "M"),
-        ("1/2 mM", 0.5, "mM"),
-        ("0,5 mM", 0.5, "mM"),
-        (".5 mM", 0.5, "mM"),
-        ("1,234.5 ppm", 1234.5, "ppm"),
-        ("1.234,5 ppm", 1234.5, "ppm"),
-        ("1,234,567 ppb", 1234567, "ppb"),
-        ("5 mmol/L", 5, "mM"),
-        ("5 mmol L⁻¹", 5, "mM"),
-        ("5 mg/l", 5, "mg/L"),
-        ("dye-5mM-a", 5, "mM"),
-        ("dye  5  mM", 5, "mM"),
-        ("5\u2009mM", 5, "mM"),
-        ("plate 2: 5 mM", 5, "mM"),
-        ("sample E 5 mM", 5, "mM"),
-        ("dye_0.5_M", 0.5, "M"),
-        ("FZ010_AuNP_DMSA_250mM_NaCl", 250, "mM"),
-    ],
-)
-def test_numbers_in_names_as_people_write_them(name, value, unit):
-    found = concentration_in(name)
-    assert found is not None and found[1] == unit and float(found[0]) == pytest.approx(value, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "9_M4kR",
-        "subject_10_M",
-        "7_M",
-        "A9M",
-        "x5mMol",
-        "Rhodamine 6G",
-        "100%T",
-        "Tris 10 mM dye 5 µM",
-        "v1.2.3 M",
-        "3M2",
-    ],
-)
-def test_identifiers_and_two_numbers_are_no_concentration(name):
-    assert concentration_in(name) is None
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("1,000 ppm", "3-5 mM", "10-4 M", "<5 mM", "~5 mM", "5±1 mM", "1 500 ppm", "3 to 5 mM"),
-        *("5x10-4 M", "5 10-4 M", "5.10^-4 M", "2^-3 M", "1.5^-3 mM", "1e-3.5 M", "10^-3.5 M", "1 e-3 M", "1.e-3 M"),
-        *("1E 3 ppm", "1'000 ppm", "1’000 ppm", "1 1/2 mM", "1:2 mM", "-5 mM", "dye –5 mM"),
-    ],
-)
-def test_what_may_be_two_numbers_is_in_doubt(tmp_path, name):
-    assert concentration_in(name) is None
-    names = [name, "20 ppm" if "ppm" in name else "20 mM", "40 ppm" if "ppm" in name else "40 mM"]
-    path = write(tmp_path / "a.csv", table(names, (1, 20, 40), ";"))
-    assert named_concentration(name) is not None
-    with pytest.raises(
-        ReaderError, match=r"the file says no concentration for .* (is no one number|is [0-9.]+ or [0-9.]+); write it"
-    ):
-        geonode.load_standards(path)
-    assert any("no concentration taken from the name" in note for note in inspect_file(path).notes)
-
-
-@pytest.mark.parametrize(
-    ("names", "levels"),
-    [
-        (["0.5 ppm", "1,000 ppm", "20 ppm"], [0.5, 20, 1000]),  # a point is decimal, so the comma parts thousands
-        (["0,5 ppm", "1,000 ppm", "20 ppm"], [0.5, 1, 20]),
-        (["0.500 mM", "1.000 mM", "2.000 mM"], [0.5, 1, 2]),
-        (["std 1 100 ppm", "std 2 200 ppm", "std 3 400 ppm"], [100, 200, 400]),
-    ],
-)
-def test_the_names_beside_it_settle_a_number(tmp_path, names, levels):
-    data = geonode.load_standards(write(tmp_path / "a.csv", table(names, (1, 20, 40), ";")))
-    assert data.levels.tolist() == levels
-
-
-@pytest.mark.parametrize(
-    ("cell", "value"), [("10 mM", 10), ("1e-2 M", 0.01), ("5uM", 5), ("10", None), ("10 mM NaCl", None)]
-)
-def test_quantities_in_cells(cell, value):
-    found = quantity_in(cell)
-    assert (None if found is None else float(found[0])) == value

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import geonode
-from geonode.data.readers import read_file
+from geonode.data.readers import read_file, units
+from geonode.data.readers.base import ReadingOptions
 from geonode.errors import ReaderError
+from tests.data import samples
 from tests.data.small_tables import X, spectrum, table, write
 
 # --- numbers misread --------------------------------------------------------------------------------------------------
@@ -44,6 +46,33 @@ def test_thousands_that_nothing_else_can_be_are_read(tmp_path, mark, delimiter, 
     assert any("between thousands" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("delimiter", ["\t", ";", " ", '","'])
+@pytest.mark.parametrize("low", [1000, 123_000])
+def test_counts_that_are_all_above_a_thousand_are_refused_and_read_with_the_mark_said(tmp_path, delimiter, low):
+    """Nothing but the whole numbers of the axis stands beside them."""
+    values = np.array([[low + 7 * i, 2 * low + 11 * i] for i in range(len(X))])
+    quote = '"' if '"' in delimiter else ""
+    rows = [delimiter.replace('"', "").join(["nm", "a", "b"])]
+    rows += [
+        quote + delimiter.join([f"{x:g}", *(f"{v:,}" for v in row)]) + quote for x, row in zip(X, values, strict=True)
+    ]
+    path = write(tmp_path / "a.txt", "\n".join(rows))
+    with pytest.raises(ReaderError, match=rf"row 2, column 2 is '{low:,}', which is {low} or {low // 1000}: three"):
+        read_file(path)
+    for mark, factor in ((".", 1), (",", 1000)):
+        found = read_file(path, ReadingOptions(decimal=mark))
+        np.testing.assert_allclose([trace.values for trace in found.traces], values.T / factor)
+
+
+@pytest.mark.parametrize("mark", [" ", "\u00a0", "\u202f"])
+@pytest.mark.parametrize("low", [100_000, 1_000_000])
+def test_blanks_between_thousands_part_no_cells_where_tabs_do(tmp_path, mark, low):
+    rows = ["nm\ta\tb", *(f"{x:g}\t{low + 7 * i:,}\t{low + 11 * i:,}".replace(",", mark) for i, x in enumerate(X))]
+    found = read_file(write(tmp_path / "a.txt", "\n".join(rows)))
+    assert [trace.name for trace in found.traces] == ["a", "b"]
+    np.testing.assert_array_equal(found.traces[1].values, low + 11 * np.arange(len(X)))
+
+
 @pytest.mark.parametrize(
     "values",
     [["1.052", "0.950", "1.100"], ["1.052", "1.95", "2"], ["1.052", "1.950", "1.100"], ["1.052", "1.0E1", "2"]],
@@ -76,7 +105,7 @@ def test_thousands_in_headers_are_refused_with_both_readings(tmp_path, delimiter
     [
         ("cm^-1", "cm-1"), ("WAVENUMBERS", "cm-1"), ("1/CM", "cm-1"), ("Wavenumber (cm-1)", "cm-1"), ("CM**-1", "cm-1"),
         ("um", "µm"), ("MICRONS", "µm"), ("MICROMETERS", "µm"), ("NANOMETERS", "nm"), ("nm", "nm"),
-        ("RAMAN SHIFT", "cm-1"), ("UM", "µm"), ("NM", "nm"),
+        ("RAMAN SHIFT", "cm-1"), ("UM", "µm"), ("NM", "nm"), ("1/NM", "1/NM"), ("kcm-1", "kcm-1"),
         ("SECONDS", "seconds"), ("M/Z", "m/z"), ("ARBITRARY UNITS", "arbitrary units"), ("", ""),
     ],
 )  # fmt: skip
@@ -87,7 +116,7 @@ def test_units_of_jcamp_as_the_file_says_them(tmp_path, said, unit):
     )
     found = read_file(path)
     assert found.wavelength_unit == unit
-    assert unit in ("nm", "µm", "cm-1") or any("abscissa" in note for note in found.notes)
+    assert unit in ("nm", "µm", "cm-1", "1/NM", "kcm-1") or any("abscissa" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("first", ["Pixel", "#", "Index", "No.", "row", "", "Unnamed: 0"])
@@ -200,6 +229,13 @@ def test_a_plate_of_readings_is_no_set_of_spectra(tmp_path, rows, columns, delim
         ("Wavelength / m", np.linspace(4e-7, 7e-7, 30), "m"),
         ("wavelength", np.linspace(0.4, 0.8, 30), ""),
         ("", np.linspace(4000, 400, 30), ""),
+        ("1/nm", np.linspace(0.001, 0.003, 30), "1/nm"),
+        ("µm-1", np.linspace(1.2, 2.5, 30), "µm-1"),
+        ("mm^-1", np.linspace(400, 700, 30), "mm^-1"),
+        ("Wavenumber (kcm-1)", np.linspace(12, 25, 30), "kcm-1"),
+        ("wavenumber / 10^3 cm^-1", np.linspace(12, 25, 30), "10^3 cm^-1"),
+        ("Field (mT)", np.linspace(400, 700, 30), ""),
+        ("x [arb]", np.linspace(400, 700, 30), ""),
     ],
 )
 def test_an_axis_is_never_nanometres_by_default(tmp_path, header, axis, unit):
@@ -211,5 +247,37 @@ def test_an_axis_is_never_nanometres_by_default(tmp_path, header, axis, unit):
     np.testing.assert_allclose(
         found.traces[0].wavelengths, written if factor is None else 1239.841984 * factor / written
     )
-    if unit not in ("µm", "cm-1", "1/m", "m-1", "pm", "m"):
+    if unit == "" or factor or units.is_other_axis(header):
         assert any(word in note for note in found.notes for word in ("converted", "does not say", "no wavelength"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "unit"),
+    [("Wavelengths", "nm"), ("Raman Shifts", "cm-1"), ("Wavenumbers", "cm-1"), ("Pixels", ""), ("Energy (THz)", "THz")],
+)
+def test_the_axis_that_oceanview_was_set_to(tmp_path, mode, unit):
+    rows = [f"{a:.3f}\t{v}" for a, v in zip(X, spectrum(5), strict=True)]
+    head = ["Data from a Node", "", f"XAxis mode: {mode}", "Number of Pixels in Spectrum: 30", ">>>>>Begin Data<<<<<"]
+    found = read_file(write(tmp_path / "a.txt", "\n".join([*head, *rows])))
+    assert found.wavelength_unit == unit
+    assert bool(unit) != any("no wavelength" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("said", "unit"), [("NM", "nm"), ("UM", "µm"), ("CM-1", "cm-1"), ("SEC", ""), ("PIXEL", "")])
+def test_the_axis_of_peds_as_the_file_says_it(tmp_path, said, unit):
+    content = samples.peds().decode().replace("\nNM\n", f"\n{said}\n")
+    found = read_file(write(tmp_path / "a.sp", content))
+    assert found.wavelength_unit == unit
+    assert bool(unit) != any("no wavelength" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit", "said"),
+    [(3, "nm", ""), (2, "µm", ""), (0, "nm", "does not say"), (16, "", "no wavelength"), (255, "", "no wavelength")],
+)
+def test_the_axis_of_spc_as_the_file_says_it(tmp_path, kind, unit, said):
+    data = bytearray(samples.spc())
+    data[28] = kind
+    (tmp_path / "a.spc").write_bytes(bytes(data))
+    found = read_file(tmp_path / "a.spc")
+    assert found.wavelength_unit == unit and any(said in note for note in found.notes)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import geonode
 from geonode.data.readers import read_file
 from geonode.errors import ReaderError
+from tests.data import samples
 from tests.data.small_tables import LIST, X, files, spectrum, table, write
 
 # --- good files refused -----------------------------------------------------------------------------------------------
@@ -37,6 +40,29 @@ def test_scans_of_different_length_in_one_plate(tmp_path, scans):
     for j, (scan, points) in enumerate(scans.items()):
         data = geonode.load_standards(path, concentrations=note, column="Cl", select=scan)
         assert data.shape == (3, points) and data.spectra[1, 2] == 2000 + 10 * j + 2
+
+
+@pytest.mark.parametrize("short", ["A01", "A02"])
+@pytest.mark.parametrize("scans", [{"MeasA": 20}, {"MeasA": 9, "MeasB": 20}])
+def test_a_well_of_fewer_points_within_a_plate_is_no_truncation(tmp_path, scans, short):
+    lines = enspire(scans).split("\r\n")
+    mine = [k for k, line in enumerate(lines) if line.startswith(short)]
+    kept = [line for k, line in enumerate(lines) if k not in mine[5:]]
+    found = read_file(write(tmp_path / "a.csv", "\n".join(kept)))
+    lengths = {trace.name: len(trace.values) for trace in found.traces}
+    assert all(n == 5 for name, n in lengths.items() if name.startswith(short))
+    assert all(n in scans.values() for name, n in lengths.items() if not name.startswith(short))
+
+
+@pytest.mark.parametrize("scans", [{"MeasA": 20}, {"MeasA": 20, "MeasB": 12}, {"MeasA": 9, "MeasB": 20}])
+def test_decimal_commas_in_a_plate(tmp_path, scans):
+    """As on a German or French computer; a whole number may stand among them."""
+    content = re.sub(r"\t(\d{4})(?=\t)", lambda m: f"\t{m.group(1)[:2]},{m.group(1)[2:]}", enspire(scans))
+    found = read_file(write(tmp_path / "a.csv", content))
+    first = read_file(write(tmp_path / "b.csv", enspire(scans)))
+    for mine, other in zip(found.traces, first.traces, strict=True):
+        np.testing.assert_allclose(mine.values, other.values / 100)
+    assert "read with decimal commas" in found.notes
 
 
 def test_a_plate_cut_off_is_still_refused(tmp_path):
@@ -90,6 +116,33 @@ def test_the_processed_column_below_the_marker(tmp_path, header, at):
     assert width == 2 or any("the processed spectrum was read; left out" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("header", "axis", "at"),
+    [
+        ("P\tW\tD\tR\tS", 1, 0),
+        ("D\tWavelength (nm)\tS\tProcessed", 1, 3),
+        ("Wavelength\tDark\tSample\tAbsorbance", 0, 3),
+        ("S\t%T\tW", 2, 1),
+    ],
+)
+def test_the_header_says_which_column_below_the_marker_is_the_axis(tmp_path, header, axis, at):
+    rows = []
+    for a, v in zip(X, spectrum(5), strict=True):
+        cells = ["1.5"] * (header.count("\t") + 1)
+        cells[axis], cells[at] = f"{a:g}", f"{v}"
+        rows.append("\t".join(cells).replace(".", ","))
+    found = read_file(write(tmp_path / "a.jaz", "\n".join([">>>>>Begin Processed<<<<<", header, *rows])))
+    np.testing.assert_array_equal(found.traces[0].wavelengths, X)
+    np.testing.assert_array_equal(found.traces[0].values, spectrum(5))
+
+
+@pytest.mark.parametrize("width", [3, 4, 5])
+def test_columns_below_the_marker_without_a_header_are_refused_for_that(tmp_path, width):
+    rows = ["\t".join([f"{a:g}", *["1.5"] * (width - 1)]) for a in X]
+    with pytest.raises(ReaderError, match=rf"{width} columns below the marker and no header that says what they are"):
+        read_file(write(tmp_path / "a.jaz", "\n".join([">>>>>Begin Processed<<<<<", *rows])))
+
+
 def test_columns_below_the_marker_of_which_none_is_processed_are_refused(tmp_path):
     rows = [f"{a:g}\t1\t2" for a in X]
     with pytest.raises(ReaderError, match=r"3 columns below the marker \(W, D, R\), and none of them is called P"):
@@ -130,7 +183,7 @@ def test_an_axis_with_zero_or_negative_values_is_read(tmp_path, header, start):
     assert data.wavelength_unit == ("cm-1" if header else "")
 
 
-@pytest.mark.parametrize("word", ["OVRFLW", ">3.5", "####", "Overflow", "SAT"])
+@pytest.mark.parametrize("word", ["OVRFLW", ">3.5", "####", "Overflow", "SAT", "out of range", "+++++"])
 @pytest.mark.parametrize("first", ["wavelength", "nm"])
 def test_words_for_out_of_range_are_masked_in_every_table(tmp_path, word, first):
     lines = table(["0.0", "5.0", "10.0"], (0, 5, 10), first=first).split("\n")
@@ -193,3 +246,63 @@ def test_an_exact_name_wins_in_a_selection(tmp_path, select, names):
     found = read_file(write(tmp_path / "a.csv", table(["A1", "A10", "A2", "B1"], (1, 2, 3, 4))))
     chosen = select_traces([(found, trace) for trace in found.traces], select, "a.csv")
     assert sorted(trace.name for _, trace in chosen) == names
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("above", ["", "my assay\n\n"])
+def test_a_table_that_begins_in_the_second_column_is_read(tmp_path, delimiter, above):
+    lines = table(["0 mM", "5 mM", "10 mM"], (0, 5, 10), delimiter).split("\n")
+    content = above + "\n".join(delimiter + line for line in lines)
+    data = geonode.load_standards(write(tmp_path / "a.csv", content))
+    assert data.levels.tolist() == [0, 5, 10]
+    np.testing.assert_array_equal(data.spectra[1], spectrum(5))
+
+
+@pytest.mark.parametrize("odd", ["#DIV/0!", "n/a", "NaN", "-"])
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_an_odd_cell_in_the_last_row_is_named_as_in_any_other(tmp_path, odd, delimiter):
+    content = table(["0 mM", "5 mM", "10 mM"], (0, 5, 10), delimiter)
+    last = content.rsplit("\n", 1)[0] + "\n" + delimiter.join(["429", "0.1", odd, "0.3"])
+    with pytest.raises(ReaderError, match=f"row 31, column 3.* is '{re.escape(odd)}', which is no number"):
+        geonode.load_standards(write(tmp_path / "a.csv", last + "\n\nMean,0.1,x,0.2\n"))
+
+
+@pytest.mark.parametrize("header", ["Datei;Konzentration", "fichier;concentration", "Archivo;conc (mM)", "文件;conc"])
+def test_a_list_of_files_in_another_language(tmp_path, header):
+    files(tmp_path)
+    rows = "".join(f"s{c}.csv;{c}\n" for c in (0, 10, 20, 40))
+    assert geonode.load_standards(write(tmp_path / "list.csv", f"{header}\n{rows}")).levels.tolist() == [0, 10, 20, 40]
+
+
+@pytest.mark.parametrize("above", ["", "nm,0 mM,5 mM,10 mM\n"])
+@pytest.mark.parametrize("odd", ["#DIV/0!", "n/a", "0.1x"])
+def test_an_odd_cell_in_the_first_row_makes_it_no_header(tmp_path, above, odd):
+    rows = table(["0 mM", "5 mM", "10 mM"], (0, 5, 10)).split("\n")[1:]
+    cells = rows[0].split(",")
+    content = above + "\n".join([",".join([cells[0], odd, *cells[2:]]), *rows[1:]])
+    with pytest.raises(
+        ReaderError, match=f"row {2 if above else 1}, column 2.* is '{re.escape(odd)}', which is no number"
+    ):
+        read_file(write(tmp_path / "a.csv", content))
+
+
+AMONG = "which stands among the wavelengths"
+WELL = b"\nA02\tUNK1\t200\t"
+DAMAGED = {
+    "wavelength of a plate reader": (samples.clariostar, b",407,", b",4O7,", f"'4O7', {AMONG}"),
+    "wavelength above samples": (samples.samples_in_rows, b",407,", b",??,", rf"'\?\?', {AMONG}"),
+    "two lines of a Cary in one": (samples.cary, b"\n420,", b"420,", "has 21 cells and the header 11; repair that row"),
+    "a well": (samples.enspire, WELL, WELL.replace(b"A02", b"??"), "no row of a well, and rows of wells stand below"),
+    "a factor": (samples.jcamp, b"##YFACTOR=", b"##YFACTOR=x", "YFACTOR is 'x.*', which is no number"),
+    "a second plate": (samples.enspire, WELL, b"\n\nWell\tSample\t" + WELL, "second table"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_what_is_damaged_is_named_and_nothing_beside_it_lost(tmp_path, case):
+    maker, old, new, sentence = DAMAGED[case]
+    content = maker().replace(b"\r\n", b"\n")
+    assert old in content
+    (tmp_path / "a").write_bytes(content.replace(old, new, 1))
+    with pytest.raises(ReaderError, match=sentence):
+        read_file(tmp_path / "a")

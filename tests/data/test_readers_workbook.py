@@ -20,6 +20,32 @@ def sheet(levels, names=None, first="wavelength") -> list[list[float | str]]:
     return [[first, *(names or rows[0][1:])], *rows[1:]]
 
 
+@pytest.mark.parametrize("mark", [",", "."])
+@pytest.mark.parametrize("which", ["every number", "what has a mark", "a header"])
+def test_numbers_that_a_sheet_holds_as_text_have_the_doubts_of_text(tmp_path, mark, which):
+    """``1,050`` as text beside 950, as pasted from another program: never 1.05 without a word."""
+    counts = [[900 + 50 * k + 10 * i for k in range(3)] for i in range(9)]
+    if which == "a header":
+        rows = [
+            ["nm", "0", "500", f"1{mark}000"],
+            *([float(400 + i), *map(float, row)] for i, row in enumerate(counts)),
+        ]
+    else:
+        text = [[f"{v:,}".replace(",", mark) for v in row] for row in counts]
+        cells = [
+            [t if which == "every number" or mark in t else float(v) for t, v in zip(*both, strict=True)]
+            for both in zip(text, counts, strict=True)
+        ]
+        rows = [["nm", "0 mM", "1 mM", "2 mM"], *([float(400 + i), *row] for i, row in enumerate(cells))]
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(samples.xlsx({"S": rows}))
+    with pytest.raises(ReaderError, match=r"which is 10[0-9]0 or 1|no concentration is known"):
+        geonode.load_standards(path)
+    if which != "a header":
+        data = geonode.load_standards(path, decimal="." if mark == "," else ",")
+        np.testing.assert_array_equal(data.spectra, np.array(counts).T)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_workbook_gives_the_numbers_of_the_csv(tmp_path, kind):
     (tmp_path / "a").write_bytes(KINDS[kind]())

@@ -93,3 +93,13 @@ def test_on_the_gpu():
     assert a.device.type == "cuda" and torch.equal(a.tensors()[1], b.tensors()[1])
     assert a.truth([5.0]).device.type == "cuda"
     torch.testing.assert_close(a.truth([5.0]).cpu(), simulate_assay().truth([5.0]))
+
+
+@pytest.mark.parametrize("given", [tuple, np.array, torch.tensor], ids=["tuple", "array", "tensor"])
+def test_wavelengths_of_another_data_set_are_taken_without_a_warning(given, recwarn):
+    """Those of a data set are read-only, of which torch would warn whoever passes them on."""
+    data = simulate_assay([0.0, 10.0], np.arange(400.0, 500.0, 10.0))
+    again = simulate_assay([0.0, 10.0], given(data.wavelengths.tolist()))
+    own = simulate_assay([0.0, 10.0], data.wavelengths)
+    assert np.array_equal(own.spectra, again.spectra) and np.array_equal(own.wavelengths, data.wavelengths)
+    assert not [one for one in recwarn if "writable" in str(one.message)]

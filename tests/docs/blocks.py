@@ -91,11 +91,14 @@ def run(block: Block, namespace: dict[str, Any]) -> None:
     if block.language == "python":
         source = "\n" * block.line + block.code  # so that a traceback names the line of the page
         exec(compile(source, str(block.page), "exec"), namespace)
-    elif all(_is_plain(command) for command in commands(block.code)):
+    elif all(_stands_alone(command) for command in commands(block.code)):
         for command in commands(block.code):
-            _run_program(shlex.split(command)[1:])
+            if command.startswith("geonode "):  # in this process, which has torch loaded already
+                _run_program(shlex.split(command)[1:])
+            else:
+                _run_bash(command)
     else:
-        subprocess.run(["bash", "-euo", "pipefail", "-c", block.code], check=True, timeout=240)
+        _run_bash(block.code)
 
 
 def write_file(block: Block) -> None:
@@ -149,9 +152,13 @@ def _check_imports(tree: ast.Module) -> None:
                 getattr(module, name.name)
 
 
-def _is_plain(command: str) -> bool:
-    """A call of geonode that needs no shell: it runs in this process, which has torch loaded already."""
-    return command.startswith("geonode ") and not _SHELL.search(command)
+def _stands_alone(command: str) -> bool:
+    """A call of a program that needs no shell and leaves nothing in it."""
+    return bool(_COMMAND.match(command)) and not _SHELL.search(command)
+
+
+def _run_bash(code: str) -> None:
+    subprocess.run(["bash", "-euo", "pipefail", "-c", code], check=True, timeout=240)
 
 
 def _run_program(arguments: list[str]) -> None:

@@ -52,6 +52,7 @@ def test_blocks_are_marked(page):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [p for p in PAGES if any(b.runs for b in blocks.blocks(p))], ids=lambda p: p.stem)
 def test_blocks_run(page, folder):
     namespace: dict[str, Any] = {"__name__": "__page__"}

@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_example_writes_figures_and_spectra(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "two_analytes" / "run.py"), "--out", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -15,7 +17,7 @@ from geonode.export.tensorrt import unsupported
 from geonode.metric.warp import scaled_warps
 from geonode_runtime import load
 from geonode_runtime.distributions import chi2_upper_quantile, f1_quantile, student_quantile
-from geonode_runtime.model import _standard_spectra
+from geonode_runtime.model import _explainer, _standard_spectra
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy
 from tests.export.conftest import exported, standards
 
@@ -118,9 +120,41 @@ def test_answers_are_the_librarys_word_for_word(pair):
         pair.runtime.quantify_many(spectra), pair.model.calibration.quantify_many(spectra), strict=True
     ):
         same(mine.to_dict(), theirs.to_dict())
-        assert mine.sentence("ppb") == theirs.sentence("ppb")
+        assert mine.sentence("ppb") == theirs.sentence("ppb") and mine.why == theirs.why
         verdicts.add(mine.verdict)
     assert len(verdicts) >= 3
+
+
+SPOILT = {
+    "offset": lambda s: s + 0.05,
+    "tilt": lambda s: s + np.linspace(0.08, -0.02, len(WAVE)),
+    "shift": lambda s: np.interp(WAVE - 6.0, WAVE, s),
+    "interferent": lambda s: s + 0.08 * np.exp(-0.5 * ((WAVE - 600.0) / 12.0) ** 2),
+    "scatter": lambda s: s + 0.1 * (WAVE / 300.0) ** -4,
+    "scale": lambda s: 0.8 * s,
+    "resolution": lambda s: np.convolve(np.pad(s, 12, mode="edge"), np.ones(25) / 25.0, mode="valid"),
+}
+
+
+@pytest.mark.parametrize("cause", SPOILT)
+def test_the_cause_of_a_misfit_is_the_librarys(pair, cause):
+    """Law: sentence for sentence, number for number, of replicates and masked spectra too."""
+    spectra = np.stack([SPOILT[cause](one) for one in noisy(pair.truth, [25.0] * 2, 3)])
+    mask = np.zeros(len(WAVE), dtype=bool)
+    mask[20:30] = True
+    for options in ({}, {"mask": mask}, {"method": "profile"}):
+        both = pair.runtime, pair.model
+        mine, theirs = (speaker.quantify(spectra, replicates=True, **options) for speaker in both)
+        assert mine.why == theirs.why
+        same(mine.explanation_dict(), theirs.explanation_dict())
+    assert mine.verdict == "does not match" and len(mine.why) == 2
+
+
+def test_a_file_from_before_causes_were_kept_says_where_to_ask(gp):
+    assert _explainer({}, gp.runtime._arrays) is None
+    answer = gp.runtime.quantify(SPOILT["interferent"](noisy(gp.truth, [25.0], 3)[0]), method="profile")
+    old = replace(answer, known=None)
+    assert old.verdict == "does not match" and "geonode quantify" in old.why[0] and old.explanation_dict() is None
 
 
 def test_the_standards_own_spectra_are_recognised_alike(pair):

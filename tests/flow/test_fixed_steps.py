@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import geonode_kernels as gk
 from geonode import GeodesicConfig
-from geonode.flow import CoupledSpectralODE
+from geonode.flow import CoupledSpectralODE, stages
 from geonode.flow.free import FreeFlow
 from geonode.flow.solvers import RungeKutta4
+from geonode.flow.transport import PathTransport
 from geonode.training.loss import losses
 from geonode.training.terms.batch import PairsBatch
 from geonode_kernels import _dispatch
@@ -136,21 +138,101 @@ def test_a_flow_or_integrator_of_ones_own_is_honoured(kernels):
     assert not torch.allclose(by_euler, ode.transport(batch.source, batch.start, batch.end), atol=1e-3)
 
 
+def one_by_one(ode: CoupledSpectralODE, batch: PairsBatch) -> torch.Tensor:
+    """The coupled state integrated as any method integrates it, a step after the other."""
+    problem = PathTransport(ode, batch.source, batch.start, batch.end, ode.on_table(batch.index), batch.index)
+    solver = ode.solver()
+    return problem.spectra(solver.integrate(problem.right_hand_side(False), problem.initial_state()))
+
+
+@pytest.mark.parametrize("at_once", [1, 4 * MODELS * PAIRS * WIDTH * 2, 2**22])
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    "changes",
     [
-        ({}, None),
-        ({"path": "arc_length"}, None),
-        ({"solver": "adjoint"}, "solver='adjoint' with path='shooting' decides its steps by looking at values"),
-        ({"solver": "dopri5", "path": "arc_length"}, "decides its steps by looking"),
-        ({"christoffel": "grid"}, "another rule was asked for"),
-        ({"flow": "velocity", "warp": True}, "VelocityFlow is no single layer"),
-        ({"flow_hidden": 65}, "65 hidden units"),
-        ({"metric_hidden": (4, 129)}, "129 units"),
-        ({"metric": "flat"}, "the metric is flat"),
+        {"flow": "path_independent", "warp": True},
+        {"flow": "velocity", "warp": True, "path": "arc_length"},
+        {"christoffel": "finite_difference"},
+        {"christoffel": "grid", "flow": "velocity", "warp": True},
+        {"metric": "flat"},
     ],
     ids=str,
 )
+def test_asking_the_flow_once_is_taking_the_steps_one_by_one(monkeypatch, changes, at_once):
+    monkeypatch.setattr(stages, "AT_ONCE", at_once)
+    ode, batch = build(torch.float64, **changes), pairs(torch.float64)
+    expected = one_by_one(ode, batch)
+    parameters = list(ode.parameters())
+
+    def gradients(spectra):
+        return torch.autograd.grad(spectra.nan_to_num().square().mean(), parameters, allow_unused=True)
+
+    found = ode.transport(batch.source, batch.start, batch.end)
+    torch.testing.assert_close(found, expected, equal_nan=True, **tolerance(torch.float64))
+    for a, e in zip(gradients(found), gradients(expected), strict=True):
+        assert (a is None) == (e is None)
+        if a is not None and e is not None:
+            torch.testing.assert_close(a, e, **tolerance(torch.float64, "gradient"))
+
+
+@pytest.mark.parametrize("flow", ["velocity", "path_independent"])
+def test_where_a_kernel_holds_the_path_alone_the_flow_is_asked_at_its_stages(request, flow):
+    changes = {"flow": flow, "warp": True, "path": "arc_length"}
+    exact = step(build(torch.float64, **changes), pairs(torch.float64))
+    request.getfixturevalue("kernels")
+    ours = step(build(**changes), pairs())
+    assert gk.paths_taken()["geodesic_rk4"] == "triton" and "no single layer" in gk.paths_taken()["coupled_rk4"]
+    for a, e in zip(ours, exact, strict=True):
+        torch.testing.assert_close(a.double(), e, **tolerance(torch.float32, "gradient"))
+
+
+RECORDED = [
+    {},
+    {"path": "arc_length"},
+    {"christoffel": "finite_difference"},
+    {"christoffel": "grid"},
+    {"flow": "velocity", "warp": True},
+    {"flow_hidden": 65},
+    {"metric_hidden": (4, 129)},
+    {"metric": "flat"},
+]
+REFUSED = [
+    ({"solver": "adjoint"}, "solver='adjoint' with path='shooting' decides its steps by looking at values"),
+    ({"solver": "dopri5", "path": "arc_length"}, "decides its steps by looking"),
+]
+
+
+class LooksAtValues(TorchDispatchMode):
+    """Counts what would wait for a device: values read, and results whose shape depends on them."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.nonzero.default):
+            self.seen.append(function)
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("changes", RECORDED, ids=str)
+def test_what_a_graph_can_hold_looks_at_no_value(changes):
+    ode, batch = build(**changes), pairs()
+    assert ode.capture_refusal() is None
+    with LooksAtValues() as looks:
+        step(ode, batch)
+    assert looks.seen == []
+
+
+@pytest.mark.parametrize(("changes", "reason"), REFUSED, ids=str)
 def test_what_a_graph_cannot_hold_says_why(changes, reason):
-    found = build(**changes).capture_refusal()
-    assert found is None if reason is None else reason in found
+    ode, batch = build(**changes), pairs()
+    assert reason in (ode.capture_refusal() or "")
+    with LooksAtValues() as looks:
+        step(ode, batch)
+    assert looks.seen
+
+
+def test_an_integrator_of_ones_own_is_not_recorded(monkeypatch):
+    ode = build()
+    monkeypatch.setattr(ode, "solver", lambda which=None: Euler(4))
+    assert "Euler steps by itself" in (ode.capture_refusal() or "")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE
-from geonode.flow.solvers import SOLVERS, RungeKutta4
+from geonode.flow.solvers import SOLVERS, Dopri5
 from geonode.geodesic import arc_length_geodesic
 from geonode.metric.coordinate import WarpCoordinateMetric
 from tests.flow.conftest import build
@@ -175,8 +175,8 @@ def test_the_state_is_one_row_per_pair_and_wavelength(make, pairs, monkeypatch) 
         shapes.append((tuple(state.shape), tuple(rhs(torch.zeros(()), state).shape)))
         return state
 
-    monkeypatch.setattr(RungeKutta4, "integrate", spy)
-    make()(*pairs, solver="rk4")
+    monkeypatch.setattr(Dopri5, "integrate", spy)
+    make()(*pairs, solver="dopri5")
     assert shapes == [((30, 3), (30, 3))]
 
 

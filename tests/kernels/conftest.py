@@ -3,10 +3,21 @@ size."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 CUDA = torch.cuda.is_available()
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where there is a card, every test that asks where kernels run is one of its tests: what the compiler makes of a
+    kernel, the interpreter does not show."""
+    for item in items:
+        if CUDA and "device" in getattr(item, "fixturenames", ()) and Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.gpu)
 
 
 @pytest.fixture

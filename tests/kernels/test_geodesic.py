@@ -181,6 +181,23 @@ def test_a_failed_problem_leaves_no_nan_in_any_gradient(device):
         assert all(bool(torch.isfinite(g).all()) for g in gradients)
 
 
+@pytest.mark.parametrize("steps", [3, 4, 8])
+@pytest.mark.parametrize("output", ["softplus", "exp"])
+def test_the_derivative_of_shooting_is_that_of_the_discrete_path_however_coarse(steps, output):
+    """Against differences, in float64: Newton's slope is the exact geodesic's, and what it lacks is not left out."""
+    draw = draws(71, "cpu")
+    a, b, wavelength = 0.5 + 0.5 * draw(1, 100), 0.8 * draw(1, 100), draw(1, 100)
+    a, b, *rest = (t.double() for t in (a, b, wavelength, *metric_weights(draw, 1, 16, 16)))
+    options = {"steps": steps, "newton": 20, "tolerance": 1e-12, "output": output, "backend": "torch"}
+    end = b.clone().requires_grad_()
+    shot = gk.geodesic_shoot(a, end, *rest, **options)
+    assert bool((shot.status == 0).all())
+    (slope,) = torch.autograd.grad(shot.velocity.sum(), end)
+    h = 1e-4
+    there, back = (gk.geodesic_shoot(a, b + x, *rest, **options).velocity for x in (h, -h))
+    torch.testing.assert_close(slope, (there - back) / (2.0 * h), **tolerance(torch.float64, "solver"))
+
+
 def test_shooting_solves_what_it_says_and_a_path_of_no_length_rests(device):
     a, b, wavelength, *weights = problems(device)
     b = b.clone()

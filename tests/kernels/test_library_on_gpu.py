@@ -151,7 +151,21 @@ def step(config, pairs=24, width=61, mixed=False, dtype=torch.float32):
     return [total.detach()], found
 
 
-@pytest.mark.parametrize("solver", ["rk4", "adjoint"])
+@pytest.mark.parametrize(
+    ("flow", "ops"), [("velocity", ["path_points", "velocity_loss"]), ("path_independent", ["flow_loss"])]
+)
+@pytest.mark.parametrize(("pairs", "width"), [(24, 61), (61, 37), (64, 48)])
+def test_the_step_of_a_fused_flow_takes_its_kernels_and_equals_torch(monkeypatch, flow, ops, pairs, width):
+    config = geonode.GeodesicConfig(flow=flow, precision="32-true")
+    ours = step(config, pairs, width)
+    took("metric_value", "arc_length", *ops)
+    single = by_torch(monkeypatch, lambda: step(config, pairs, width))
+    exact = step(config, pairs, width, dtype=torch.float64)
+    for i, kind in enumerate(("solver", "gradient")):
+        close(ours[i], single[i], exact[i], kind)
+
+
+@pytest.mark.parametrize("solver", ["rk4", "dopri5", "adjoint"])
 @pytest.mark.parametrize("christoffel", ["exact", "finite_difference", "grid"])
 def test_the_blueprints_step_takes_its_kernels_and_equals_torch(monkeypatch, christoffel, solver):
     config = geonode.GeodesicConfig.blueprint(precision="32-true", solver=solver, christoffel=christoffel)
@@ -169,11 +183,13 @@ def test_the_blueprints_step_takes_its_kernels_and_equals_torch(monkeypatch, chr
         close(ours[i], single[i], exact[i], kind)
 
 
-def test_the_blueprints_step_in_half_precision_takes_its_kernels():
-    config = geonode.GeodesicConfig.blueprint()
+@pytest.mark.parametrize("solver", ["rk4", "dopri5", "adjoint"])
+def test_the_blueprints_step_in_half_precision_takes_its_kernels(solver):
+    config = geonode.GeodesicConfig.blueprint(solver=solver)
     loss, gradients = step(config, mixed=True)
-    took("coupled_shot")
-    exact, _ = step(geonode.GeodesicConfig.blueprint(precision="32-true"))
+    took(*(["coupled_shot"] if solver == "rk4" else ["geodesic_shoot", "metric_christoffel"]))
+    exact, _ = step(geonode.GeodesicConfig.blueprint(precision="32-true", solver=solver))
+    assert loss != exact  # half precision was honoured
     torch.testing.assert_close(loss, exact, **tolerance(torch.bfloat16, "solver"))
     assert all(bool(torch.isfinite(g).all()) for g in gradients)
 
@@ -193,6 +209,37 @@ def test_a_fit_by_shooting_takes_its_kernels_and_ends_where_torch_ends(monkeypat
     took(*(["coupled_shot"] if flow == "free" else ["geodesic_shoot", "metric_christoffel"]))
     theirs = by_torch(monkeypatch, fitted)
     assert (ours - theirs).abs().max() <= 1e-3 * theirs.abs().max()
+
+
+@pytest.mark.parametrize("precision", ["32-true", "16-mixed"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"christoffel": "finite_difference"},
+        {"christoffel": "grid"},
+        {"flow": "velocity", "warp": True},
+        {"flow": "path_independent", "warp": True, "path": "arc_length"},
+    ],
+    ids=str,
+)
+def test_fixed_steps_that_no_one_kernel_holds_are_captured_and_train_the_same(changes, precision):
+    """Other rules of Γ, other flows: the graph holds every launch of shooting and steps."""
+    assay = simulate_assay(wavelengths=np.linspace(300.0, 700.0, 9).tolist())
+    config = geonode.GeodesicConfig.blueprint(
+        precision=precision, epochs=4, batch_size=16, micro_batch=None, ode_steps=4, newton_steps=2, **changes
+    )
+    problem = build_problem([fit_gp(assay)], assay.wavelengths, config).to("cuda", torch.float32)
+
+    def history(backend):
+        found = []
+        train(problem, config, seed=1, backend=backend, report=found.append)
+        return torch.tensor([row["total"] for row in found[0].history])
+
+    captured = history("triton")  # an error where steps cannot be captured
+    took("metric_christoffel", "adamw")
+    kind = torch.float32 if precision == "32-true" else torch.bfloat16
+    torch.testing.assert_close(captured, history("torch"), **tolerance(kind, "solver"))
+    assert bool(torch.isfinite(captured).all()) and len(captured.unique()) == len(captured)
 
 
 def test_the_blueprints_training_is_captured_repeatable_and_equal_to_torch(monkeypatch):

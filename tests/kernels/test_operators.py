@@ -15,8 +15,11 @@ from tests.kernels.test_flow import flow_inputs
 from tests.kernels.test_velocity import loss_inputs, path_inputs
 
 
-def calls(device):
-    """name → (function of tensors with ``backend=``, tensors that may want a gradient, constant tensors)."""
+def calls(device, steps=None):
+    """name → (function of tensors with ``backend=``, tensors that may want a gradient, constant tensors).
+
+    ``steps``: of every path; from six on Γ may be interpolated along it.
+    """
     draw = draws(51, device)
     weights = metric_weights(draw, 2, 3, 5)
     points = [draw(2, 7) for _ in range(3)]
@@ -31,16 +34,16 @@ def calls(device):
         "metric_christoffel": (gk.metric_christoffel, [*points[:2], *weights], []),
         "metric_value": (gk.metric_value, [*points[:2], *weights], []),
         "metric_density": (gk.metric_density, [*points[:2], *weights], []),
-        "geodesic_rk4": (partial(gk.geodesic_rk4, steps=6), [*points, *weights], []),
-        "geodesic_states": (partial(gk.geodesic_states, steps=3), [*points, *weights], []),
+        "geodesic_rk4": (partial(gk.geodesic_rk4, steps=steps or 6), [*points, *weights], []),
+        "geodesic_states": (partial(gk.geodesic_states, steps=steps or 3), [*points, *weights], []),
         "geodesic_shoot": (
-            partial(gk.geodesic_shoot, steps=3, newton=4, stages=2),
+            partial(gk.geodesic_shoot, steps=steps or 3, newton=4, stages=2),
             [0.5 * points[0], *points[1:], *weights],
             [],
         ),
-        "coupled_rk4": (coupled(gk.coupled_rk4, steps=2), [*points, *weights, *units], []),
+        "coupled_rk4": (coupled(gk.coupled_rk4, steps=steps or 2), [*points, *weights, *units], []),
         "coupled_shot": (
-            coupled(gk.coupled_shot, steps=3, newton=4, stages=2),
+            coupled(gk.coupled_shot, steps=steps or 3, newton=4, stages=2),
             [0.5 * points[0], *points[1:], *weights, *units],
             [],
         ),

@@ -31,7 +31,7 @@ def tiny(steps: int, **changes) -> PretrainSettings:
 
 def test_a_short_training_lowers_the_loss_on_fresh_assays_of_known_and_of_left_out_families(tmp_path):
     settings = dataclasses.replace(cpu_settings(), lr=3e-3).with_changes(
-        steps=120, levels={4: 1.0, 6: 1.0}, exclude=("hill",), validate_every=10_000
+        steps=60, levels={4: 1.0, 6: 1.0}, exclude=("hill",), validate_every=10_000
     )
     before = PretrainModule(settings).validate()
     after = pretrain(settings, tmp_path, accelerator="cpu").validate()

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -143,6 +144,21 @@ def test_a_lost_partner_is_told_whenever_the_launchers_sigterm_comes(tmp_path, m
         assert unheard == []
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_process_that_waits_for_a_lost_partner_is_left_though_its_main_thread_hears_nothing(tmp_path, monkeypatch):
+    """As in a reduction that never ends, the main thread is in one long operation of torch's."""
+    left = []
+    stopping = Stopping(tmp_path / "last.ckpt", 2)
+    monkeypatch.setattr("geonode.prior.stopping._PATIENCE", 0.01)
+    monkeypatch.setattr(stopping, "_leave", lambda: left.append(time.monotonic()))
+    matrix = torch.randn(900, 900, dtype=torch.float64)
+    with stopping:
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        torch.linalg.eig(matrix)
+        ended = time.monotonic()
+    assert stopping.asked and len(left) == 1 and left[0] < ended
+    assert signal.set_wakeup_fd(-1) == -1
 
 
 def test_a_handler_is_put_back_where_no_partner_was_lost(tmp_path):

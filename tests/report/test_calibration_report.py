@@ -64,8 +64,11 @@ def test_limits_of_a_straight_line_say_by_which_standard() -> None:
 def test_coverage_is_apart_for_responding_and_silent_wavelengths(calibration: Calibration) -> None:
     found = coverage(calibration)
     assert found["bands_responding"] is not None and found["bands_silent"] is not None
-    assert found["sets"] == calibration.held_out.covered(0.8)
+    assert found["sets"] == calibration.own_levels.share() and found["sets_by"] == "posterior"
+    profile = coverage(calibration, "profile")
+    assert profile["sets"] == calibration.held_out.covered(0.8) and "of the profile" in coverage_sentence(profile, 6)
     sentence = coverage_sentence(found, 6)
+    assert "of the posterior" in sentence and "kinds it never saw" in sentence
     assert "responds" in sentence and "silent" in sentence and "85.7 %" in sentence
 
 
@@ -107,8 +110,9 @@ def test_ends_that_only_the_search_set_are_open(tmp_path) -> None:
 
 
 def test_limits_and_budgets_that_mean_nothing_are_said(report_of_few: CalibrationReport) -> None:
-    text = report_of_few.to_markdown()
-    assert "the criterion holds only from" in text and "No prior is in these figures" in text
+    assert "No prior is in these figures" in report_of_few.to_markdown()
+    folded = CalibrationReport(Calibration(np.repeat(LEVELS, 3), noisy(folding, np.repeat(LEVELS, 3), 0), WAVE))
+    assert "the criterion holds only from" in folded.to_markdown()
     without = CalibrationReport(Calibration(LEVELS[1:], noisy(folding, LEVELS[1:], 0), WAVE, unit="mM"))
     data = json.loads(without.to_json())
     assert data["univariate"]["single"]["line"]["detection"] is None

@@ -288,3 +288,19 @@ def test_a_range_that_begins_below_the_detection_limit_is_said_to(noise: float) 
     assert limit is not None and limit > 1.0
     assert f"below the detection limit, {number(limit, ' µM')}, nothing" in Conclusion(noisy).headline()
     assert "detection limit" not in Conclusion(healthy()).headline()
+
+
+@pytest.mark.parametrize(("outside", "said"), [((), False), ((2,), False), ((1, 2, 3), False), ((1, 2, 3, 4), True)])
+def test_more_levels_outside_their_sets_than_chance_has_are_told(outside, said):
+    import types
+
+    from tests.calibration.assays import LEVELS, monotone, noisy
+
+    calibration = Calibration(LEVELS, noisy(monotone, LEVELS, 0))
+    coverage = np.where(np.isin(np.arange(6), outside), 0.99, 0.3)
+    held = types.SimpleNamespace(**{**vars(calibration.held_out), "coverage": coverage})
+    calibration.held_out = held  # pyright: ignore[reportAttributeAccessIssue]
+    text = Conclusion(calibration).headline()
+    assert ("lie outside their own 80 % sets" in text) == said
+    if said:
+        assert f"{len(outside)} of 6 levels" in text

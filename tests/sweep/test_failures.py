@@ -106,7 +106,8 @@ def test_a_job_that_kills_its_worker_is_named_and_the_same_command_resumes(spec,
     monkeypatch.undo()
     code, said = _sweep(spec, "--stack", "3", "--shard", "0/1")  # here: another Ray would only take time
     assert code == 0 and "6 jobs, 5 done, 1 to run here" in said
-    assert CliRunner().invoke(app, ["merge", str(spec.parent / "out"), "--out", str(table_of(spec))]).exit_code == 0
+    merged = ["merge", str(spec.parent / "out"), "--out", str(table_of(spec)), "--force"]
+    assert CliRunner().invoke(app, merged).exit_code == 0
     again = {row["job"]: row for row in _rows(spec)}
     assert len(again) == 6 == len(_rows(spec))
     assert all(again[row["job"]] == row for row in rows)  # seconds and worker too: none of them ran again

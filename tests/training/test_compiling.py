@@ -32,7 +32,7 @@ def afresh(tmp_path, monkeypatch):
 
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     torch.compiler.reset()
-    with config.patch({"compile_threads": 1, "cpp.simdlen": 1, "cpp_cache_precompile_headers": False}):
+    with config.patch({"compile_threads": 1, "cpp.simdlen": 1}):
         yield tmp_path
     torch.compiler.reset()
 

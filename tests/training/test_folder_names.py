@@ -67,7 +67,11 @@ def test_answers_as_json_name_the_bundle(folder, assay, small):
     done = CliRunner().invoke(app, ["quantify", str(folder / "m.bundle"), str(unknown), "--json", str(answer)])
     assert done.exit_code == 0, done.output
     assert json.loads(answer.read_text())["bundle"] == str(folder / "m.bundle")
-    export_onnx(model, folder / "m.onnx")
+
+
+@pytest.mark.parametrize("folder", [NAMES["bytes"]], indirect=True)  # one of them: an export takes seconds
+def test_an_exported_model_is_written_and_read_there(folder, assay, small):
+    export_onnx(fit(assay, small, device="cpu"), folder / "m.onnx")
     assert geonode_runtime.load(str(folder / "m.onnx")).predict([25.0])[0].shape == (1, 21)
 
 

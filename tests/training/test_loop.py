@@ -254,7 +254,7 @@ def test_it_gives_up_after_three_roll_backs(assay, small, monkeypatch):
 def test_where_an_adaptive_solver_finds_no_step_training_rolls_back(assay, small, solver, path):
     """torchdiffeq says so by an assertion, in the forward pass or, for the adjoint, backwards."""
     config = small.replace(
-        flow="free", solver=solver, path=path, epochs=12, batch_size=10, wavelengths_per_step=None, newton_steps=2,
+        flow="free", solver=solver, path=path, epochs=12, batch_size=30, wavelengths_per_step=None, newton_steps=2,
         ode_steps=4, rtol=1e-3, atol=1e-4,
     )  # fmt: skip
     problem = _problem(assay, config)

@@ -109,6 +109,7 @@ def test_micro_batches_divide_the_mega_batch_where_one_is_set(small, batch, micr
 
 
 def test_the_largest_micro_batch_is_found_and_gradients_accumulate_to_the_mega_batch(assay, velocity, monkeypatch):
+    monkeypatch.setattr(memory, "release", lambda: None)
     problem = SpectralDataModule(assay, velocity).problem
     assert fitted(problem, Size(2, velocity)).config == velocity.replace(micro_batch=24)
     _limit(monkeypatch, lambda c, _: c.training.micro_batch <= 10)
@@ -120,6 +121,7 @@ def test_the_largest_micro_batch_is_found_and_gradients_accumulate_to_the_mega_b
 
 
 def test_where_there_are_no_micro_batches_wavelengths_are_taken_in_parts(assay, small, monkeypatch):
+    monkeypatch.setattr(memory, "release", lambda: None)
     problem = SpectralDataModule(assay, small).problem
     tried = _limit(monkeypatch, lambda _, parts: parts >= 4)
     assert fitted(problem, Size(2, small)) == Size(2, small, 4)

@@ -22,6 +22,8 @@ SOLVERS = ("closed-form", "rk4", "dopri5", "adjoint")
 LIMITS = {"closed-form": 1e-5, "rk4": 1e-5, "dopri5": 2e-4, "adjoint": 2e-4}
 GRADIENT_LIMITS = {"closed-form": 1e-4, "rk4": 1e-4, "dopri5": 5e-3, "adjoint": 5e-3}
 CHECK = Size(7, 23)
+RECORDED = ("closed-form", "rk4")  # their steps depend on no value, so that a CUDA graph holds them
+STILL = {"metric_lr": 1e-9, "flow_lr": 1e-9}  # thousands of steps on random spectra would lead out of any range
 
 
 def build_ode(size: Size, device: str, dtype: torch.dtype, config: GeodesicConfig | None = None, models: int = 1):
@@ -54,6 +56,12 @@ def batch(setting: Setting, size: Size, rotation: int = 0, dtype: torch.dtype = 
     return [*spectra.to(setting.device, dtype), *ends.to(setting.device)]
 
 
+def ends(ode: CoupledSpectralODE, data: list[Tensor]) -> list[Tensor]:
+    """What `batch` draws as `CoupledSpectralODE.transport` takes it: sources, and both ends in the warp coordinate."""
+    source, _, start, end = data
+    return [source[None], ode.to_u(start[None]), ode.to_u(end[None])]
+
+
 def pairs_batch(data: list[Tensor]) -> PairsBatch:
     """What `batch` draws as one model's training batch, every pair weighing one."""
     from geonode.training.batches import PairsBatch
@@ -72,16 +80,17 @@ def forward_case(name: str):
 
     def build(setting: Setting, size: Size) -> Work:
         ode = build_ode(size, setting.device, torch.float32)
-        sets = [batch(setting, size, i) for i in range(2)]
+        sets = [ends(ode, batch(setting, size, i)) for i in range(2)]
 
         @torch.no_grad()
         def transport(model: CoupledSpectralODE, data: list[Tensor], solver: str) -> Tensor:
-            return model(data[0], data[2], data[3], solver=solver) - data[0]
+            return (model.transport(*data, solver=solver) - data[0])[0]
 
         def check() -> list[Checked]:
             data, doubles = batch(setting, CHECK), batch(setting, CHECK, dtype=torch.float64)
-            ours = transport(build_ode(CHECK, setting.device, torch.float32), data, _solver(name))
-            exact = transport(build_ode(CHECK, setting.device, torch.float64), doubles, "quadrature")
+            single, double = (build_ode(CHECK, setting.device, dtype) for dtype in (torch.float32, torch.float64))
+            ours = transport(single, ends(single, data), _solver(name))
+            exact = transport(double, ends(double, doubles), "quadrature")
             return compare([ours], [exact], ["change of absorbance"], LIMITS[name])
 
         n = size.trajectories
@@ -92,6 +101,8 @@ def forward_case(name: str):
             {"samples": size.pairs, "odes": n},
             special,
             8.0 * n,
+            capture=name in RECORDED,
+            notes="CoupledSpectralODE.transport, recorded as predictions on a GPU are" if name in RECORDED else "",
         )
 
     return build
@@ -103,7 +114,7 @@ def step_case(name: str):
     def build(setting: Setting, size: Size) -> Work:
         from geonode.training.loss import build_optimizer, losses
 
-        config = GeodesicConfig(solver=_solver(name), batch_size=size.pairs)  # type: ignore[arg-type]
+        config = GeodesicConfig(solver=_solver(name), batch_size=size.pairs, **STILL)  # type: ignore[arg-type]
         weights = config.loss.at(0.0)
 
         ode = build_ode(size, setting.device, torch.float32, config)
@@ -128,7 +139,8 @@ def step_case(name: str):
 
         return Work(
             run, check, {"samples": size.pairs, "odes": size.trajectories, "gradient_steps": 1}, {},
-            8.0 * size.trajectories, notes="step by step from Python, torch's AdamW",
+            8.0 * size.trajectories, capture=name == "rk4", state=optimizer.state_tensors(),
+            notes="as training records it" if name == "rk4" else "step by step from Python",
         )  # fmt: skip
 
     return build

@@ -46,13 +46,13 @@ def random_problem(models: int, levels: int, points: int, wavelengths: int, seed
 
 def _training(
     setting: Setting, shape: tuple[int, int, int, int], config: GeodesicConfig, steps: int, limit: float = 1e-5,
-    drawn: bool = True, **shortened: Any,
+    drawn: bool = True, levels: int = CHECK.pairs, **shortened: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """``run``, ``check`` and on a GPU ``drive`` of `geonode.training.train` for (models, levels, points, wavelengths).
 
     ``run`` trains a fresh model for ``steps`` epochs of one step each; ``limit`` is of the spectra after ten of them,
-    against float64. ``shortened`` are settings of that comparison alone, and with ``drawn`` it starts far from the
-    optimum that the recipe begins at.
+    against float64. ``shortened`` are settings of that comparison alone, of ``levels`` standards, and with ``drawn`` it
+    starts far from the optimum that the recipe begins at.
     """
     from geonode.training import predict, train
 
@@ -74,10 +74,10 @@ def _training(
             train(measured, config.replace(epochs=20_000), seed=0, progress=progress)
 
     def check() -> list[Checked]:
-        small = (shape[0], CHECK.pairs, max(CHECK.pairs, shape[2] - shape[1]), CHECK.wavelengths)
+        small = (shape[0], levels, max(levels, shape[2] - shape[1]), CHECK.wavelengths)
         short = config.replace(**{"epochs": 10, **shortened})
         if not config.all_pairs:
-            pairs = CHECK.pairs * (CHECK.pairs - 1)
+            pairs = levels * (levels - 1)
             short = short.replace(batch_size=pairs, micro_batch=pairs if config.micro_batch else None)
         spectra = []
         for dtype, backend in ((torch.float32, "auto"), (torch.float64, "torch")):
@@ -139,23 +139,24 @@ _HOW = {
 
 
 def _blueprint(setting: Setting, size: Size) -> Work:
-    """The original recipe in the same loop: ``size.pairs`` drawn pairs a step, in micro-batches of at most 256."""
+    """The original recipe in the same loop: ``size.pairs`` drawn pairs a step, all of them at once."""
     half = setting.device == "cuda"
     config = GeodesicConfig.blueprint(
-        precision="16-mixed" if half else "32-true", batch_size=size.pairs, micro_batch=min(256, size.pairs)
+        precision="16-mixed" if half else "32-true", batch_size=size.pairs, micro_batch=None
     )
-    steps, levels = 1, 6 if half else 2
+    steps, standards = 1, 6 if half else 2
     n = size.trajectories * steps
     stages = 4 * config.path.ode_steps
-    shape, limit = (1, levels, levels, size.wavelengths), 5e-2 if half else 1e-3
+    shape, limit = (1, standards, standards, size.wavelengths), 5e-2 if half else 1e-3
+    short = {"epochs": 2, "ode_steps": 6, "newton_steps": 5}
     return Work(
-        **_training(setting, shape, config, steps, limit, drawn=False, epochs=2, ode_steps=6),
+        **_training(setting, shape, config, steps, limit, drawn=False, levels=4, **short),
         counts={"samples": size.pairs * steps, "odes": n, "gradient_steps": steps, "epochs": steps},
         # the way back of the path alone: what shooting took differs from problem to problem
         operations=products(setting.device, "kernel", 3.0 * DOTS * n * evaluations(setting.device, stages)),
-        notes=f"geonode.training.train of GeodesicConfig.blueprint: {size.pairs} pairs a step in micro-batches of "
-        f"{config.micro_batch}, {config.precision}, shooting, {config.path.ode_steps} RK4 steps of the coupled ODE; "
-        f"{_HOW[setting.device]}",
+        notes=f"geonode.training.train of GeodesicConfig.blueprint: {size.pairs} pairs a step, not in micro-batches of "
+        f"256 as a card of 12 GB wanted, {config.precision}, shooting, {config.path.ode_steps} RK4 steps of the "
+        f"coupled ODE; {_HOW[setting.device]}",
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ LIMIT_TAIL = 0.025
 FEWEST_LEFT_OUT = 4
 """With fewer levels left out nothing can be learned of how they scatter: there is no limit."""
 
+USELESS_FACTOR = 1e3
 LIMIT_FACTOR = 10.0
 """Learned limits this many times the textbook's are said to be wide."""
 
@@ -42,6 +43,9 @@ def textbook_limits(rank: int, dof: float, width: int) -> tuple[float, float]:
 def match_limits(inverse: InverseModel, held: HeldOut, spectra: np.ndarray) -> tuple[float, float]:
     """Upper limits of Q and T² for genuine spectra; infinite where fewer than four levels were left out.
 
+    A limit of Q beyond :data:`USELESS_FACTOR` times the textbook's, with which anything passes, is learned again
+    without the two ends, to which the others have to extrapolate.
+
     Args:
         inverse: of the full calibration.
         held: its levels, each left out.
@@ -51,7 +55,11 @@ def match_limits(inverse: InverseModel, held: HeldOut, spectra: np.ndarray) -> t
     coordinates, on_own_curve = inverse.projection.coordinates(spectra[held.rows])
     own = inverse.distances(coordinates, np.maximum(on_own_curve, 1.0)).closest
     t2 = np.maximum(np.where(held.edge, held.t2, _left_out_distances(inverse, held, spectra)), own)
-    return _limit(held.level, np.maximum(held.q, on_own_curve), least_q), _limit(held.level, t2, least_t2)
+    q, inner = np.maximum(held.q, on_own_curve), ~held.edge
+    limit = _limit(held.level, q, least_q)
+    if limit > USELESS_FACTOR * least_q:
+        limit = min(limit, _limit(held.level[inner], q[inner], least_q))
+    return limit, _limit(held.level, t2, least_t2)
 
 
 def wide_limits(inverse: InverseModel, held: HeldOut, limits: tuple[float, float], width: int) -> list[str]:

@@ -3,18 +3,24 @@
 The spread of spectra is mostly their shape, which is the same at every concentration; what changes with concentration,
 the *response*, may be a thousandth of it or nothing. An error of 1 % of the spread can be all of the response.
 
-Standards do not respond where what they differ by is noise. Two signs, either of which is enough:
+Standards do not respond where what they differ by is noise, or drift of the instrument. Any of three signs is enough:
 
 * the largest singular value of the level means (less their mean, whitened by the noise) is no larger than that of noise
   alone, √W + √(n − 1) standard deviations (the edge of Marchenko & Pastur), and a level left out is not predicted;
 * levels left out are predicted no better than by the mean of the others, and neighbours in concentration differ as any
   two levels do (von Neumann's ratio near 1). Of few levels a response that turns back looks like that too, so this sign
-  counts from six levels on.
+  counts from six levels on;
+* all that is more than noise is what an instrument does to any spectrum, and it follows no order: an offset, a tilt,
+  a bend, scattered light and a factor (lamp, filling), small beside the spectra, neither rising nor falling with
+  concentration (from six levels on, nor turning once), and no level left out is predicted. An offset and a tilt alone,
+  with no part of any band, are a baseline that drifts, in order or not. A factor that follows the order of
+  concentration is what Beer and Lambert's law gives, and says nothing against an assay: standards measured in random
+  order tell the two apart.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,6 +37,14 @@ UNORDERED = 0.8
 """Von Neumann's ratio (1 for no order) from which neighbours are no more alike than any two."""
 
 
+FEWEST_WAVELENGTHS = 16
+"""Of fewer, an offset, a tilt and a factor explain too much by chance."""
+SMALL = 0.3
+"""Drift is no larger than this share of the spectra; what is larger is a response, whatever its order."""
+STEP_BACK = 0.05
+"""A step back of less than this share of the whole way is an error of a standard, and no want of order."""
+
+
 @dataclass(frozen=True)
 class Response:
     """What the standards show of concentration.
@@ -39,9 +53,11 @@ class Response:
         levels: n. size: RMS, over levels and wavelengths, of the level means less their mean, units of the spectra.
         strength: largest singular value ÷ that of noise alone. explained: share of the variance of left-out levels
             that is predicted (negative: worse than the mean). disorder: von Neumann's ratio.
+        drift: the drift of an instrument that is all there is; empty where there is more, or it follows concentration.
         error: RMS of the left-out interior levels' residual ÷ ``size``; NaN without any.
     """
 
+    drift: str = field(default="", kw_only=True)
     levels: int
     size: float
     strength: float
@@ -54,12 +70,20 @@ class Response:
         """Whether anything changes with concentration that noise alone would not show."""
         if self.strength <= NOISE_EDGE and self.explained < PREDICTED:
             return False
+        if self.drift:
+            return False
         return not (self.levels >= ORDER_FROM and self.explained < 0.0 and self.disorder >= UNORDERED)
 
     def sentence(self) -> str:
         """What to say of standards that do not respond; empty of those that do."""
         if self.responds:
             return ""
+        if self.drift:
+            return (
+                f"these standards do not respond: what their spectra differ by is {self.drift}, and nothing beside it "
+                "is more than noise; no result can rest on them: check which samples were measured, where the analyte "
+                "absorbs, and measure the standards in random order"
+            )
         return (
             "these standards do not respond: what their spectra differ by is noise and not concentration (the largest "
             f"difference is {self.strength:.2g} times that of noise alone, and a standard left out is missed by "
@@ -68,8 +92,8 @@ class Response:
         )
 
 
-def response_of(check: CurveCheck, projection: Projection) -> Response:
-    """The response of standards, from what is known of their curve and their noise."""
+def response_of(check: CurveCheck, projection: Projection, wavelengths: np.ndarray) -> Response:
+    """The response of standards, from what is known of their curve and their noise; ``wavelengths [W]``."""
     gp, held = check.gp, check.held_out
     n, width = gp.residual.shape
     size = float(np.sqrt((gp.residual**2).mean()))
@@ -83,4 +107,47 @@ def response_of(check: CurveCheck, projection: Projection) -> Response:
     explained = 1.0 - float((held.residual**2).sum()) / total if total > 0.0 else 0.0
     inner = (rows > 0) & (rows < n - 1)
     error = float(np.sqrt((held.residual[inner] ** 2).mean())) / size if inner.any() and size > 0.0 else float("nan")
-    return Response(n, size, largest / float(edge), explained, check.disorder, error)
+    strength = largest / float(edge)
+    white, ones = gp.level_means / projection.scale, 1.0 / projection.scale
+    drift = _drift(white, ones, wavelengths, float(edge), explained)
+    return Response(n, size, strength, explained, check.disorder, error, drift=drift)
+
+
+def _drift(white: np.ndarray, ones: np.ndarray, wavelengths: np.ndarray, edge: float, explained: float) -> str:
+    """What kind of drift is all that level means ``white [n, W]`` differ by; ``ones [W]``: an offset, whitened."""
+    width = white.shape[1]
+    if width < FEWEST_WAVELENGTHS:
+        return ""
+    line = 2.0 * (wavelengths - wavelengths.min()) / np.ptp(wavelengths) - 1.0
+    mean = white.mean(axis=0)
+    x = white - mean
+    baseline = np.stack([ones, ones * line], axis=1)
+    if _beside(x, baseline[:, :0]) <= NOISE_EDGE * edge:
+        return ""
+    if _beside(x, baseline) <= NOISE_EDGE * edge:
+        return "a baseline that drifts (an offset and a tilt of the whole spectrum)"
+    lengths = bool((wavelengths > 0.0).all())
+    scattered = (wavelengths / wavelengths.max()) ** -4.0 if lengths else line**3  # Rayleigh's law
+    every = np.column_stack([baseline, ones * line**2, ones * scattered, mean])
+    size = float(np.linalg.norm(x, axis=1).max()) / float(np.linalg.norm(mean))
+    if explained >= PREDICTED or size > SMALL or _beside(x, every) > NOISE_EDGE * edge or _follows_order(x, edge):
+        return ""
+    return "drift (an offset, a tilt, a bend and a factor of the whole spectrum, in no order of concentration)"
+
+
+def _beside(x: np.ndarray, directions: np.ndarray) -> float:
+    """Largest singular value of ``x [n, W]`` without what lies along ``directions [W, k]``."""
+    basis, _ = np.linalg.qr(directions)
+    return float(np.linalg.svd(x - (x @ basis) @ basis.T, compute_uv=False)[0])
+
+
+def _follows_order(x: np.ndarray, edge: float) -> bool:
+    """Whether the levels of ``x [n, W]``, in order of concentration, lie along its largest direction in one order too,
+    or, of six or more, turn back once. Steps back within noise are none."""
+    left, values, _ = np.linalg.svd(x, full_matrices=False)
+    place = left[:, 0] * values[0]
+    least = max(STEP_BACK * float(np.ptp(place)), edge / np.sqrt(x.shape[1]))
+    steps = np.diff(place)
+    signs = np.sign(steps[np.abs(steps) > least])
+    turns = int((np.diff(signs) != 0).sum())
+    return turns <= (1 if len(x) >= ORDER_FROM else 0)

@@ -23,7 +23,7 @@ from geonode.calibration.leave_out import ALL_LEVELS, levels_kept
 
 SUSPICIOUS_GAIN = 0.25
 SUSPICIOUS_ERROR = 2.0
-_FEWEST_LEVELS = 5
+_FEWEST_LEVELS = 6
 _CANDIDATES = 5
 _PARTNERS = 8
 
@@ -66,8 +66,8 @@ class StandardCheck:
 
 def check_standards(calibration: Calibration) -> list[StandardCheck]:
     """One :class:`StandardCheck` per level of ``calibration`` that was held out, ascending; nothing is flagged with
-    fewer than five. Replicates that are not of their level are left out (`Standing.replicates`): one of them makes
-    innocent levels look bad.
+    fewer than six (:mod:`~geonode.calibration.assessment.few_standards` looks at those). Replicates that are not of
+    their level are left out (`Standing.replicates`): one of them makes innocent levels look bad.
     """
     return calibration.standing.checks
 

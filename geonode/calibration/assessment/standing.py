@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from geonode.calibration.assessment.few_standards import Slip, slips_among
+from geonode.calibration.assessment.match_limits import FEWEST_LEFT_OUT
 from geonode.calibration.assessment.replicates_check import ReplicateCheck, check_replicates
 from geonode.calibration.assessment.standards_check import StandardCheck, checked_levels
 from geonode.calibration.remarks import wide_limits_of
@@ -41,24 +43,31 @@ class Standing:
     def sound(self) -> Calibration:
         """The standards without those replicates (without the level where it is not known which of two is wrong), with
         the Gaussian process; the calibration itself where there are none, or nothing would be left without them."""
-        from geonode.calibration.calibration import Calibration
-
         made = self._calibration.of_process
         keep = np.ones(len(made.spectra), dtype=bool)
         keep[[row for check in self.replicates for row in check.rows]] = False
         left = np.isin(made.levels, made.concentrations[keep])
         if keep.all() or left.sum() < _FEWEST_LEVELS:
             return made
-        std = None if made.concentration_std is None else made.concentration_std[left]
-        # Preprocessed already: nothing is asked of it that was not.
-        return Calibration(
-            made.concentrations[keep],
-            made.spectra[keep],
-            made.wavelengths,
-            concentration_std=std,
-            unit=made.unit,
-            names=[name for name, stays in zip(made.names, keep, strict=False) if stays],
-        )
+        return _without(made, keep)
+
+    @cached_property
+    def trusted(self) -> Calibration:
+        """The sound standards without the levels that contradict the others, as long as enough are left to learn from
+        (:data:`~geonode.calibration.assessment.match_limits.FEWEST_LEFT_OUT`)."""
+        sound = self.sound
+        bad = [check.level for check in self.checks if check.flagged] + [slip.level for slip in self.slips]
+        keep = ~np.isin(sound.concentrations, bad)
+        if keep.all() or len(np.unique(sound.concentrations[keep])) < FEWEST_LEFT_OUT:
+            return sound
+        return _without(sound, keep)
+
+    @cached_property
+    def q_limit(self) -> float:
+        """Upper limit of Q for genuine spectra, learned without standards that contradict the others: one bad standard
+        widens it so far (10⁴ times and more) that anything passes."""
+        own = self._calibration.own_limits[0]
+        return own if self.trusted is self._calibration.of_process else min(own, self.trusted.q_limit)
 
     @cached_property
     def checks(self) -> list[StandardCheck]:
@@ -66,10 +75,21 @@ class Standing:
         return checked_levels(self.sound)
 
     @cached_property
+    def slips(self) -> list[Slip]:
+        """What speaks against one of four or five levels, where leaving levels out says nothing."""
+        sound = self.sound
+        if any(check.flagged for check in self.checks) or not self._calibration.response.responds:
+            return []
+        projection = sound.inverse.projection
+        noise = projection.scale / np.sqrt(projection.per_level)
+        return slips_among(sound.levels, sound.gp.level_means, noise)
+
+    @cached_property
     def contradictions(self) -> list[str]:
         """Replicates that are not of their level, then levels that contradict the others, a sentence each."""
         unit = self._calibration.unit
-        return [one.sentence(unit) for one in [*self.replicates, *(c for c in self.checks if c.flagged)]]
+        flagged = [check for check in self.checks if check.flagged]
+        return [one.sentence(unit) for one in [*self.replicates, *flagged, *self.slips]]
 
     @cached_property
     def warnings(self) -> list[str]:
@@ -95,6 +115,22 @@ class Standing:
         """Whether the standards respond, and the interior ones, each left out, are found better than by a guess."""
         made = self._calibration
         return made.response.responds and not made.curve_check.pls_is_better and not self.worst > USELESS
+
+
+def _without(made: Calibration, keep: np.ndarray) -> Calibration:
+    """The standards ``keep [N]`` of a calibration, with the Gaussian process."""
+    from geonode.calibration.calibration import Calibration
+
+    left = np.isin(made.levels, made.concentrations[keep])
+    # Preprocessed already: nothing is asked of it that was not.
+    return Calibration(
+        made.concentrations[keep],
+        made.spectra[keep],
+        made.wavelengths,
+        concentration_std=None if made.concentration_std is None else made.concentration_std[left],
+        unit=made.unit,
+        names=[name for name, stays in zip(made.names, keep, strict=False) if stays],
+    )
 
 
 def _consequences(made: Calibration) -> list[str]:

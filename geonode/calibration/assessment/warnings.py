@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from geonode.calibration.calibration import Calibration
+from geonode.data.checks import negative_levels
 from geonode.data.dataset import SpectralDataset
 
 
 def dataset_warnings(dataset: SpectralDataset) -> list[str]:
-    """Everything that speaks against the standards: a replicate that is not of its level, no response, wide limits, a
-    level that contradicts the others. Nothing is said of several analytes.
+    """Everything that speaks against the standards: a level below zero, a replicate that is not of its level, no
+    response, wide limits, a level that contradicts the others. Nothing is said of several analytes.
 
     Raises:
         InputError: fewer than three levels, or every wavelength masked in some standard.
     """
-    return Calibration.from_dataset(dataset).standing.warnings if dataset.dim == 1 else []
+    if dataset.dim != 1:
+        return []
+    # Standards of a unit that is an amount were refused before.
+    below = negative_levels(dataset.levels, dataset.units["concentration"], False, dataset.source or "spectra")
+    return [*([below] if below else []), *Calibration.from_dataset(dataset).standing.warnings]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.interpolate import CubicSpline, PchipInterpolator
 
 from geonode.calibration.baselines.method import EVALUATION_METHODS, Predictor
 
@@ -41,6 +40,8 @@ class Pchip(Predictor):
     """Monotone piecewise cubic Hermite (Fritsch & Butland 1984); outside, the end cubic goes on."""
 
     def fit(self, levels: np.ndarray, means: np.ndarray) -> Pchip:
+        from scipy.interpolate import PchipInterpolator
+
         self._curve = PchipInterpolator(levels, means, axis=0, extrapolate=True)
         return self
 
@@ -53,6 +54,8 @@ class NaturalCubic(Predictor):
     """Natural cubic spline (second derivative zero at the ends); outside, the end cubic goes on."""
 
     def fit(self, levels: np.ndarray, means: np.ndarray) -> NaturalCubic:
+        from scipy.interpolate import CubicSpline
+
         self._curve = CubicSpline(levels, means, axis=0, bc_type="natural", extrapolate=True)
         return self
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from geonode.calibration.baselines.method import EVALUATION_METHODS, Predictor
 
@@ -31,6 +30,8 @@ class Isotherm(Predictor):
             x = levels / (levels + top * 10.0**log_k)
             x = x - x.mean()
             return -float(x @ gram @ x / (x @ x))
+
+        from scipy.optimize import minimize_scalar  # half a second, that `geonode inspect` need not wait
 
         scores = np.array([explained(value) for value in np.log10(self._grid)])
         best = int(scores.argmin())

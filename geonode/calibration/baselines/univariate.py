@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.special import nctdtrinc, stdtrit
 
+from geonode.calibration.baselines.selection import better_than_chance
 from geonode.calibration.leave_out import leave_each_out
 from geonode.calibration.measurement_noise import whitening_variance
 from geonode.errors import InputError
@@ -27,9 +28,6 @@ LOUDEST = 3.0
 """Wavelengths whose noise is above this many times the median (the ends of the lamp) are not chosen from."""
 WEAKEST = 0.1
 """Nor are those whose sensitivity ÷ noise is below this fraction of the best."""
-SELECTED = 0.85
-"""Where a level left out while wavelengths are chosen is predicted with an error above this fraction of the standard
-deviation of the levels, the choice found noise: no limit is claimed."""
 STRAIGHT = 0.95
 """A line with a smaller R² is no calibration line."""
 _MOST_WAVELENGTHS = 60  # of the ratio: pairs grow with the square
@@ -127,8 +125,13 @@ def single_wavelength(concentrations: Any, spectra: Any, wavelengths: Any) -> Un
     x, signals = np.asarray(concentrations, dtype=np.float64), np.asarray(spectra, dtype=np.float64)
     noise = _noise(x, signals)
     best = _best(x, signals, noise)
+
+    def search(turned: np.ndarray) -> float:
+        return float(_lines(x, turned[:, [_best(x, turned, noise)]]).unit[0])
+
     error = _cross_validated(x, signals, noise)
-    line, reasons = _claimed(straight_line(x, signals[:, best]), x, error)
+    found = bool(np.isfinite(error)) and better_than_chance(search, signals, x)
+    line, reasons = _claimed(straight_line(x, signals[:, best]), x, error, found)
     wavelength = float(np.asarray(wavelengths, dtype=np.float64)[best])
     return UnivariateCalibration(wavelength, None, line, error, reasons)
 
@@ -158,8 +161,14 @@ def wavelength_ratio(concentrations: Any, spectra: Any, wavelengths: Any) -> Uni
     scatter = np.sqrt(noise[over] ** 2 + (ratios.mean(axis=0) * noise[under]) ** 2) / y[:, under].mean(axis=0)
     scatter = np.where((noise[over] <= loud) & (noise[under] <= loud), scatter, np.inf)
     best = _best(x, ratios, scatter)
+
+    def search(turned: np.ndarray) -> float:
+        divided = turned[:, over] / turned[:, under]
+        return float(_lines(x, divided[:, [_best(x, divided, scatter)]]).unit[0])
+
     error = _cross_validated(x, ratios, scatter)
-    line, reasons = _claimed(straight_line(x, ratios[:, best]), x, error)
+    found = bool(np.isfinite(error)) and better_than_chance(search, y, x)
+    line, reasons = _claimed(straight_line(x, ratios[:, best]), x, error, found)
     return UnivariateCalibration(
         float(wavelengths[over[best]]),
         float(wavelengths[under[best]]),
@@ -169,19 +178,19 @@ def wavelength_ratio(concentrations: Any, spectra: Any, wavelengths: Any) -> Uni
     )
 
 
-def _claimed(line: StraightLine, x: np.ndarray, error: float) -> tuple[StraightLine, tuple[str, ...]]:
+def _claimed(line: StraightLine, x: np.ndarray, error: float, found: bool) -> tuple[StraightLine, tuple[str, ...]]:
     """The line with no more limits than can be claimed, and what is to be said of it; ``error``: RMSECV, wavelengths
-    chosen anew."""
+    chosen anew; ``found``: whether the line is better than what a search among noise finds."""
     reasons = []
     if line.r2 < STRAIGHT:
         reasons.append(f"R² {line.r2:.2f}: no straight line, do not use it")
     if not (x == 0.0).any():
         reasons.append("no blank among the standards: no limit can be claimed")
         return replace(line, critical=None, detection=None, quantification=None), tuple(reasons)
-    if not error <= SELECTED * np.unique(x).std():
+    if not found:
         reasons.append(
-            "wavelengths chosen without one of the levels do not predict that level: they were found by searching, no "
-            "limit can be claimed"
+            "a search among the wavelengths of standards without response finds lines as straight: no limit can be "
+            "claimed"
             if np.isfinite(error)
             else "too few levels to leave one out of the choice of wavelengths: no limit can be claimed"
         )

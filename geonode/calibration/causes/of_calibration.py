@@ -1,14 +1,17 @@
-"""The misfit of an unknown of a calibration: what was measured, what the curve gives, and the causes tried on it."""
+"""What explains the misfit of an unknown of a calibration: the curve as measured, its noise, and the causes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from geonode.calibration.causes.explanation import Explanation, explain, ignored_by
-from geonode.calibration.causes.fitting import FIRST, Problem
+from geonode.calibration.assessment.match_limits import textbook_limits
+from geonode.calibration.causes.registry import registered
 from geonode.calibration.measurement_noise import whitening_variance
+from geonode_runtime.causes.explainer import Explainer
 from geonode_runtime.unknowns import Unknown
 
 if TYPE_CHECKING:
@@ -18,36 +21,51 @@ INVISIBLE = 0.02
 """A cause of which a preprocessing leaves less than this share of its effect cannot be seen behind it."""
 
 
-def explain_unknown(calibration: Calibration, unknown: Unknown) -> Explanation | None:
-    """Why ``unknown``, aligned but not preprocessed, lies off the curve; None where there are too few wavelengths.
+def explainer_of(calibration: Calibration) -> Explainer:
+    """What explains why spectra lie off the curve of ``calibration``.
 
     Causes act on spectra as measured, so they are fitted there. Those that the preprocessing takes away (an offset
     behind a derivative) may be there as well, and are not named.
     """
-    usable, measured = unknown.usable, calibration.measured
-    if usable.sum() < 8:
-        return None
-    wavelengths = measured.wavelengths[usable]
+    measured, inverse = calibration.measured, calibration.inverse
+    gp = measured.gp
     deviations = calibration.deviations if measured.preprocessing is None else _deviations(calibration)
-    scale = np.sqrt(whitening_variance(measured.gp.level_means, deviations)[usable] / len(unknown.spectra))
-    low, high = calibration.inverse.low, calibration.inverse.high
-    spread = np.interp(
-        np.linspace(0.0, 1.0, FIRST), np.linspace(0.0, 1.0, len(calibration.inverse.grid)), calibration.inverse.grid
+    return Explainer(
+        wavelengths=measured.wavelengths,
+        levels=gp.level_means,
+        scale=np.sqrt(whitening_variance(gp.level_means, deviations)),
+        grid=inverse.grid,
+        weights=gp.predict_rows(inverse.grid),
+        residual=gp.residual,
+        centre=gp.column_mean,
+        ignored=tuple(_invisible(calibration)),
+        textbook=textbook_limits(inverse.rank, inverse.dof, calibration.spectra.shape[1])[0],
+        silent=calibration.curve_check.pls_is_better
+        or not calibration.response.responds
+        or bool(calibration.standing.contradictions),
+        wavelength_unit=_unit(calibration.wavelength_label),
+        signal=signal_words(calibration.signal),
+        unit=calibration.unit,
+        kinds=registered(),
     )
-    problem = Problem(
-        unknown.spectra.mean(axis=0)[usable],
-        wavelengths,
-        scale,
-        lambda c: measured.gp.predict_mean(c)[:, usable],
-        np.unique(np.clip(spread, low, high)),
-        ignored_by(_invisible(calibration)),
-    )
-    return explain(problem, _unit(calibration.wavelength_label), signal_words(calibration.signal))
+
+
+class ExplainingCalibration:
+    """How a `Calibration`, the only class that is one of these, explains why spectra lie off its curve."""
+
+    @property
+    def explainer(self) -> Explainer:
+        """What explains it, by every cause that is registered now."""
+        return replace(self._explainer, kinds=registered())
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return explainer_of(cast("Calibration", self))
 
 
 def signal_words(signal: str) -> str:
-    """What an axis calls the signal ("absorbance / AU"), as a sentence does."""
-    name = signal.split(" / ")[0]
+    """What an axis calls the signal ("absorbance / AU"), as a sentence on spectra as measured does."""
+    name = signal.split(" / ")[0].removeprefix("preprocessed ")
     return "the signal" if name in ("", "signal") else name
 
 

@@ -1,83 +1,29 @@
-"""What a cause of a misfit is: a rule by which the curve's spectrum becomes what the instrument gave.
-
-A further cause is one more class in `geonode.calibration.causes.kinds`, or in a module of yours:
-
-    @CAUSES.register("hook")
-    class Hook(Cause): ...
-"""
+"""The causes that are tried, by name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
-
 from geonode.registry import Registry
+from geonode_runtime.causes.cause import Cause
+from geonode_runtime.causes.explanation import Explanation
+from geonode_runtime.causes.explanation import explain as explain_by
+from geonode_runtime.causes.fitting import Problem
+from geonode_runtime.causes.kinds import KINDS
 
 CAUSES: Registry[type[Cause]] = Registry("cause")
+for _name, _kind in KINDS.items():
+    CAUSES.register(_name)(_kind)
 
 
-@dataclass(frozen=True)
-class Axis:
-    """Values of a setting that a cause is tried with, and whether those between them are tried too."""
-
-    values: np.ndarray
-    between: bool = True
+def registered() -> dict[str, type[Cause]]:
+    """Every cause there is now, by name."""
+    return {name: CAUSES[name] for name in CAUSES}
 
 
-@dataclass(frozen=True)
-class Told:
-    """What a cause's words need.
+def explain(problem: Problem, wavelength_unit: str = "", signal: str = "the signal") -> Explanation:
+    """Fit every registered cause and name the best.
 
-    Attributes:
-        settings: one value an axis. coefficients: one a column.
-        wavelengths: ``[W]``. wavelength_unit, signal: for texts; ``signal`` as in "0.02 in absorbance".
+    Args:
+        problem: the spectrum, its noise and the curve.
+        wavelength_unit: " nm" or nothing, with its space. signal: what the spectrum is called in a sentence.
     """
-
-    settings: tuple[float, ...]
-    coefficients: tuple[float, ...]
-    wavelengths: np.ndarray
-    wavelength_unit: str
-    signal: str
-
-    def at(self, wavelength: float) -> str:
-        """A wavelength, three or four digits, with its unit."""
-        return f"{wavelength:.4g}{self.wavelength_unit}"
-
-
-class Cause:
-    """One way in which a spectrum of the assay may be spoilt.
-
-    What was measured is taken for ``base(curve) + Σ coefficient · column``: settings by trial, coefficients by least
-    squares.
-
-    Attributes:
-        parameters: how many free numbers it has; each must pay for itself.
-        remedy: what to look at, for the sentence.
-        positive: whether every coefficient must be positive.
-        multiplies: whether it multiplies the curve: where the curve begins any spectrum is a small multiple of another,
-            and noise a multiple of nothing, so that such fits say nothing.
-    """
-
-    parameters: ClassVar[int]
-    remedy: ClassVar[str]
-    positive: ClassVar[bool] = False
-    multiplies: ClassVar[bool] = False
-
-    def axes(self, wavelengths: np.ndarray) -> tuple[Axis, ...]:
-        """The settings to be tried over ``wavelengths [W]``; none for a cause with coefficients alone."""
-        return ()
-
-    def base(self, curve: np.ndarray, wavelengths: np.ndarray, settings: np.ndarray) -> np.ndarray:
-        """What of the curve's spectra ``[C, W]`` is there whatever the coefficients, ``[C, T | 1, W]``, at ``settings
-        [T, axes]``."""
-        return curve[:, None, :]
-
-    def columns(self, curve: np.ndarray, wavelengths: np.ndarray, settings: np.ndarray) -> list[np.ndarray]:
-        """What the coefficients multiply, each ``[C | 1, T | 1, W]``."""
-        return []
-
-    def words(self, told: Told) -> str:
-        """The cause and its amount, as it stands in a sentence."""
-        raise NotImplementedError
+    return explain_by(problem, wavelength_unit, signal, registered())

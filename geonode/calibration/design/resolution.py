@@ -8,6 +8,9 @@ one measurement). The Fisher information of the mean,
 is a metric on the concentration axis: its arc length counts standard deviations. u(c) = 1/√G is one standard deviation
 of concentration (Cramér–Rao bound, Kay 1993, eq. 3.31, the small term from dC/dc left out), and two samples are k
 standard deviations apart at a difference of k √2 u(c).
+
+Where the learned posterior answers, limits and differences are by its own widths (``posterior_widths``): what is
+reported of an unknown and what is said of the assay then agree.
 """
 
 from __future__ import annotations
@@ -18,12 +21,16 @@ from typing import Any
 import numpy as np
 
 from geonode.calibration.calibration import Calibration
+from geonode.calibration.design.posterior_widths import posterior_widths
 from geonode.calibration.inverse.model import InverseModel
 from geonode.errors import InputError
+from geonode_runtime.posterior.methods import chosen_method
 
 DETECTION_FACTOR = 3.29
 """k of the limit of detection: 1.645 + 1.645, 5 % false alarms and 5 % misses (Currie 1995, IUPAC, Pure Appl. Chem. 67,
 1699)."""
+_DETECTED = 0.95
+_PLACES = 41
 QUANTIFICATION_FACTOR = 10.0
 """k of the limit of quantification: 10 standard deviations, a relative standard deviation of 10 % (same source)."""
 
@@ -37,7 +44,7 @@ class Resolution:
         sensitivity: ``[C]`` RMS over wavelengths of the local sensitivity ∂A/∂c, units of the spectra per user unit.
         selectivity: ``[C]`` |dm/dc| in whitened coordinates: standard deviations of noise per user unit.
         information: ``[C]`` G(c), 1/(user unit)².
-        standard_deviation: ``[C]`` u(c) = 1/√G.
+        standard_deviation: ``[C]`` u(c): half the width of the posterior where it answers, else 1/√G.
         resolvable: ``[C]`` k √2 u(c), the smallest difference of two samples that can be told at ``factor`` = k.
         factor: k.
         replicates: spectra per sample that all this is for.
@@ -97,7 +104,11 @@ class AmbiguityMap:
 
 
 def resolution(
-    calibration: Calibration, concentrations: Any = None, factor: float = 2.0, replicates: int = 1
+    calibration: Calibration,
+    concentrations: Any = None,
+    factor: float = 2.0,
+    replicates: int = 1,
+    method: str | None = None,
 ) -> Resolution:
     """Sensitivity and resolvable difference over the calibrated range.
 
@@ -106,6 +117,7 @@ def resolution(
         concentrations: ``[C]``, None for 201 points over the calibrated range.
         factor: k, how many standard deviations apart two samples must lie to count as different.
         replicates: spectra averaged per sample.
+        method: whose u(c): ``"posterior"``, or ``"profile"`` for 1/√G; None for what answers by default.
 
     Raises:
         InputError: concentrations beyond the range that is searched, a factor or replicates that are not positive.
@@ -120,6 +132,10 @@ def resolution(
     information = fisher_information(model, c, replicates)
     with np.errstate(divide="ignore"):
         deviation = 1.0 / np.sqrt(information)
+    if chosen_method(method, calibration.unfit_for_posterior)[0] == "posterior":
+        # a width is smooth, and so few places are enough
+        places = c if len(c) <= _PLACES else np.linspace(c.min(), c.max(), _PLACES)
+        deviation = np.interp(c, places, posterior_widths(calibration, places, replicates).deviation)
     return Resolution(
         concentrations=c,
         sensitivity=np.sqrt(((rows @ calibration.gp.residual) ** 2).mean(axis=1)),
@@ -161,32 +177,45 @@ def tangents(model: InverseModel, concentrations: np.ndarray) -> tuple[np.ndarra
     return slope, slope @ model.projection.levels
 
 
-def detection_limits(calibration: Calibration, replicates: int = 1) -> DetectionLimits:
+def detection_limits(calibration: Calibration, replicates: int = 1, method: str | None = None) -> DetectionLimits:
     """Multivariate limits of detection and quantification of ``calibration``, in user units.
 
-    LOD: the smallest c with c ≥ 3.29 u(c); LOQ: the smallest c with c ≥ 10 u(c), u(c) = 1/√G(c) with everything that
-    makes a result uncertain in it (Currie's limits with the uncertainty of the multivariate result in place of the
-    blank's, as in Allegrini & Olivieri 2014, Anal. Chem. 86, 7858). u(c) is that of the mean of ``replicates`` ≥ 1
-    spectra of the unknown. Where no limit can be claimed it is None, and ``reason`` says why.
+    LOD: the smallest c with c ≥ 3.29 u(c); LOQ: the smallest c with c ≥ 10 u(c), with everything that makes a result
+    uncertain in u(c) (Currie's limits with the uncertainty of the multivariate result in place of the blank's, as in
+    Allegrini & Olivieri 2014, Anal. Chem. 86, 7858). Where the posterior answers, u(c) is its own width, and at least
+    95 % of spectra at a limit must be told from a blank, as the verdict does it; else u(c) = 1/√G(c). It is that of the
+    mean of ``replicates`` ≥ 1 spectra of the unknown. Where no limit can be claimed it is None, and ``reason`` says
+    why.
+
+    Args:
+        calibration: fitted.
+        replicates: spectra averaged per sample.
+        method: as for :func:`resolution`.
 
     Raises:
-        InputError: fewer than one replicate.
+        InputError: fewer than one replicate, or no such method.
     """
     if replicates < 1:
         raise InputError(
             f"replicates must be at least 1, the spectra of the unknown that are averaged; got {replicates}."
         )
-    definition = "smallest c with c ≥ k·u(c), u(c) = 1/√G(c) the standard uncertainty of one result"
+    by_posterior = chosen_method(method, calibration.unfit_for_posterior)[0] == "posterior"
+    how = "half the width of the posterior" if by_posterior else "1/√G(c)"
+    definition = f"smallest c with c ≥ k·u(c), u(c) = {how}, the standard uncertainty of one result"
     if not (calibration.has_blank and calibration.checked and calibration.response.responds):
         reason = "no blank among the standards" if calibration.checked else "fewer than four standards"
         reason = reason if calibration.response.responds else "these standards do not respond"
         return DetectionLimits(None, None, DETECTION_FACTOR, QUANTIFICATION_FACTOR, definition, reason)
     low, high = calibration.range
-    c = np.concatenate([np.geomspace(1e-5, 1.0, 400) * (high - low), np.linspace(low, high, 401)])
-    c = np.unique(c[(c > 0.0) & (c <= high)])
-    information = fisher_information(calibration.inverse, c, replicates)
-    with np.errstate(divide="ignore"):
-        signal = c * np.sqrt(information)
+    if by_posterior:
+        c = np.concatenate([np.geomspace(1e-4, 1.0, _PLACES) * (high - low), np.linspace(low, high, 12)])
+        c = np.unique(c[(c > 0.0) & (c <= high)])
+        found = posterior_widths(calibration, c, replicates)
+        signal = np.where(found.detected >= _DETECTED, c / np.maximum(found.deviation, 1e-300), 0.0)
+    else:
+        c = np.concatenate([np.geomspace(1e-5, 1.0, 400) * (high - low), np.linspace(low, high, 401)])
+        c = np.unique(c[(c > 0.0) & (c <= high)])
+        signal = c * np.sqrt(fisher_information(calibration.inverse, c, replicates))
     detection = _where_above(c, signal, DETECTION_FACTOR)
     quantification = _where_above(c, signal, QUANTIFICATION_FACTOR)
     return DetectionLimits(

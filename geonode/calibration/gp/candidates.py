@@ -38,12 +38,13 @@ class Candidates:
         names = ("levels", "weights", "inverse", "lengths", "alphas", "etas")
         moved = replace(self, **{name: getattr(self, name).to(device) for name in names})
         object.__setattr__(moved, "warp", torch.as_tensor(self.warp).to(device))
+        moved.__dict__["_of_levels"] = self._of_levels.to(device)
         moved.__dict__["_shared"] = tuple(torch.as_tensor(index).to(device) for index in self._shared)
         return moved
 
     def at(self, c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Rows B = k*ᵀK⁻¹ ``[G, C, n]`` and kriging variance ``[G, C]`` at concentrations ``c [C]``."""
-        return self.between(self.coordinates(c), self.coordinates(self.levels))
+        return self.between(self.coordinates(c), self._of_levels)
 
     def between(self, left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """`at` for coordinates ``left`` ``[G, C]`` of what is asked and ``right`` ``[G, n]`` of the levels."""
@@ -62,6 +63,11 @@ class Candidates:
         distance = (left[first][:, :, None] - right[first][:, None, :]).abs_()
         matern = matern52(distance.div_(self.lengths[first]))[which]
         return (left * self.alphas[..., 0])[:, :, None] * right[:, None, :] + matern.mul_(1.0 - self.alphas).add_(1.0)
+
+    @cached_property
+    def _of_levels(self) -> torch.Tensor:
+        """Coordinates of the levels, ``[G, n]``."""
+        return self.coordinates(self.levels)
 
     @cached_property
     def _shared(self) -> tuple[np.ndarray, np.ndarray]:
@@ -88,7 +94,7 @@ class Candidates:
         rows, variance = self.at(c)
         rows_e, variance_e = self.at(extra)
         left, right = self.coordinates(c), self.coordinates(extra)
-        covariance = self.kernel(right, left) - rows_e @ self.kernel(self.coordinates(self.levels), left)  # [G, E, C]
+        covariance = self.kernel(right, left) - rows_e @ self.kernel(self._of_levels, left)  # [G, E, C]
         after = (variance[:, None] - covariance**2 / (variance_e[:, :, None] + self.etas)).clamp_min(0.0)
         n = self.inverse.shape[-1]
         flat = self.inverse.reshape(len(self.weights), -1)

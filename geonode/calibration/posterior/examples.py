@@ -29,7 +29,7 @@ class Examples:
         edges: ``[E, CELLS + 1]`` as shares of the calibrated range from its low end. truth: ``[E]`` likewise, NaN for
             none. label: ``[E]`` cell or class. weight: ``[E]``. kind: ``[E]`` of `UNKNOWNS` or `LEFT_OUT`.
         family, levels: ``[E]``. noise: ``[E]`` of the assay (:class:`~geonode.corpus.Assays`). assay: ``[E]`` number.
-        estimates: ``[E, 6]`` as shares.
+        estimates: ``[E, 7]`` as shares.
     """
 
     values: Tensor

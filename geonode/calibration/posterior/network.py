@@ -26,18 +26,38 @@ class Outcome(NamedTuple):
     strange: Tensor
 
 
+class _Along(nn.Module):
+    """A convolution along the cells of ``x [U, C, in]``, one or three taps: on a CPU a product of channels is faster
+    than what torch has for that."""
+
+    def __init__(self, inside: int, outside: int, dilation: int = 0) -> None:
+        super().__init__()
+        self.dilation = dilation
+        taps = 3 if dilation else 1
+        bound = (inside * taps) ** -0.5
+        self.weight = nn.Parameter(torch.empty(outside, inside, taps).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(outside).uniform_(-bound, bound))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.dilation:
+            return nn.functional.linear(x, self.weight[..., 0], self.bias)
+        wide, far = nn.functional.pad(x, (0, 0, self.dilation, self.dilation)), 2 * self.dilation
+        beside = torch.cat([wide[:, :-far], x, wide[:, far:]], 2)
+        return nn.functional.linear(beside, self.weight.permute(0, 2, 1).flatten(1), self.bias)
+
+
 class _Block(nn.Module):
     """A residual convolution along the cells, with what the whole unknown looks like."""
 
     def __init__(self, width: int, dilation: int) -> None:
         super().__init__()
-        self.along = nn.Conv1d(width, width, 3, padding=dilation, dilation=dilation)
+        self.along = _Along(width, width, dilation)
         self.whole = nn.Linear(width, width)
-        self.out = nn.Conv1d(width, width, 1)
+        self.out = _Along(width, width)
 
     def forward(self, x: Tensor, mass: Tensor) -> Tensor:
-        pooled = self.whole(torch.einsum("uck,uk->uc", x, mass))
-        return x + self.out(nn.functional.gelu(self.along(x) + pooled[..., None]))
+        pooled = self.whole(torch.bmm(mass[:, None], x)[:, 0])
+        return x + self.out(nn.functional.gelu(self.along(x) + pooled[:, None]))
 
 
 class PosteriorNetwork(nn.Module):
@@ -46,10 +66,10 @@ class PosteriorNetwork(nn.Module):
     def __init__(self, width: int = WIDTH) -> None:
         super().__init__()
         self.whole = nn.Sequential(nn.Linear(GLOBAL_FEATURES, 64), nn.GELU(), nn.Linear(64, 64), nn.GELU())
-        self.enter = nn.Conv1d(CELL_FEATURES, width, 1)
+        self.enter = _Along(CELL_FEATURES, width)
         self.tell = nn.Linear(64, width)
         self.blocks = nn.ModuleList(_Block(width, dilation) for dilation in DILATIONS)
-        self.cell = nn.Conv1d(width, 1, 1)
+        self.cell = _Along(width, 1)
         # In this order: the initial weights are a function of the seed.
         first, last = nn.Linear(64 + width, 48), nn.Linear(48, 4)
         self.classes = nn.Sequential(first, nn.GELU(), last)
@@ -65,11 +85,11 @@ class PosteriorNetwork(nn.Module):
         """
         mass = base[:, :CELLS].exp()
         seen = self.whole(whole)
-        x = nn.functional.gelu(self.enter(values.transpose(1, 2)) + self.tell(seen)[..., None])
+        x = nn.functional.gelu(self.enter(values) + self.tell(seen)[:, None])
         for block in self.blocks:
             x = block(x, mass)
-        own = self.classes(torch.cat([seen, torch.einsum("uck,uk->uc", x, mass)], 1))
-        cells = base[:, :CELLS] + self.cell(x)[:, 0]
+        own = self.classes(torch.cat([seen, torch.bmm(mass[:, None], x)[:, 0]], 1))
+        cells = base[:, :CELLS] + self.cell(x)[..., 0]
         beyond = base[:, CELLS:] + own[:, :2]
         logs = torch.log_softmax(torch.cat([cells, beyond, (odd + own[:, 2])[:, None]], 1), 1)
         inside = torch.logaddexp(logs[:, :CELLS] + _KEPT, torch.log(TAIL * even))

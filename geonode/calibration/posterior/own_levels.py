@@ -7,6 +7,7 @@ t ≤ 1 under which those truths are most probable, with a prior on ln t around 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +19,29 @@ PRIOR_WIDTH = 0.5
 """Standard deviation of ln t in the prior."""
 _MOST_REPLICATES = 3
 _FEWEST_LEVELS = 4
+_SET_LEVEL = 0.8
+
+
+@dataclass(frozen=True)
+class OwnLevels:
+    """What m of the n levels, each left out, said.
+
+    Attributes:
+        power: t. count: n. asked: ``[m]`` positions of the levels.
+        covered: ``[m]`` share of each one's replicates whose 80 % set, widened by t, holds the true concentration.
+    """
+
+    power: float
+    count: int
+    asked: np.ndarray
+    covered: np.ndarray
+
+    def share(self, interior: bool = False) -> float:
+        """Share of levels that were covered; where not all were left out, the interior ones stand for all of them. NaN
+        where there is none."""
+        edge = (self.asked == 0) | (self.asked == self.count - 1)
+        weights = np.where(edge, 0.0 if interior else 1.0, (self.count - 2) / max(int((~edge).sum()), 1))
+        return float(np.average(self.covered, weights=weights)) if weights.any() else float("nan")
 
 
 def levels_asked(count: int) -> np.ndarray:
@@ -28,22 +52,30 @@ def levels_asked(count: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, min(count, SOME_LEVELS)).round().astype(int))
 
 
-def widening(
+def own_levels(
     levels: np.ndarray,
     level_index: np.ndarray,
     spectra: np.ndarray,
     posteriors_without: Callable[[np.ndarray, np.ndarray], list[Posterior]],
-) -> float:
-    """The power t.
+) -> OwnLevels:
+    """The power t, and what it makes of the levels that it was learned from.
 
     Args:
         levels: ``[n]``. level_index: ``[N]`` of the single ``spectra [N, W]``.
         posteriors_without: of unknown spectra ``[U, W]`` given the rows of ``spectra`` that stay.
     """
-    score = -0.5 * (np.log(POWERS) / PRIOR_WIDTH) ** 2
-    for i in levels_asked(len(levels)):
+    asked = levels_asked(len(levels))
+    found = []
+    for i in asked:
         stay = np.isin(level_index, levels_kept(len(levels), int(i)))
-        own = spectra[~stay][:_MOST_REPLICATES]
-        for one in posteriors_without(stay, own):
-            score += np.array([one.widened(t).log_density(float(levels[i])) for t in POWERS]) / len(own)
-    return float(POWERS[int(score.argmax())])
+        found.append(posteriors_without(stay, spectra[~stay][:_MOST_REPLICATES]))
+    score = -0.5 * (np.log(POWERS) / PRIOR_WIDTH) ** 2
+    for i, group in zip(asked, found, strict=True):
+        truth = float(levels[i])
+        score += np.mean([[one.widened(t).log_density(truth) for t in POWERS] for one in group], axis=0)
+    power = float(POWERS[int(score.argmax())])
+    covered = [
+        np.mean([one.widened(power).highest(_SET_LEVEL).contains(float(levels[i])) for one in group])
+        for i, group in zip(asked, found, strict=True)
+    ]
+    return OwnLevels(power, len(levels), asked, np.array(covered, dtype=float))

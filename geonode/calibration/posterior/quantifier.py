@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geonode.calibration.posterior.own_levels import widening
+from geonode.calibration.assessment.match_limits import FEWEST_LEFT_OUT, USELESS_FACTOR
+from geonode.calibration.posterior.own_levels import OwnLevels, own_levels
 from geonode.calibration.posterior.reading import Reading
 from geonode.calibration.posterior.stored import posterior_weights
 from geonode_runtime.posterior.answers import LearnedPosterior
@@ -27,42 +28,75 @@ def learned_posterior(
     spectra: np.ndarray,
     concentration_std: np.ndarray | None = None,
     weights: Weights | None = None,
-    own_levels: bool = True,
-    spectra_without: Callable[[int], np.ndarray] | None = None,
 ) -> LearnedPosterior:
-    """The posterior for standards ``[N]``, ``[N, W]``, preprocessed.
+    """The posterior for standards ``[N]``, ``[N, W]``, preprocessed, before its own left-out levels are heard.
 
     Args:
         concentration_std: ``[n]`` standard uncertainty of each level, or None.
         weights: None for those that come with geonode.
-        own_levels: whether the assay's own left-out levels may widen the posterior.
+    """
+    weights = posterior_weights() if weights is None else weights
+    return LearnedPosterior(reading_of(concentrations, spectra, concentration_std).known, weights)
+
+
+def levels_heard(
+    concentrations: np.ndarray,
+    spectra: np.ndarray,
+    concentration_std: np.ndarray | None = None,
+    weights: Weights | None = None,
+    spectra_without: Callable[[int], np.ndarray] | None = None,
+) -> OwnLevels:
+    """What the assay's own levels, left out one by one, say of the posterior for its standards.
+
+    Args:
+        concentrations, spectra, concentration_std, weights: as for :func:`learned_posterior`.
         spectra_without: gives all ``[N, W]`` as a preprocessing fitted without a level (its position) makes them; None
             where the spectra do not depend on what is left out.
     """
-    weights = posterior_weights() if weights is None else weights
-    known = reading_of(concentrations, spectra, concentration_std).known
-    if own_levels:
-        levels, index = np.unique(concentrations, return_inverse=True)
+    levels, index = np.unique(concentrations, return_inverse=True)
 
-        def without(stay: np.ndarray, unknown: np.ndarray) -> list[Posterior]:
-            left_out = int(index[~stay][0])
-            std = None if concentration_std is None else np.delete(concentration_std, left_out)
-            kept, rows = spectra[stay], unknown
-            if spectra_without is not None:
-                seen = spectra_without(left_out)
-                kept, rows = seen[stay], seen[~stay][: len(unknown)]
-            alone = LearnedPosterior(reading_of(concentrations[stay], kept, std).known, weights)
-            return alone.posteriors(rows, np.ones(len(rows)))[0]
+    def without(stay: np.ndarray, unknown: np.ndarray) -> list[Posterior]:
+        left_out = int(index[~stay][0])
+        std = None if concentration_std is None else np.delete(concentration_std, left_out)
+        kept, rows = spectra[stay], unknown
+        if spectra_without is not None:
+            seen = spectra_without(left_out)
+            kept, rows = seen[stay], seen[~stay][: len(unknown)]
+        alone = learned_posterior(concentrations[stay], kept, std, weights)
+        return alone.posteriors(rows, np.ones(len(rows)))[0]
 
-        known = replace(known, power=widening(levels, index, spectra, without))
-    return LearnedPosterior(known, weights)
+    return own_levels(levels, index, spectra, without)
 
 
-def posterior_of(calibration: Calibration) -> LearnedPosterior:
-    """For the standards of a ``calibration``, preprocessed as they are there."""
-    without = calibration.measured.spectra_without(calibration.level_index)
+def posterior_of(calibration: Calibration) -> tuple[LearnedPosterior, OwnLevels]:
+    """For the standards of a ``calibration``, preprocessed as they are there, widened as its own levels ask for."""
     standards = calibration.concentrations, calibration.spectra, calibration.concentration_std
-    return learned_posterior(*standards, spectra_without=without)
+    without = calibration.measured.spectra_without(calibration.level_index)
+    own = levels_heard(*standards, spectra_without=without)
+    bare = learned_posterior(*standards)
+    return replace(
+        bare, known=replace(bare.known, power=own.power, left_out_ridge=_trusted_ridge(calibration, bare))
+    ), own
+
+
+def _trusted_ridge(calibration: Calibration, made: LearnedPosterior) -> np.ndarray:
+    """The misfit of levels left out ``[m]``, none taken for more than those of the standards that are trusted: what a
+    standard that contradicts the others is off by is no measure of how far off a genuine spectrum may be."""
+    ridge, trusted = _without_ends(made.known.left_out_ridge), calibration.standing.trusted
+    while trusted is not trusted.standing.trusted:
+        trusted = trusted.standing.trusted
+    if trusted is calibration.of_process:
+        return ridge
+    alone = reading_of(trusted.concentrations, trusted.spectra, trusted.concentration_std).known
+    return np.minimum(ridge, _without_ends(alone.left_out_ridge).max())
+
+
+def _without_ends(ridge: np.ndarray) -> np.ndarray:
+    """The misfit of levels left out ``[m]``, the two ends, to which the others extrapolate, taken for no more than the
+    others where anything would pass beside theirs."""
+    if len(ridge) < FEWEST_LEFT_OUT + 2 or ridge.max() <= USELESS_FACTOR:
+        return ridge
+    return np.minimum(ridge, ridge[1:-1].max())
 
 
 def unfit_for(calibration: Calibration) -> str:
@@ -82,5 +116,6 @@ def reading_of(concentrations: np.ndarray, spectra: np.ndarray, std: np.ndarray 
     levels, index = np.unique(concentrations, return_inverse=True)
     counts = np.bincount(index).astype(float)
     means = np.stack([spectra[index == i].mean(axis=0) for i in range(len(levels))])
-    deviations = None if len(spectra) == len(levels) else spectra - means[index]
+    by_level = np.argsort(index, kind="stable")
+    deviations = None if len(spectra) == len(levels) else (spectra - means[index])[by_level]
     return Reading(levels, means, counts, deviations, std)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 
 from geonode.calibration.inverse.model import searched_range
 from geonode.calibration.leave_out import levels_to_leave_out
 from geonode.calibration.posterior.curve import curve_rows
 from geonode.calibration.posterior.regressions import regressions
+from geonode.calibration.posterior.scores import score_process
 from geonode.calibration.posterior.space import Space, directions_kept, noise_scale, shrinkage
 from geonode_runtime.posterior.standards import METHODS, PosteriorStandards, nearest_on, rank_among
 
@@ -28,7 +28,7 @@ class Reading:
     Args:
         levels: ``[n]`` ascending, distinct. means: ``[n, W]`` mean spectrum of each.
         counts: ``[n]`` replicates of each.
-        deviations: ``[N, W]`` single spectra less their level means, None without replicates.
+        deviations: ``[N, W]`` single spectra less their level means, level by level; None without replicates.
         std: ``[n]`` standard uncertainty of the levels' concentrations, or None.
 
     Attributes:
@@ -48,7 +48,11 @@ class Reading:
         self.low, self.high = searched_range(levels)
         self.span = float(levels[-1] - levels[0])
         self.white = Space.of(means, noise_scale(means, deviations))
-        self.plain = Space.of(means, np.ones(width))
+        self.plain = Space.of(means, np.ones(width)).with_scatter(deviations)
+        self.index = np.arange(n) if deviations is None else np.repeat(np.arange(n), counts.astype(int))
+        self.rows = self.plain.standards[self.index]
+        if deviations is not None:
+            self.rows = self.rows + deviations @ self.plain.basis
         spare = 0 if deviations is None else len(deviations) - n
         noise = float(width)
         scatter = None
@@ -87,11 +91,17 @@ class Reading:
             spread_vectors=vectors,
             slope=self.slope,
             doubt=self.doubt,
+            plain_mean=self.plain_mean,
             pchip=self.pchip,
             vectors=np.stack([one.vector for one in self.regressions]),
             centres=np.stack([one.centre for one in self.regressions]),
             offsets=np.array([one.offset for one in self.regressions]),
             kappas=np.array([one.kappa for one in self.regressions]),
+            score_basis=self.process.basis,
+            score_points=self.process.points,
+            lengths=self.process.lengths,
+            amounts=self.process.amounts,
+            middle=self.process.middle,
             stack=self.stack,
             left_out=self.left_out,
             errors=self.errors,
@@ -131,34 +141,42 @@ class Reading:
         self.doubt = along / np.maximum(self.slope**2, 1e-30) / self.span
         self.spread_parts = np.linalg.eigh(spread + self.scatter)
         self._fold_curves = rows.folds @ self.standards  # [F, K', r]
-        pchip = PchipInterpolator(self.levels, self.standards, extrapolate=True)
-        self.pchip = pchip(self.places)
+        from scipy.interpolate import PchipInterpolator
+
+        # Points on a curve are looked for in plain coordinates, all of them: where the noise of single standards was
+        # taken for larger than it is, directions that matter are not among those that distances keep.
+        x = self.plain.standards
+        self.plain_mean = rows.mean @ (x - x.mean(0)) + x.mean(0)
+        self._plain_fold_curves = rows.folds @ x  # [F, K', p']
+        self.pchip = PchipInterpolator(self.levels, x, extrapolate=True)(self.places)
 
     # ------------------------------------------------------------------ left-out levels
 
     def _left_out_estimates(self) -> None:
+        from scipy.interpolate import PchipInterpolator
+
         coarse = self.places[::STRIDE]
         n, m = len(self.levels), len(self.left_out)
         truth = self.levels[self.left_out]
         errors = np.zeros((m, len(METHODS)))
-        own = self.standards[self.left_out]
-        found, distance = _nearest_each(self._fold_curves, own, coarse)
-        errors[:, 0] = found - truth
-        self.left_out_distance = distance
+        _, self.left_out_distance = _nearest_each(self._fold_curves, self.standards[self.left_out], coarse)
+        x = self.plain.standards
+        errors[:, 0] = _nearest_each(self._plain_fold_curves, x[self.left_out], coarse)[0] - truth
         for f, i in enumerate(self.left_out):
             keep = np.delete(np.arange(n), i)
-            curve = PchipInterpolator(self.levels[keep], self.standards[keep], extrapolate=True)(coarse)
-            at, _ = nearest_on(curve, self.standards[[i]], coarse)
+            curve = PchipInterpolator(self.levels[keep], x[keep], extrapolate=True)(coarse)
+            at, _ = nearest_on(curve, x[[i]], coarse)
             errors[f, 1] = at[0] - truth[f]
-        self.regressions = regressions(self.levels, self.plain.standards, self.low, self.high)
-        for k, one in enumerate(self.regressions):
+        self.regressions = regressions(self.levels, self.index, self.rows, self.low, self.high)
+        self.process = score_process(self.levels, x, self.counts, self.low, self.high)
+        for k, one in enumerate((*self.regressions, self.process)):
             errors[:, 2 + k] = one.errors[self.left_out]
         interior = (self.left_out > 0) & (self.left_out < n - 1)
         interior = interior if interior.any() else np.ones_like(interior)
-        size = np.sqrt((errors[interior, :5] ** 2).mean(0)) + 1e-3 * self.span / n
+        size = np.sqrt((errors[interior, :-1] ** 2).mean(0)) + 1e-3 * self.span / n
         weights = size**-2.0
         self.stack = weights / weights.sum()
-        errors[:, 5] = errors[:, :5] @ self.stack
+        errors[:, -1] = errors[:, :-1] @ self.stack
         if self.std is not None:
             errors = np.sign(errors) * np.hypot(errors, self.std[self.left_out][:, None])
         self.errors = errors

@@ -1,7 +1,7 @@
 """PLS, PCR and PLS on a saturating axis for all left-out levels at once.
 
-As :mod:`geonode.calibration.baselines.latent_variables`, but fitted to level means, with every fold and every κ in one
-batch, because the posterior needs their left-out errors for each calibration.
+As :mod:`geonode.calibration.baselines.latent_variables`, but with every fold and every κ in one batch, because the
+posterior needs their left-out errors for each calibration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Regression:
 
     Attributes:
         vector: ``[p]``. centre: ``[p]``. offset, kappa: numbers; κ = ∞ is a straight axis.
-        errors: ``[n]`` estimate − truth of each level when it is left out, units of concentration.
+        errors: ``[n]`` estimate − truth of each level's mean when it is left out, units of concentration.
     """
 
     vector: np.ndarray
@@ -32,14 +32,33 @@ class Regression:
     errors: np.ndarray
 
 
+@dataclass(frozen=True)
+class _Folds:
+    """What every regression is chosen by: N spectra ``x [N, p]`` of n levels; F = n + 1 folds, the last with all.
+
+    Attributes:
+        index: ``[N]`` level of each spectrum. means: ``[n, p]``. centre: ``[F, p]``. low, high: what estimates are held
+            to.
+    """
+
+    levels: np.ndarray
+    index: np.ndarray
+    x: np.ndarray
+    means: np.ndarray
+    centre: np.ndarray
+    low: float
+    high: float
+
+
 def regressions(
-    levels: np.ndarray, x: np.ndarray, low: float, high: float
+    levels: np.ndarray, index: np.ndarray, x: np.ndarray, low: float, high: float
 ) -> tuple[Regression, Regression, Regression]:
-    """PLS, PCR and warped PLS on rotated level means ``x [n, p]``; left-out estimates are held to ``low … high``."""
+    """PLS, PCR and warped PLS on rotated spectra ``x [N, p]`` of the levels ``index [N]``; left-out estimates are held
+    to ``low … high``. Replicates show which directions vary while the concentration does not."""
     n = len(levels)
     kappas = np.array(KAPPAS if levels[0] >= 0.0 else (np.inf,)) * max(levels[-1], 0.0 if levels[0] >= 0 else 1.0)
-    targets = _saturate(levels[None], kappas[:, None])  # [κ, n]
-    mask = np.concatenate([1.0 - np.eye(n), np.ones((1, n))])  # the last fold leaves nothing out
+    targets = _saturate(levels[index][None], kappas[:, None])  # [κ, N]
+    mask = np.concatenate([np.arange(n)[:, None] != index, np.ones((1, len(x)))])  # the last fold leaves nothing out
     count = mask.sum(1)
     centre = mask @ x / count[:, None]  # [F, p]
     xs = (x[None] - centre[:, None]) * mask[..., None]
@@ -48,23 +67,31 @@ def regressions(
     most = max(1, min(MAX_COMPONENTS, n - 2, x.shape[1]))
     pls = _pls(xs, ys, most)  # [κ, F, a, p]
     pcr = _pcr(xs, ys[-1], most)[None]
-    straight = _chosen(pls[-1:], x, centre, offset[-1:], kappas[-1:], levels, low, high)
-    components = _chosen(pcr, x, centre, offset[-1:], kappas[-1:], levels, low, high)
-    warped = _chosen(pls, x, centre, offset, kappas, levels, low, high)
-    return straight, components, warped
+    means = np.stack([x[index == i].mean(0) for i in range(n)])
+    folds = _Folds(levels, index, x, means, centre, low, high)
+    straight = _chosen(folds, pls[-1:], offset[-1:], kappas[-1:])
+    return straight, _chosen(folds, pcr, offset[-1:], kappas[-1:]), _chosen(folds, pls, offset, kappas)
 
 
-def _chosen(vectors, x, centre, offset, kappas, levels, low, high) -> Regression:
-    """The κ with the smallest left-out error, and the fewest components within 2 % of that."""
-    n = len(levels)
-    own = np.einsum("nka,kn->kna", np.einsum("np,knap->nka", x, vectors[:, :n]) * 1.0, np.ones((len(kappas), n)))
-    own = own - np.einsum("np,knap->kna", centre[:n], vectors[:, :n]) + offset[:, :n, None]
-    found = np.clip(unsaturated(own, kappas[:, None, None]), low, high)
-    errors = found - levels[None, :, None]
-    score = np.sqrt((errors**2).mean(1))  # [κ, a]
+def _chosen(folds: _Folds, vectors: np.ndarray, offset: np.ndarray, kappas: np.ndarray) -> Regression:
+    """The κ with the smallest left-out error of single spectra, and the fewest components within 2 % of that."""
+    n = len(folds.levels)
+    score = np.sqrt((_left_out(folds, folds.x, folds.index, vectors, offset, kappas) ** 2).mean(1))  # [κ, a]
     k = int(score.min(1).argmin())
     a = int(np.flatnonzero(score[k] <= 1.02 * score[k].min())[0])
-    return Regression(vectors[k, n, a], centre[n], float(offset[k, n]), float(kappas[k]), errors[k, :, a])
+    own = vectors[k : k + 1, :, a : a + 1], offset[k : k + 1], kappas[k : k + 1]
+    errors = _left_out(folds, folds.means, np.arange(n), *own)[0, :, 0]
+    return Regression(vectors[k, n, a], folds.centre[n], float(offset[k, n]), float(kappas[k]), errors)
+
+
+def _left_out(
+    folds: _Folds, x: np.ndarray, index: np.ndarray, vectors: np.ndarray, offset: np.ndarray, kappas: np.ndarray
+) -> np.ndarray:
+    """Estimate − truth ``[κ, N, a]`` of spectra ``x [N, p]`` of the levels ``index [N]``, each by the fold without its
+    level."""
+    along = np.einsum("np,knap->kna", x - folds.centre[index], vectors[:, index], optimize=True)
+    found = unsaturated(along + offset[:, index, None], kappas[:, None, None])
+    return np.clip(found, folds.low, folds.high) - folds.levels[index][None, :, None]
 
 
 def _pls(x: np.ndarray, y: np.ndarray, components: int) -> np.ndarray:

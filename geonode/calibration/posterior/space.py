@@ -10,6 +10,8 @@ from geonode.calibration.measurement_noise import whitening_variance
 from geonode_runtime.posterior.standards import Span
 
 MAX_RANK = 12
+MAX_WITHIN = 12
+_TINY = float(np.finfo(float).tiny)
 _SMALLEST_FACTOR = 0.02
 
 
@@ -30,6 +32,21 @@ class Space(Span):
         left, size, right = np.linalg.svd((means - centre) / scale, full_matrices=False)
         keep = max(1, min(len(means) - 1, int((size > 1e-10 * size[0]).sum())))
         return cls(centre, scale, right[:keep].T, left[:, :keep] * size[:keep])
+
+    def with_scatter(self, deviations: np.ndarray | None) -> Space:
+        """With the leading directions (at most `MAX_WITHIN`) in which replicates ``[N, W]`` less their level means vary
+        and levels do not."""
+        if deviations is None:
+            return self
+        scattered = deviations / self.scale
+        rest = scattered - (scattered @ self.basis) @ self.basis.T
+        # By the Gram matrix: an SVD of next to nothing may not converge.
+        square, left = np.linalg.eigh(rest @ rest.T)
+        strongest = np.argsort(-square, kind="stable")[:MAX_WITHIN]
+        keep = strongest[square[strongest] > 1e-12 * max(float((scattered**2).sum()), _TINY)]
+        more = left[:, keep].T @ rest / np.sqrt(square[keep])[:, None]
+        standards = np.concatenate([self.standards, np.zeros((len(self.standards), len(more)))], 1)
+        return Space(self.centre, self.scale, np.concatenate([self.basis, more.T], 1), standards)
 
 
 def shrinkage(space: Space, means_noise: float) -> np.ndarray:

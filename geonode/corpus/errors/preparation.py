@@ -24,5 +24,6 @@ class Preparation(Error):
         relative = lab.size(numbers, self.share, 6e-3, 0.9, 0.05)
         absolute = 0.1 * relative * numbers.chance(0.2) * lab.axis.high
         z = lab.of_solutions()
-        amount = (c * (1.0 + relative * z) + absolute * lab.of_solutions() * (c > 0)).clamp_min(0.0)
+        # added, not multiplied by 1 + x: in float32 that sum would round away a part of a small error
+        amount = (c + c * (relative * z) + absolute * lab.of_solutions() * (c > 0)).clamp_min(0.0)
         return torch.where(lab.amount, amount, c + lab.setting * z)

@@ -19,4 +19,4 @@ class SerialDilution(Error):
         step = lab.size(lab.numbers(4), self.share, 4e-3, 0.9, 0.03) * lab.serial
         walk = lab.source.normal(lab.counts.levels).flip(1).cumsum(1).flip(1)
         others = torch.zeros_like(c[:, lab.counts.standards :])
-        return c * torch.exp(step * torch.cat([lab.of_levels(walk), others.to(walk.dtype)], 1))
+        return c * torch.exp((step * torch.cat([lab.of_levels(walk), others.to(walk.dtype)], 1)).double())

@@ -42,11 +42,14 @@ def assemble(
         "signal": _common(recordings, "signal", where),
         "signal_unit": _common(recordings, "signal_unit", where),
     }
+    found, zeros = _without_repeated_zeros(found)
     several = len(recordings) > 1
     names = [f"{recording.path.name}: {trace.name}" if several else trace.name for recording, trace in found]
-    notes = [f"{r.path.name}: {note}" if several else note for r in recordings for note in r.notes]
+    notes = merged_notes(recordings)
     if unknown:
         notes.append(f"{len(unknown)} spectra of unknown concentration left out: {listing(unknown)}")
+    if zeros:
+        notes.append(f"spectra of zeros beside another of their level left out, which say nothing: {listing(zeros)}")
     wavelengths, spectra, mask = _on_one_grid(found, names, notes, where)
     groups = [trace.group for _, trace in found]
     try:
@@ -65,6 +68,23 @@ def assemble(
     except InputError as error:
         raise ReaderError(str(error)) from None
     return _with_unit(data, concentration_unit, where)
+
+
+def merged_notes(recordings: Sequence[Recording]) -> list[str]:
+    """The notes of all files; one that several share stands once, with their number."""
+    if len(recordings) == 1:
+        return list(recordings[0].notes)
+    files: dict[str, list[str]] = {}
+    for recording in recordings:
+        for note in dict.fromkeys(recording.notes):
+            files.setdefault(note, []).append(recording.path.name)
+    return [f"{_these(names, len(recordings))}: {note}" for note, names in files.items()]
+
+
+def _these(names: list[str], every: int) -> str:
+    if len(names) == 1:
+        return names[0]
+    return f"all {every} files" if len(names) == every else f"{len(names)} of {every} files"
 
 
 def _require_one_series(found: Found, select: str | None, where: str) -> None:
@@ -87,6 +107,23 @@ def _without_unknowns(found: Found) -> tuple[Found, list[str]]:
     """Standards alone, and the names of the rest: those whose concentration the file or a table says is unknown."""
     standards = [(recording, trace) for recording, trace in found if not trace.unknown]
     return standards, [trace.name for _, trace in found if trace.unknown]
+
+
+def _without_repeated_zeros(found: Found) -> tuple[Found, list[str]]:
+    """One blank of zeros for each level, and the names of the others.
+
+    An instrument that was zeroed on its blank writes zeros whenever it measures it again: no copy of a file, and no
+    replicate that says how much two measurements differ.
+    """
+    kept, left, seen = [], [], set()
+    for recording, trace in found:
+        if len(trace.values) and not trace.values.any():
+            if trace.concentration in seen:
+                left.append(trace.name)
+                continue
+            seen.add(trace.concentration)
+        kept.append((recording, trace))
+    return kept, left
 
 
 def _require_concentrations(found: Found, recordings: Sequence[Recording], where: str) -> None:
@@ -117,11 +154,18 @@ def _require_one_condition(found: Found, where: str) -> None:
             by_level.setdefault(trace.concentration or (), set()).add(trace.conditions.get(name, float("nan")))
         values = sorted({value for group in by_level.values() for value in group})
         if len(values) <= len(found) / 2 and any(len(group) > 1 for group in by_level.values()):
+            own = (found[0][0].analytes or ("CONCENTRATION",))[0]
             shown = ", ".join(f"{value:g}" for value in values[:6]) + (" …" if len(values) > 6 else "")
             raise ReaderError(
                 f"{where}: standards of one concentration differ in '{name}' ({shown}); keep one value, such "
-                f"as --select '{name}={values[len(values) // 2]:g}', or make it an analyte too (--column {name})."
+                f"as --select '{name}={values[len(values) // 2]:g}', or make it a second analyte beside the first "
+                f"(--column {_quoted(own)} --column {_quoted(name)}: geonode fit and quantify take two)."
             )
+
+
+def _quoted(name: str) -> str:
+    """A name as a shell takes it."""
+    return f"'{name}'" if set(name) & set(" ()[]/%'") else name
 
 
 def _common(recordings: Sequence[Recording], attribute: str, where: str) -> str:

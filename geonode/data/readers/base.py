@@ -78,6 +78,7 @@ class Reader(ABC):
         particularity: how sure `sniff` can be; of two readers that recognise a file the surer one reads it.
         sidecars: endings of files of the same name that hold the concentrations, if the format has such.
         refuses: True for a format that is recognised only to be refused by its name.
+        lists_files: True for what holds no spectra but the names of files of spectra.
         has_sheets: True for workbooks and for lists, which may name some.
         options: what whoever reads says of the file, for what it does not say itself.
     """
@@ -87,6 +88,7 @@ class Reader(ABC):
     particularity: ClassVar[Particularity]
     sidecars: ClassVar[tuple[str, ...]] = ()
     refuses: ClassVar[bool] = False
+    lists_files: ClassVar[bool] = False
     has_sheets: ClassVar[bool] = False
     options: ReadingOptions = ReadingOptions()
 

@@ -3,7 +3,7 @@
 A table has one sample a row under a header, or, as short notes often have it, the samples' names in one line and their
 concentrations in the next, with ``#`` before what is not a number. A line of units may stand below the header. An entry
 without a number, ``NaN`` or an empty cell, says that the sample is an unknown. A cell may hold its unit (``10 mM``),
-and so may a column ``unit``.
+and so may a column ``unit``. Or it is the map of a plate (:mod:`geonode.data.readers.plate_map`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from pathlib import Path
 
 from geonode.data.readers import names, text
 from geonode.data.readers.dialect import Dialect, doubtful_number, two_readings
+from geonode.data.readers.plate_map import CONCENTRATION, WELL, plate_map
 from geonode.errors import ReaderError
 
 CALLED_SO = re.compile(r"conc|konz", re.I)
-UNIT_COLUMN = re.compile(r"units?|einheit|unité", re.I)
+UNIT_COLUMN = re.compile(
+    r"((conc|konz)[^\W\d]*\.?[\s_]*)?(units?|einheit(en)?|unités?|unidad(es)?|unità|eenheid|enhet)[\s_]*\d?", re.I
+)
 SPREAD = re.compile(r"(?<![a-z])(sd|s\.d\.|stdev|rsd|sem|err(or)?|unc(ertainty)?)(?![a-z])|±|\+/-", re.I)
 # What a column of numbers may hold besides a concentration: it is one only where somebody names it.
 _OTHER = re.compile(
@@ -43,6 +46,7 @@ class ConcentrationTable:
         path: the file. header: names of the columns, without units. units: by column name, where one is stated.
         rows: each row's cells by column name. dialect: how its numbers are written.
         lines: the line of each row, for messages. decided: whoever reads said which mark is decimal.
+        is_map: whether it is the map of a plate, whose rows are its wells.
     """
 
     path: Path
@@ -52,6 +56,7 @@ class ConcentrationTable:
     units: dict[str, str] = field(default_factory=dict)
     lines: list[int] = field(default_factory=list)
     decided: bool = False
+    is_map: bool = False
 
     def fail(self, what: str) -> ReaderError:
         return ReaderError(f"{self.path}: {what}")
@@ -60,18 +65,27 @@ class ConcentrationTable:
         """The line in which a row stands."""
         return self.lines[row] if row < len(self.lines) else row + 2
 
-    def value(self, row: int, column: str) -> float | None:
+    def value(self, row: int, column: str, is_concentration: bool = True) -> float | None:
         """A number in the unit of the column, or None where the cell says that the value is unknown.
 
+        Args:
+            row: which row, from 0.
+            column: the name of the column.
+            is_concentration: a column of units says the unit of this one.
+
         Raises:
-            ReaderError: a cell that is neither, that may be read in two ways, or whose unit does not convert.
+            ReaderError: a cell that is neither, that may be read in two ways, or whose unit is unknown or does not
+                convert.
         """
         cell = self.rows[row].get(column, "")
         if names.is_unknown(cell):
             return None
-        place = f"row {self.line(row)}, column '{column}'"
+        place = f"well {self.rows[row][WELL]}" if self.is_map else f"row {self.line(row)}, column '{column}'"
         self._require_no_doubt(cell, column, place)
-        number, own = self.dialect.number(cell), self._unit_beside(row, column)
+        number = self.dialect.number(cell)
+        if number is None and (number := names.grouped_number(cell)) is not None:
+            cell = f"{Decimal(repr(number)):f}".replace(".", self.dialect.decimal)
+        own = self._unit_beside(row, column) if is_concentration else ""
         if number is None:
             quantity = names.quantity_in(cell)
             if quantity is None:
@@ -85,27 +99,50 @@ class ConcentrationTable:
         return number
 
     def _require_no_doubt(self, cell: str, column: str, place: str) -> None:
-        marks = [mark for mark in ".," if re.fullmatch(rf"[1-9]\d{{0,2}}\{mark}\d{{3}}", cell)]
+        number = names.number_of(cell)
+        marks = [mark for mark in ".," if re.fullmatch(rf"[1-9]\d{{0,2}}\{mark}\d{{3}}", number)]
         if not marks or self.decided:
             return
-        mark, cells = marks[0], [row.get(column, "") for row in self.rows]
-        if mark == self.dialect.decimal:
-            if not doubtful_number(cells, mark):
-                return
-        elif any(re.fullmatch(rf"\d*\{mark}\d+", one) and not re.fullmatch(rf"[1-9]\d{{0,2}}\{mark}\d{{3}}", one)
-                 for one in cells):  # fmt: skip
+        mark, cells = marks[0], [names.number_of(row.get(column, "")) for row in self.rows]
+        plain = re.compile(rf"\d*\{mark}\d+")
+        if any(plain.fullmatch(one) and not re.fullmatch(rf"[1-9]\d{{0,2}}\{mark}\d{{3}}", one) for one in cells):
+            return  # another number shows that the mark is decimal
+        # Points are decimal where nothing speaks against it, and so are commas between semicolons.
+        usual = mark == self.dialect.decimal and (mark == "." or self.dialect.delimiter == ";")
+        parts_thousands = re.compile(rf"\d{{1,3}}(\{mark}\d{{3}})+[{',' if mark == '.' else '.'}]\d+")  # 10.000,5
+        if usual and not doubtful_number(cells, mark) and not any(map(parts_thousands.fullmatch, cells)):
             return
         raise self.fail(
-            f"{place} is '{cell}', which is {two_readings(cell, mark)}; write it without a separator between "
+            f"{place} is '{cell}', which is {two_readings(number, mark)}; write it without a separator between "
             "thousands, or say which mark is decimal (--decimal . or --decimal ,)."
         )
 
     def _unit_beside(self, row: int, column: str) -> str:
-        """The unit in a column ``unit`` of the same row, for the column that is the concentration."""
-        if not self.is_called_concentration(column):
+        """The unit that a column of units gives to a number: the next such column to the right, or else the last.
+
+        Raises:
+            ReaderError: a word that is no unit of concentration where others are, or none where units differ.
+        """
+        columns = [name for name in self.header if UNIT_COLUMN.fullmatch(name)]
+        if not columns:
             return ""
-        cells = [self.rows[row].get(name, "").strip() for name in self.header if UNIT_COLUMN.fullmatch(name)]
-        return cells[0] if len(cells) == 1 and names.is_unit(cells[0]) else ""
+        at = self.header.index(column)
+        name = next((one for one in columns if self.header.index(one) > at), columns[-1])
+        words = [row.get(name, "").strip() for row in self.rows]
+        word, stated = words[row], {names.spelled(one) for one in words if not names.is_unknown(one)}
+        if names.is_unknown(word):
+            word = ""
+        if len(stated) > 1 and not names.is_unit(word) and self.dialect.number(self.rows[row].get(column, "")) != 0:
+            what = f"'{text.shorten(word)}', which is no unit known here" if word else "empty"
+            raise self.fail(
+                f"row {self.line(row)}, column '{name}' is {what}, and other rows have other units "
+                f"({', '.join(sorted(stated - {word}))}); write one unit in every row."
+            )
+        if names.is_unit(word):
+            return word
+        if word:
+            self.units.setdefault(column, word)  # the same unknown word in every row, such as mg/kg
+        return ""
 
     def _converted(self, value: Decimal, unit: str, column: str, place: str) -> Decimal:
         unit = names.spelled(unit)
@@ -148,6 +185,12 @@ def read_table(path: Path, decimal: str = "") -> ConcentrationTable:
     dialect = _dialect_of([line for _, line in [*remarks, *body]], decimal)
     if dialect is None or not body:
         raise ReaderError(f"{path}: not a table of concentrations; write a CSV with a header and one sample a row.")
+    plate = plate_map([(k, line.lstrip("# \t")) for k, line in numbered], dialect)
+    if plate is not None:
+        units = {CONCENTRATION: plate.unit} if plate.unit else {}
+        return ConcentrationTable(
+            path, [WELL, CONCENTRATION], plate.rows, dialect, units, plate.lines, bool(decimal), True
+        )
     if len(body) == 1 and remarks:
         found = _read_two_lines(path, [line for _, line in remarks], body[0], dialect)
         found.decided = bool(decimal)
@@ -156,6 +199,8 @@ def read_table(path: Path, decimal: str = "") -> ConcentrationTable:
         body.insert(0, remarks[-1])  # a header behind a mark of comment
     _require_header(path, [dialect.split(line) for _, line in body], dialect)
     header, units = zip(*(split_unit(cell) for cell in dialect.split(body[0][1])), strict=True)
+    if not header[0] and len(body) > 1 and dialect.split(body[1][1])[0]:
+        header = ("column 1", *header[1:])  # as pandas writes an index
     named = [name for name in header if name]
     if len(set(named)) != len(named) or len(body) < 2 or len(named) < 2:
         raise ReaderError(

@@ -57,7 +57,7 @@ def apply_table(recording: Recording, found: ConcentrationTable, column: str | S
             continue
         set_values(trace, [found.value(row, c) for c in columns])
         trace.attributes.update({c: found.rows[row].get(c, "") for c in [*others, *columns]})
-        trace.conditions = {c: v for c in numeric if (v := found.value(row, c)) is not None}
+        trace.conditions = {c: v for c in numeric if (v := found.value(row, c, False)) is not None}
         trace.series = " ".join(found.rows[row].get(c, "") for c in labels)
     if missing:
         recording.notes.append(f"no entry in {found.path.name} for {listing(missing)}, left out of the standards")
@@ -81,9 +81,8 @@ def set_values(trace: Trace, values: Sequence[float | None]) -> None:
 
 def describe_source(recording: Recording, found: ConcentrationTable, columns: Sequence[str]) -> None:
     """Where the concentrations of a recording come from, their unit and the names of the analytes."""
-    recording.concentrations_from = f"{found.path.name}, {'column' if len(columns) == 1 else 'columns'} " + (
-        " and ".join(f"'{c}'" for c in columns)
-    )
+    named = f"{'column' if len(columns) == 1 else 'columns'} " + " and ".join(f"'{c}'" for c in columns)
+    recording.concentrations_from = f"{found.path.name}, {'a map of the plate' if found.is_map else named}"
     recording.analytes = None if len(columns) == 1 and CALLED_SO.search(columns[0]) else tuple(columns)
     stated = [found.units.get(c, "") for c in columns]
     if any(stated):

@@ -16,7 +16,10 @@ from geonode.data.readers import text
 DEAD_PIXEL = "written as -0, as of a dead pixel"
 OVERFLOW = "written as out of range"
 
-_OVERFLOW = r"[<>]\s*[\d.,]+|ov(?:e?r)?f(?:lo?w|lw)?|over(?:flow|range)?|sat(?:urated)?|#{2,}|-{3,}|\*{2,}"
+_OVERFLOW = (
+    r"[<>]\s*[\d.,]+|ov(?:e?r)?f(?:lo?w|lw)?|over[ _-]?(?:flow|range)?|out[ _]of[ _]range|oor|sat(?:urated)?|"
+    r"\+{3,}|#{2,}|-{3,}|\*{2,}"
+)
 _OVERFLOW_CELL = re.compile(_OVERFLOW, re.I)
 
 # Cells before the readings of a row that may name it: well, sample, dilution, date.
@@ -157,9 +160,9 @@ _QUOTED_COMMA = re.compile(r'"[+-]?\d+,\d+(?:[eE][+-]?\d+)?"')
 # These read more numbers of a row, or more rows, only where both marks or one mark twice leave no doubt.
 GROUPED = tuple(
     Dialect(delimiter, decimal, thousands)
-    for delimiter in "\t;,"
+    for delimiter in "\t;, "
     for decimal, thousands in [(".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'")]
-    if delimiter != "," or decimal == "."
+    if (delimiter != "," or decimal == ".") and not delimiter == thousands == " "
 )
 
 
@@ -179,18 +182,33 @@ def detect_dialect(lines: Sequence[str], minimum: int = 2, decimal: str = "") ->
     if decimal:
         return _with_decimal(sample, minimum, decimal)
     best, score = None, (0, 0)
-    grouped = [one for one in GROUPED if any(map(_group_pattern(one.thousands).search, (s[:_LENGTH] for s in sample)))]
+    heads = [line[:_LENGTH] for line in sample]
+    parting = {mark for mark in ",. '" if any(map(_group_pattern(mark).search, heads))}
+    grouped = [one for one in GROUPED if one.thousands in parting]
     quoted = [QUOTED] if any(map(_QUOTED_COMMA.search, sample)) else []
     for dialect in (*DIALECTS, *quoted, *grouped):
         mine = _score(sample, dialect, minimum)
         if mine > score and mine[0]:
             best, score = dialect, mine
-    return best
+    return _with_groups_of_blanks(sample, minimum, score[0]) or best if best and best.delimiter == " " else best
+
+
+def _with_groups_of_blanks(sample: list[str], minimum: int, rows: int) -> Dialect | None:
+    """The dialect of tabs in which blanks part thousands, where it reads as many rows as blanks between numbers do.
+
+    ``400<tab>623 415`` is two numbers and not three: whoever parts cells by blanks writes no tabs among them.
+    """
+    for dialect in GROUPED:
+        if dialect.delimiter == "\t" and dialect.thousands == " ":
+            lines = [line for line in sample if _group_pattern(" ").search(line)]
+            if len(lines) >= rows and _score(lines, dialect, minimum)[0] >= rows:
+                return dialect
+    return None
 
 
 def _with_decimal(sample: list[str], minimum: int, decimal: str) -> Dialect | None:
     """The dialect of this decimal mark that most lines fit; thousands are parted where a number shows it."""
-    known = [one for one in (*DIALECTS, *GROUPED) if one.decimal == decimal]
+    known = [one for one in (*DIALECTS, QUOTED, *GROUPED) if one.decimal == decimal]
     scores = [_score(sample, one, minimum) for one in known]
     best = max(scores, default=(0, 0))
     return known[scores.index(best)] if best[0] else None

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from geonode.data.checks import format_level
-from geonode.data.readers.assemble import assemble
+from geonode.data.readers.assemble import assemble, merged_notes
 from geonode.data.readers.loading import record
-from geonode.data.readers.recording import Recording
+from geonode.data.readers.recording import Recording, Trace
 from geonode.errors import InputError
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """Findings on one file.
+    """Findings on one file, or on several that are read together.
 
     Attributes:
-        file: its path. format: what it is, in words.
+        file: its path, or of several their number and the first and last. format: what it is, in words.
         spectra: number of spectra. points: fewest and most wavelengths of a spectrum.
         wavelengths: lowest and highest, in ``wavelength_unit``. signal: what was measured, in ``signal_unit``.
         samples: (name, concentration or None, place in the file) of each spectrum, in the file's order; a concentration
@@ -87,7 +87,7 @@ class Inspection:
 
 
 def inspect_file(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     concentrations: str | os.PathLike[str] | Mapping[str, float | Sequence[float]] | None = None,
     column: str | Sequence[str] | None = None,
@@ -95,46 +95,58 @@ def inspect_file(
     decimal: str | None = None,
     sheet: str | None = None,
 ) -> Inspection:
-    """Read a file as `geonode.load_standards` would, and say what was found.
+    """Read a file, or a folder or several files, as `geonode.load_standards` would, and say what was found.
 
     Arguments as for `geonode.load_standards`: ``path``, ``concentrations``, ``column``, ``decimal``, ``sheet``;
     ``select`` bears on ``problem`` alone.
 
     Raises:
-        ReaderError: the file cannot be read as spectra at all.
+        ReaderError: a file cannot be read as spectra at all.
     """
-    (recording,) = record(path, concentrations=concentrations, column=column, decimal=decimal, sheet=sheet)
-    return _describe(recording, _problem(recording, select))
+    recordings = record(path, concentrations=concentrations, column=column, decimal=decimal, sheet=sheet)
+    return _describe(recordings, _problem(recordings, select))
 
 
-def _problem(recording: Recording, select: str | None) -> str:
+def _problem(recordings: Sequence[Recording], select: str | None) -> str:
     try:
-        assemble([recording], select=select).without_masked().require_levels(3)
+        assemble(recordings, select=select).without_masked().require_levels(3)
     except InputError as error:
-        return str(error).removeprefix(f"{recording.path}: ")
+        return str(error).removeprefix(f"{', '.join(str(recording.path) for recording in recordings)}: ")
     return ""
 
 
-def _describe(recording: Recording, problem: str) -> Inspection:
-    traces = recording.traces
+def _describe(recordings: Sequence[Recording], problem: str) -> Inspection:
+    several = len(recordings) > 1
+    traces = [trace for recording in recordings for trace in recording.traces]
+
+    def named(recording: Recording, trace: Trace) -> str:
+        alone = len(recording.traces) == 1
+        return trace.name if not several else recording.path.name if alone else f"{recording.path.name}: {trace.name}"
+
+    def said(attribute: str) -> str:
+        return ", ".join(dict.fromkeys(filter(None, (getattr(recording, attribute) for recording in recordings))))
+
     points = [len(trace.wavelengths) for trace in traces] or [0]
     finite = [x[np.isfinite(x)] for trace in traces if (x := trace.wavelengths).size]
     ends = [value for x in finite if x.size for value in (float(x.min()), float(x.max()))] or [float("nan")] * 2
+    first, last = recordings[0].path, recordings[-1].path
     return Inspection(
-        file=str(recording.path),
-        format=recording.format,
+        file=f"{len(recordings)} files, {first} to {last.name}" if several else str(first),
+        format=said("format"),
         spectra=len(traces),
         points=(min(points), max(points)),
         wavelengths=(min(ends), max(ends)),
-        wavelength_unit=recording.wavelength_unit,
-        signal=recording.signal,
-        signal_unit=recording.signal_unit,
-        samples=tuple((t.name, None if t.unknown else t.concentration, t.place) for t in traces),
-        concentrations_from=recording.concentrations_from,
-        concentration_unit=recording.concentration_unit,
-        analytes=tuple(recording.analytes or ()),
+        wavelength_unit=said("wavelength_unit"),
+        signal=said("signal"),
+        signal_unit=said("signal_unit"),
+        samples=tuple(
+            (named(r, t), None if t.unknown else t.concentration, t.place) for r in recordings for t in r.traces
+        ),
+        concentrations_from=said("concentrations_from"),
+        concentration_unit=said("concentration_unit"),
+        analytes=tuple(dict.fromkeys(one for recording in recordings for one in recording.analytes or ())),
         series=tuple(dict.fromkeys(trace.series for trace in traces if trace.series)),
         masked=sum(int(trace.masked.sum()) for trace in traces if trace.masked is not None),
-        notes=tuple(recording.notes),
+        notes=tuple(merged_notes(recordings)),
         problem=problem,
     )

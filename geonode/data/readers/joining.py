@@ -62,8 +62,9 @@ def is_well(key: str) -> bool:
 
 
 def _loose(key: str) -> str:
-    """The same with every separator alike, and numbers without zeros before them."""
+    """The same with every separator alike, none between a letter and a digit, and numbers without zeros before."""
     key = _SEPARATORS.sub(" ", normalise(key)).strip()
+    key = re.sub(r"(?<=[^\W\d_]) (?=\d)", "", key)
     return re.sub(r"\d+", lambda digits: str(int(digits.group())), key)
 
 

@@ -11,6 +11,7 @@ from geonode.data.readers.assemble import assemble
 from geonode.data.readers.base import ReadingOptions
 from geonode.data.readers.concentration_table import ConcentrationTable, read_table
 from geonode.data.readers.concentrations import NoEntryError, apply_columns, apply_mapping, apply_table, listing
+from geonode.data.readers.folders import files_of
 from geonode.data.readers.recognition import PathLike, read_file
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.tablefinder import FEWEST_ROWS
@@ -32,7 +33,7 @@ def load_standards(
     """Read the spectra of standards from one file, or from several with the same wavelengths.
 
     Args:
-        path: a file, or a list of files.
+        path: a file, a folder of files, or a list of them.
         select: keep the spectra whose name contains this (upper and lower case alike), to choose one series; also
             ``column=value`` of a table of concentrations, ``&`` for conditions that all must hold, commas between
             alternatives: ``"H148G & pH=7.4"``.
@@ -58,7 +59,8 @@ def load_standards(
     try:
         return data.without_masked().require_levels(3)
     except InputError as error:
-        raise ReaderError(str(error)) from None
+        left = next((note for r in recordings for note in r.notes if note.startswith("no entry in ")), "")
+        raise ReaderError(str(error).removesuffix(".") + (f"; {left}." if left else ".")) from None
 
 
 def _require_wavelengths(data: SpectralDataset) -> None:
@@ -83,7 +85,7 @@ def record(
 
     Args and errors as for `load_standards`.
     """
-    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    paths: list[PathLike] = [path] if isinstance(path, str | os.PathLike) else list(path)
     if hasattr(path, "columns") or hasattr(path, "dims") or not all(isinstance(p, str | os.PathLike) for p in paths):
         raise InputError(
             f"load_standards reads files, and {type(path).__name__} is none; geonode.fit takes DataFrames and "
@@ -92,7 +94,10 @@ def record(
     if not paths:
         raise InputError("load_standards: the list of files is empty; name at least one.")
     options = ReadingOptions(decimal or "", sheet or "")
+    note = None if concentrations is None or isinstance(concentrations, Mapping) else Path(concentrations)
+    paths, left_out = files_of(paths, note)
     recordings = [read_file(p, options) for p in paths]
+    recordings[0].notes += left_out
     if isinstance(concentrations, Mapping):
         if column is not None:
             raise InputError("load_standards: a column is named, but the concentrations are no table; leave it out.")

@@ -21,7 +21,7 @@ _FAMILIES = {
     "amount": {"M": 0, "mM": -3, "µM": -6, "nM": -9, "pM": -12},
     "mass": {
         **{"g/L": 0, "mg/L": -3, "µg/L": -6, "ng/L": -9, "mg/mL": 0, "µg/mL": -3, "ng/mL": -6},
-        **{"g/dL": 1, "mg/dL": -2},
+        **{"g/dL": 1, "mg/dL": -2, "µg/µL": 0, "ng/µL": -3, "pg/µL": -6, "pg/mL": -9},
     },
     "fraction": {"%": -2, "ppm": -6, "ppb": -9, "ppt": -12},
 }
@@ -61,7 +61,7 @@ _BEGUN = re.compile(
     r"(?<![\w.,])(?:[\d.,]+\s?[x×·*]\s?)?10\s?[-−–+]$|\d[.,]?\s?[eE]\s?[-−–+]?\s?$|(?<![A-Za-z0-9])[eE][-−–+]$|"
     r"(?:\^|\*\*)\s?\(?[-−–+]?$|\d['’´`:]$|[x×·*]\s?10\s?[-−–+]$|(?:^|\s)[-−–]$"
 )
-_RANGE = re.compile(r"(?<![\w.,])\d{1,3}(?:[.,]\d+)?\s*(?:[-−–]|\bto\b|±|\+/-)\s*$")
+_RANGE = re.compile(r"(?<![^\W_])(?<![.,])\d{1,3}(?:[.,]\d+)?\s*(?:[-−–]|\bto\b|±|\+/-)\s*$")
 _BOUND = re.compile(r"[<>≤≥~≈±]\s*$")
 _NUMBER_BEFORE = re.compile(r"(?<![\w.,])(\d{1,3})[ _\u00a0\u202f]$")
 _UNKNOWN = re.compile(r"(nan|n/?a|unknown|\?|-*)", re.I)
@@ -135,6 +135,28 @@ def quantity_in(cell: str) -> tuple[Decimal, str] | None:
     return None if value is None else (value, _SPELLINGS[match["unit"]])
 
 
+def number_of(cell: str) -> str:
+    """The number of a cell as it is written, without its unit; the cell itself where it is no quantity."""
+    match = _ALONE.fullmatch(cell)
+    return match["value"] if match else cell
+
+
+_GROUPED = re.compile(
+    r"[1-9]\d{0,2}(?:(?:,\d{3})+\.\d+|(?:\.\d{3})+,\d+|(?:[ '’\u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?)"
+)
+
+
+def grouped_number(cell: str) -> float | None:
+    """A number whose thousands are parted beyond doubt: ``1,234.5``, ``1.234,5``, ``1'234``, ``1 234``; else None."""
+    if not _GROUPED.fullmatch(cell):
+        return None
+    digits = re.sub(r"[^\d.,]", "", cell)
+    last = max(digits.rfind("."), digits.rfind(","))
+    return float(
+        re.sub(r"[.,]", "", digits) if last < 0 else re.sub(r"[.,]", "", digits[:last]) + "." + digits[last + 1 :]
+    )
+
+
 def to_unit(value: Decimal, unit: str, target: str) -> Decimal | None:
     """A value in another unit of its family; None between families."""
     (family, power), (other, base) = _UNITS[unit], _UNITS[target]
@@ -192,8 +214,22 @@ def _settled(found: Sequence[NamedConcentration], decimal: str = "") -> list[Nam
     """
     written = [one.written for one in found]
     plain = [cell for cell in written if re.fullmatch(r"[\d.,]+", cell)]
-    counted = sum(bool(one.number_before) for one in found) == len(found) > 1
+    counted = _count_samples(found)
     return [_with_doubt(one, plain, counted, decimal) for one in found]
+
+
+def _count_samples(found: Sequence[NamedConcentration]) -> bool:
+    """Whether the numbers that blanks part from the values count the samples: ``std 1 100 ppm``, ``std 2 200 ppm``.
+
+    Thousands are parted in the same way (``1 100 ppm``, ``2 000 ppm``): what counts stands behind a word, never twice,
+    and before no value that begins with a zero.
+    """
+    counts = [one.number_before for one in found]
+    if len(found) < 2 or not all(counts) or any(re.fullmatch(r"0\d\d.*", one.written) for one in found):
+        return False
+    worded = all(re.search(r"[^\W\d_]", one.series) for one in found)
+    groups = any(re.fullmatch(r"\d{3}(?:[.,]\d+)?", one.written) for one in found)
+    return not groups or (worded and len(set(counts)) == len(counts))
 
 
 def _with_doubt(one: NamedConcentration, others: list[str], counted: bool, decimal: str) -> NamedConcentration:

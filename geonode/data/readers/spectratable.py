@@ -10,8 +10,8 @@ import re
 
 import numpy as np
 
-from geonode.data.checks import Floats
 from geonode.data.readers import names, table, units
+from geonode.data.readers.axis import axis_unit, in_nanometres
 from geonode.data.readers.concentration_table import split_unit
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.tablefinder import FEWEST_ROWS, FoundTable, axis_of, find_table, header_of, wavelengths_in
@@ -105,6 +105,11 @@ def _read_rows(found: FoundTable, first: int, header: list[str], recording: Reco
     labels, dialect = header[:first], found.dialect
     wavelengths, stated = wavelengths_in(header[first:], dialect)
     assert wavelengths is not None  # as found above
+    if sum(dialect.number(cell) is not None for cell in header[1:first]) > 1:
+        raise recording.fail(
+            f"row {found.above[-1][0]}, column {first} is '{shorten(header[first - 1])}', which stands among the "
+            "wavelengths and is none, or not in order with them; repair that cell."
+        )
     recording.wavelength_unit = stated or axis_unit("", wavelengths, "the row of wavelengths", recording)
     columns = table.read_columns(found.body, range(first, len(header)), dialect, recording, len(header))
     recording.mask_reasons = columns.reasons
@@ -171,7 +176,7 @@ def _read_columns(found: FoundTable, header: list[str] | None, titles: list[str]
         recording.signal, recording.signal_unit = signal or ("signal", "")
     called = header[at] if header is not None else ""
     recording.wavelength_unit = axis_unit(called, axis, _ordinal(at), recording)
-    axis = _in_nanometres(axis, recording)
+    axis = in_nanometres(axis, recording)
     kept = [k for k in range(found.width) if k != at and k not in left_out]
     for k in kept:
         own = titles[k] if titles is not None and titles[k] else header[k] if header is not None else ""
@@ -278,37 +283,6 @@ def _no_axis(found: FoundTable) -> str:
         f"no axis of wavelengths: the first column of row {found.body.numbers[k]} is {what}, and no row of wavelengths "
         "stands above the table; have the wavelengths in the first column."
     )
-
-
-def axis_unit(header: str, axis: Floats, which: str, recording: Recording) -> str:
-    """The unit of an axis: as its header says, nm where its values allow it, else none; what is assumed is noted."""
-    unit = units.wavelength_unit(header)
-    span = f"{axis.min():g} to {axis.max():g}"
-    if unit is not None:
-        if unit != "nm" or units.states_unit(header) or units.is_plausible_nm(axis):
-            return unit
-        recording.notes.append(f"the file does not say the unit of its wavelengths, {span}")
-        return ""
-    if units.is_other_axis(header):
-        recording.notes.append(f"the abscissa is no wavelength: the {which} is headed '{shorten(header)}'")
-        return split_unit(header)[1]
-    if units.is_plausible_nm(axis):
-        recording.notes.append(f"{which} taken as wavelengths in nm")
-        return "nm"
-    recording.notes.append(f"the file does not say the unit of its {which}, {span}; none is assumed")
-    return ""
-
-
-def _in_nanometres(axis: Floats, recording: Recording) -> Floats:
-    converted = units.to_nanometres(axis, recording.wavelength_unit)
-    if converted is None:
-        return axis
-    recording.notes.append(
-        f"wavelengths converted to nm from {recording.wavelength_unit}: {units.NANOMETRE_ELECTRONVOLT:g} nm eV divided "
-        "by the energy"
-    )
-    recording.wavelength_unit = "nm"
-    return converted
 
 
 def _set_concentrations(found: FoundTable, header: list[str] | None, recording: Recording) -> None:

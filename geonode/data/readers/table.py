@@ -172,24 +172,32 @@ class _Job:
         return None if dead or odd.any() else values
 
     def _cell_by_cell(self, block: Lines, start: int) -> None:
+        number = self.dialect.number
         for k, (line, content) in enumerate(block, start=start):
             row = self.dialect.split(content)
             if self.width is not None:
                 self._require_width(row, line)
+            values: list[float] = []
             for j, column in enumerate(self.columns):
                 cell = row[column] if column < len(row) else ""
-                reading = self.dialect.reading(cell)
-                if reading is not None and reading[1] == DEAD_PIXEL and not self.dead_pixels:
-                    reading = 0.0, ""
-                if reading is None:
-                    if not cell and self.found.empty is not None:
-                        self.found.empty[k, j], self.found.values[k, j] = True, np.nan
-                        continue
-                    raise self._wrong(cell, line, column)
-                self.found.values[k, j] = reading[0]
-                if reading[1]:
-                    self.found.masked[k, j] = True
-                    self.found.reasons[reading[1]] += 1
+                value = number(cell) if cell != "-0" else None
+                values.append(self._odd(cell, k, j, line, column) if value is None else value)
+            self.found.values[k] = values  # a row at once: cell by cell takes numpy as long as all the rest
+
+    def _odd(self, cell: str, k: int, j: int, line: int, column: int) -> float:
+        """What stands for a cell that is no plain number."""
+        reading = self.dialect.reading(cell)
+        if reading is not None and reading[1] == DEAD_PIXEL and not self.dead_pixels:
+            return 0.0
+        if reading is None:
+            if not cell and self.found.empty is not None:
+                self.found.empty[k, j] = True
+                return np.nan
+            raise self._wrong(cell, line, column)
+        if reading[1]:
+            self.found.masked[k, j] = True
+            self.found.reasons[reading[1]] += 1
+        return reading[0]
 
     def _require_width(self, row: list[str], line: int) -> None:
         assert self.width is not None
@@ -206,7 +214,11 @@ class _Job:
 
 
 def _require_no_doubt(rows: Lines, columns: Sequence[int], dialect: Dialect, recording: Recording) -> None:
-    """Refuse ``1.050`` beside ``950``, unless another number of the table shows what the mark means."""
+    """Refuse ``1.050`` beside ``950``, unless another number of the table shows what the mark means.
+
+    A comma is in doubt beside whole numbers of the axis too: counts may all be above a thousand. A point is not, since
+    it is what most programs write.
+    """
     if dialect.thousands or recording.numbers_are_typed or recording.decimal:
         return
     mark = re.escape(dialect.decimal)
@@ -214,17 +226,21 @@ def _require_no_doubt(rows: Lines, columns: Sequence[int], dialect: Dialect, rec
         rf"(?<!\d)0*{mark}\d|{mark}\d{{0,2}}(?!\d)|{mark}\d{{4}}|\d{{4}}{mark}|{mark}\d{{3}}[eE{mark}]"
     )
     doubtful = re.compile(rf"(?<![\d{'.' if dialect.delimiter == ',' else '.,'}])[1-9]\d{{0,2}}{mark}\d{{3}}(?!\d)")
+    quoted = dialect.delimiter == dialect.decimal
     first: tuple[int, str, str] | None = None
     for number, line in rows:
         if dialect.decimal in line:
-            if settled.search(line):
+            cells = " ".join(_QUOTED_NUMBER.findall(line)) if quoted else line
+            if settled.search(cells):
                 return
-            if first is None and (match := doubtful.search(line)):
+            if first is None and (match := doubtful.search(cells)):
                 first = number, line, match.group()
     if first is None:
         return
     number, line, cell = first
     values = set(columns[1:]) or set(columns)
+    if dialect.decimal == ",":
+        values |= {0}
     if not any(_has_whole(dialect.split(one), values) for one in rows.texts):
         return
     column = next((k for k, one in enumerate(dialect.split(line)) if one.lstrip("+-") == cell), 0)
@@ -233,6 +249,9 @@ def _require_no_doubt(rows: Lines, columns: Sequence[int], dialect: Dialect, rec
         "follow every such mark, and other numbers have none; say which it is (--decimal . or --decimal ,), or export "
         "it without separators between thousands."
     )
+
+
+_QUOTED_NUMBER = re.compile(r'"([+-]?[\d.,]+(?:[eE][+-]?\d+)?)"')
 
 
 def _has_whole(cells: list[str], columns: set[int]) -> bool:

@@ -81,12 +81,15 @@ def find_table(lines: list[str], recording: Recording) -> FoundTable:
         raise recording.fail(_NO_ROWS)
     labels = Counter(shapes[data, 0].tolist()).most_common(1)[0][0]
     begun = np.fromiter((not line.lstrip(" ").startswith(dialect.delimiter) for line in lines), bool, len(lines))
+    if not (data & begun).any() and dialect.delimiter != " ":
+        return find_table([line.lstrip(" ").removeprefix(dialect.delimiter) for line in lines], recording)
     mine = np.flatnonzero(data & (shapes[:, 0] == labels) & begun)
     if len(mine) < 2:
         raise recording.fail("no table of at least two rows of numbers; export the spectra as a table.")
     width = Counter(shapes[mine, 1].tolist()).most_common(1)[0][0]
     first, last = int(mine[0]), int(mine[-1])
     filled = np.flatnonzero(shapes[:, 1] > 0)
+    first, last = _with_odd_rows(lines, filled, (int(mine[0]), int(mine[1])), (first, last), width, labels, dialect)
     if labels and _heads(_split(lines[first], dialect)[labels:], dialect):
         first = int(filled[np.searchsorted(filled, first) + 1])  # names before numbers: the wavelengths head them
     below = filled[filled > last]
@@ -96,6 +99,39 @@ def find_table(lines: list[str], recording: Recording) -> FoundTable:
         )
     above = [(int(i) + 1, _split(lines[i], dialect)) for i in filled[filled < first]]
     return FoundTable(dialect, above, Lines.of(lines, first, last + 1), width, labels)
+
+
+def _with_odd_rows(
+    lines: list[str],
+    filled: np.ndarray,
+    beginning: tuple[int, int],
+    ends: tuple[int, int],
+    width: int,
+    labels: int,
+    dialect: Dialect,
+) -> tuple[int, int]:
+    """The ends of a table with rows beside them that an odd cell alone keeps out: they belong to it, and are named for
+    that cell. Above it such a row goes on with the axis; a header does not."""
+    first, last = ends
+    if labels or first != beginning[0]:
+        return ends
+
+    def start(i: int) -> float | None:
+        cells = _split(lines[i], dialect)
+        return dialect.number(cells[0]) if len(cells) == width else None
+
+    for i in filled[filled > last].tolist():
+        if start(i) is None:
+            break
+        last = i
+    above = filled[filled < first]
+    x = [start(i) for i in (int(above[-1]), *beginning)] if above.size else [None]
+    if all(one is not None for one in x):
+        before, here, after = (float(one or 0.0) for one in x)
+        step = after - here
+        if step and 0.5 < (here - before) / step < 2.0:
+            first = int(above[-1])
+    return first, last
 
 
 def _heads(cells: list[str], dialect: Dialect) -> bool:

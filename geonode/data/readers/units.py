@@ -33,6 +33,12 @@ _WAVELENGTH = re.compile(
     r"comprimento de onda|golflengte|våglängd|bølgelængde|波長|波长|длина волны",
     re.I,
 )
+# Inverse lengths that are no cm-1, and thousands of these: taken as they are written, and never for nm, µm or cm-1.
+_POWER = r"\s*(?:\^|\*\*)?\s*[{(]?\s*[-−–⁻]\s*[1¹]"
+_OTHER_INVERSE = re.compile(
+    rf"(?<![A-Za-z\d])1\s*/\s*(?:[nµμumpk]m|NM|UM|Å)\b|{_NOT_BEHIND}(?:[nµμumpk]m|Å){_POWER}(?!\d)|"
+    rf"(?<![A-Za-z])k\s?cm{_POWER}|\b10(?:00|\s*(?:\^|\*\*)?\s*[3³])\s*[·*x×]?\s*cm{_POWER}"
+)
 # Lengths and their inverses that are no unit of these axes; taken as they are written, and never for nm or cm-1.
 _OTHER_LENGTH = re.compile(r"[\[(/]\s*((?:1\s*/\s*)?(?:[pfmd]|k)?m(?:\s*\^?\s*[-−⁻][1¹])?)\s*[\])]?\s*$")
 _OTHER = re.compile(
@@ -57,6 +63,8 @@ def wavelength_unit(header: str) -> str | None:
     """``nm``, ``µm``, ``cm-1``, ``eV``, … of a header that names such an axis; None of any other header."""
     if _OTHER.search(header):
         return None
+    if inverse := _OTHER_INVERSE.search(header):
+        return inverse.group()
     for pattern, unit in _AXES:
         if pattern.search(header):
             return unit
@@ -69,7 +77,7 @@ def wavelength_unit(header: str) -> str | None:
 
 def states_unit(header: str) -> bool:
     """Whether a header of the axis names the unit itself, and not only what kind of axis it is."""
-    return any(pattern.search(header) for pattern in (*(one for one, _ in _AXES), _OTHER_LENGTH))
+    return any(pattern.search(header) for pattern in (*(one for one, _ in _AXES), _OTHER_LENGTH, _OTHER_INVERSE))
 
 
 def is_other_axis(header: str) -> bool:

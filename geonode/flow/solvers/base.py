@@ -42,7 +42,7 @@ class Transport(Protocol):
         ...
 
     def fixed_steps(self, steps: int) -> Tensor | None:
-        """Spectra at the ends by ``steps`` steps of classical Runge–Kutta, where a kernel takes all of them at once."""
+        """Spectra at the ends by ``steps`` steps of classical Runge–Kutta, where they need not be taken one by one."""
         ...
 
     def spectra(self, state: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ class Solver(Recorded):
 
     @property
     def steps_at_once(self) -> bool:
-        """True where `Transport.fixed_steps` is this solver, so that one kernel may take all of its steps."""
+        """True where `Transport.fixed_steps` is this solver, so that its steps need not be taken one by one."""
         return False
 
     def transport(self, problem: Transport) -> Tensor:

@@ -16,7 +16,8 @@ from geonode_kernels.runge_kutta import STEPPERS
 @SOLVERS.register("rk4")
 class RungeKutta4(Solver):
     """The classical method of fourth order, steps of equal length: those of shooting, so that a path that was shot ends
-    where it should. One kernel takes all steps where there is one for metric and flow.
+    where it should. One kernel takes all steps where there is one for metric and flow; elsewhere the flow is asked
+    once, at all the states that the steps visit.
 
     Args:
         ode_steps: their number.

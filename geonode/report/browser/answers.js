@@ -17,6 +17,7 @@ const GeonodeAnswers = (function () {
     model.steps = data.steps.map((step) => (step.bands
       ? { ...step, bands: unpack(step.bands), starts: unpack(step.starts), offset: unpack(step.offset) } : step));
     model.posterior = GeonodePosterior.open(data.posterior, array);
+    model.causes = GeonodeExplanation.open(data.causes, array);
     const limit = (value) => (value === null ? Infinity : value);
     model.rules = { ...data.rules, qLimit: limit(data.rules.qLimit), t2Limit: limit(data.rules.t2Limit) };
     return model;
@@ -53,7 +54,7 @@ const GeonodeAnswers = (function () {
     const bySets = verdict(model.rules, ...sets, distances.q, t2);
     const found = bySets[0] === "no curve" ? byPls(model, mean, usable, [level, LEVEL])
       : judged(model, mean, usable, bySets, sets);
-    return { ...found, q: distances.q, t2, nearest: sets[0].components.map((c) => c.estimate), dof: model.dof };
+    return { ...found, strange: null, q: distances.q, t2, nearest: sets[0].components.map((c) => c.estimate), dof: model.dof };
   }
 
   // The answer for one unknown: its replicates [{values, masked}] on `wavelengths`, as measured.
@@ -64,6 +65,7 @@ const GeonodeAnswers = (function () {
     if (!unknown.usable.every(Boolean)) requireUsable(model, unknown.usable);
     const alone = () => unknown.spectra.map((one) => atLevels(model, compare(model, one, unknown.usable, 1), [LEVEL]).sets[0]);
     if (model.pls === null) requireOneSample(model, replicateExcess(model, unknown), alone, name);
+    const { measured } = unknown;
     unknown = asNew(model, unknown);
     const count = unknown.spectra.length, notes = [...model.unfit, ...unknown.notes], excess = replicateExcess(model, unknown);
     if (excess > 1) {
@@ -72,7 +74,7 @@ const GeonodeAnswers = (function () {
     }
     const mean = unknown.spectra[0].map((_, j) => unknown.spectra.reduce((sum, one) => sum + one[j], 0) / count);
     const answering = model.posterior === null ? profile : answered;
-    const { said: [said, ...reasons], sets: [found, at95], q, t2, nearest, dof } =
+    const { said: [said, ...reasons], sets: [found, at95], strange, q, t2, nearest, dof } =
       answering(model, mean, unknown.usable, count / excess, level);
     notes.push(...reasons.filter(Boolean));
     if (model.caution && said !== "does not match") notes.push(model.caution);
@@ -92,6 +94,9 @@ const GeonodeAnswers = (function () {
       components95: at95.components.map((c) => undone(c, LEVEL)),
       nearest, mean, usable: unknown.usable };
     if (said === "no curve") answer.pls = model.pls;
+    const { why, explanation } = GeonodeExplanation.reasons(model.causes, { verdict: said, q, strange }, measured);
+    answer.why = why;
+    if (explanation) answer.nearest = [explanation.concentration];
     answer.estimate = answer.components[0].estimate;
     answer.sentence = sentence(answer, model.levels, model.unit);
     return answer;

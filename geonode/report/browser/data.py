@@ -27,7 +27,8 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
     ``plsCentre [W]`` where PLS answers, and the standards' own spectra as
     :class:`~geonode_runtime.standard_spectra.StandardSpectra` has them. ``posterior``: ``arrays`` and ``numbers`` of
     :class:`~geonode_runtime.posterior.standards.PosteriorStandards` and the network's ``weights``; None where it cannot
-    answer, and ``unfit`` then says so.
+    answer, and ``unfit`` then says so. ``causes``: ``arrays`` and ``facts`` of
+    :class:`~geonode_runtime.causes.explainer.Explainer`.
 
     Raises:
         InputError: a preprocessing step that cannot be written as plain numbers.
@@ -64,6 +65,7 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
     return {
         "arrays": _packed(arrays, {}),
         "posterior": _posterior(calibration, arrays),
+        "causes": _causes(calibration, arrays),
         "unfit": [profile_instead(calibration.unfit_for_posterior)] if calibration.unfit_for_posterior else [],
         "steps": [_step(step, learned) for step in steps],
         "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
@@ -107,6 +109,11 @@ def _posterior(calibration: Calibration, there: dict[str, Any]) -> dict[str, Any
     arrays, numbers = calibration.posterior.known.state()
     weights = {name: packed(value, "<f4") for name, value in calibration.posterior.weights.items()}
     return {"arrays": _packed(arrays, there), "numbers": numbers, "weights": weights}
+
+
+def _causes(calibration: Calibration, there: dict[str, Any]) -> dict[str, Any]:
+    arrays, facts = calibration.explainer.state()
+    return {"arrays": _packed(arrays, there), "facts": facts}
 
 
 def packed(value: np.ndarray, kind: str = "<f8") -> dict[str, Any]:

@@ -51,6 +51,7 @@
       const verdict = element("p", "verdict", answer.sentence);
       verdict.dataset.verdict = answer.verdict;
       made.append(verdict);
+      for (const one of answer.why) made.append(element("p", "cause", one[0].toUpperCase() + one.slice(1) + "."));
       const notes = element("ul");
       const said = [...new Set(group.flatMap((one) => one.notes)), ...answer.notes];
       if (answer.replicates > 1) said.unshift(`${answer.replicates} spectra taken as replicates of one sample`);

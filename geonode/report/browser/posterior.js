@@ -4,7 +4,7 @@ const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
   const { posteriorOf, belowOf, highest } = GeonodeDensity, { judged, above } = GeonodeShapes;
   const { doubtOf, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls;
-  const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.25;
+  const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15;
 
   // Standards and weights from the JSON of the page, null where the posterior does not answer there.
   // `array` unpacks one, or finds it among others.
@@ -22,7 +22,7 @@ const GeonodePosterior = (function () {
   function answered(model, mean, usable, replicates, level) {
     const { known, weights } = model.posterior, cells = cellsOf(known, mean, usable, replicates);
     const { logs, strange } = GeonodeNetwork.evaluate(weights, cells);
-    const one = posteriorOf(known, cells, logs, spanOf(known)), own = [level, LEVEL].map((at) => joined(model.rules, highest(one, at)));
+    const one = posteriorOf(known, cells, logs, spanOf(known)), own = [level, LEVEL].map((at) => joined(model.rules, known.levels, highest(one, at)));
     const stray = cells.stray[0], first = verdict(model, one, stray, own, mean, usable);
     const { said, sets } = judged(model, mean, usable, first.said, first.sets);
     if (said[0] !== "does not match" && (strange > STRANGE || stray > ODD)) {
@@ -30,18 +30,24 @@ const GeonodePosterior = (function () {
         `${general(stray, 3)} times, square, that of the worst standard left out): an interferent or another matrix may have ` +
         "moved the result");
     }
-    return { said, sets, q: cells.stray[0], t2: cells.stray[1], nearest: own[0].components.map((c) => c.estimate), dof: known.dof };
+    return { said, sets, strange, q: cells.stray[0], t2: cells.stray[1], nearest: own[0].components.map((c) => c.estimate), dof: known.dof };
   }
 
-  // Pieces that only a gap beyond the calibrated range parts are one.
-  function joined(rules, set) {
-    const pieces = set.components.slice().sort((a, b) => a.low - b.low), found = [pieces[0]];
+  // Pieces that only a gap beyond the calibrated range parts are one, and those from zero on that only a gap below the
+  // first standard above a blank parts.
+  function joined(rules, levels, set) {
+    const pieces = set.components.slice().sort((a, b) => a.low - b.low), found = [pieces[0]], blank = levels[0] === 0 && zeroWithin(rules, pieces[0]);
     for (const piece of pieces.slice(1)) {
       const last = found[found.length - 1];
-      if (last.high < rules.highest && piece.low > rules.lowest) found.push(piece);
+      const fromZero = blank && found.length === 1 && piece.low < levels[1];
+      if (last.high < rules.highest && piece.low > rules.lowest && !fromZero) found.push(piece);
       else found[found.length - 1] = together(last, piece);
     }
     return { ...set, components: found.sort((a, b) => b.probability - a.probability) };
+  }
+
+  function zeroWithin(rules, piece) {
+    return rules.hasBlank && piece.low <= 1e-6 * (rules.highest - rules.lowest);
   }
 
   function together(left, right) {
@@ -84,7 +90,7 @@ const GeonodePosterior = (function () {
     const [own] = found.components, [only] = at95.components;
     const atTheEnd = (!only.openHigh || own.high >= rules.highest) && (!only.openLow || own.low <= rules.lowest);
     if (wide || !atTheEnd) return ["ambiguous", wide || open];
-    if (rules.hasBlank && at95.components[0].low <= 1e-6 * (rules.highest - rules.lowest)) {
+    if (zeroWithin(rules, at95.components[0])) {
       return ["below detection limit", "the 95 % set includes zero: it cannot be told from a blank"];
     }
     const best = found.components[0].estimate;
@@ -92,5 +98,5 @@ const GeonodePosterior = (function () {
     return ["quantified", inside ? "" : `the estimate lies outside ${limits}, but the 95 % set reaches into it`, open];
   }
 
-  return { open, answered };
+  return { open, answered, ODD, STRANGE };
 })();

@@ -3,9 +3,10 @@
 "use strict";
 const GeonodeCells = (function () {
   const { cholesky, solve, studentQuantile, studentCumulative, interpolate, median, largest, smallest } = GeonodeNumbers;
-  const CELLS = 96, MINIMA = 3, METHODS = 6, BROAD = 10, NARROWEST = 1e-7, ROUNDING = 1e-10, SHARPEST = 1e-5;
+  const CELLS = 104, MINIMA = 3, METHODS = 7, STACK = METHODS - 1, BROAD = 10, NARROWEST = 1e-7, ROUNDING = 1e-10, SHARPEST = 1e-5;
   const PEAK = [0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999], FLANK = [0.01, 0.08, 0.3, 0.5, 0.7, 0.92, 0.99];
-  const COARSE = CELLS + 1 - MINIMA * PEAK.length - (METHODS - 1) * FLANK.length - BROAD;
+  const FLANKED = [0, 1, 2, 4, 5, 6];
+  const COARSE = CELLS + 1 - MINIMA * PEAK.length - FLANKED.length * FLANK.length - BROAD;
 
   const clip = (v, low, high) => Math.min(Math.max(v, low), high);
   const sum = (values) => { let total = 0; for (const v of values) total += v; return total; };
@@ -87,6 +88,8 @@ const GeonodeCells = (function () {
   function nearestOn(curve, x, places) {
     const r = x.length;
     const distance = new Float64Array(places.length - 1), where = new Float64Array(places.length - 1);
+    let reach = 0;
+    for (let k = 0; k < places.length; k++) reach = Math.max(reach, sum(curve.slice(k * r, (k + 1) * r).map((v) => v * v)));
     for (let k = 0; k + 1 < places.length; k++) {
       let length = 0, along = 0, square = 0;
       for (let s = 0; s < r; s++) {
@@ -98,22 +101,37 @@ const GeonodeCells = (function () {
       distance[k] = square - 2 * t * along + t * t * length;
       where[k] = places[k] + t * (places[k + 1] - places[k]);
     }
-    const same = smallest(distance) + ROUNDING * (1 + sum(x.map((v) => v * v))), k = distance.findIndex((v) => v <= same);
+    const same = smallest(distance) + ROUNDING * (reach + sum(x.map((v) => v * v))), k = distance.findIndex((v) => v <= same);
     return { found: where[k], distance: Math.max(distance[k], 0) };
   }
 
-  // The six point estimates, and the square distance from the curve.
+  // The Gaussian process on the scores of x [p].
+  function processOf(known, x) {
+    const p = x.length, q = known.score_basis.shape[1], n = known.levels.length, scores = new Float64Array(q);
+    for (let s = 0; s < p; s++) for (let k = 0; k < q; k++) scores[k] += x[s] * known.score_basis[s * q + k];
+    let found = known.middle;
+    for (let i = 0; i < n; i++) {
+      let square = 0;
+      for (let k = 0; k < q; k++) square += (scores[k] - known.score_points[i * q + k]) ** 2;
+      for (let g = 0; g < known.lengths.length; g++) {
+        found += known.amounts[g * n + i] * Math.exp(-0.5 * square / known.lengths[g] ** 2);
+      }
+    }
+    return clip(found, known.low, known.high);
+  }
+
+  // The seven point estimates, and the square distance from the curve.
   function estimatesOf(known, a, x) {
-    const own = nearestOn(known.mean, a, known.places), p = x.length;
-    const found = [own.found, nearestOn(known.pchip, a, known.places).found];
+    const p = x.length, found = [known.plain_mean, known.pchip].map((curve) => nearestOn(curve, x, known.places).found);
     for (let k = 0; k < 3; k++) {
       let y = known.offsets[k];
       for (let s = 0; s < p; s++) y += (x[s] - known.centres[k * p + s]) * known.vectors[k * p + s];
       const kappa = known.kappas[k];
       found.push(clip(Number.isFinite(kappa) ? kappa * y / Math.max(1 - y, 1e-12) : y, known.low, known.high));
     }
+    found.push(processOf(known, x));
     found.push(sum(found.map((v, k) => v * known.stack[k])));
-    return { estimates: found, near: own.distance };
+    return { estimates: found, near: nearestOn(known.mean, a, known.places).distance };
   }
 
   // Left-out error of every method around its own estimate.
@@ -161,7 +179,7 @@ const GeonodeCells = (function () {
     const { low, high, levels, places } = known, dof = dofOf(known), found = [];
     const peak = PEAK.map((p) => studentQuantile(dof, p)), flank = FLANK.map((p) => studentQuantile(dof, p));
     minima.where.forEach((c, k) => peak.forEach((t) => found.push(c + minima.scale[k] * t)));
-    [0, 2, 3, 4, 5].forEach((k) => flank.forEach((t) => found.push(estimates[k] + error[k] * t)));
+    FLANKED.forEach((k) => flank.forEach((t) => found.push(estimates[k] + error[k] * t)));
     for (let i = 0; i < COARSE; i++) found.push(interpolate((i + 0.5) / COARSE, profile, places));
     for (let i = 0; i < BROAD - 2; i++) found.push(low + (high - low) * i / (BROAD - 3));
     found.push(levels[0], levels[levels.length - 1]);
@@ -177,7 +195,7 @@ const GeonodeCells = (function () {
   // Log mass of the candidates' mixture in every cell, below and above.
   function baseOf(known, edges, minima, estimates, error, profile) {
     const dof = dofOf(known), span = spanOf(known);
-    const own = minima.excess.map((v) => Math.exp(-0.5 * v)), weights = error.slice(0, 5).map((v) => 1 / (v / span));
+    const own = minima.excess.map((v) => Math.exp(-0.5 * v)), weights = error.slice(0, STACK).map((v) => 1 / (v / span));
     const share = [...own.map((v) => 0.35 * v / sum(own)), ...weights.map((v) => 0.25 * v / sum(weights)), 0.2];
     const where = [...minima.where, ...estimates];
     const width = [...minima.scale.map((v) => Math.hypot(v, 0.3 * error[0])), ...error];
@@ -202,7 +220,7 @@ const GeonodeCells = (function () {
     return total.map((v) => Math.log(Math.max(v / whole, 1e-12)));
   }
 
-  // Features of every cell [CELLS, 19].
+  // Features of every cell [CELLS, 20].
   function valuesOf(known, edges, base, likelihood, plain, noise, minima, estimates, error) {
     const { levels, places } = known, span = spanOf(known), n = levels.length, least = Math.min(...plain), found = [];
     const bare = plain.map((v) => v - least), slope = known.slope.map((v) => Math.max(v * span, 1e-9));
@@ -231,13 +249,13 @@ const GeonodeCells = (function () {
     return found;
   }
 
-  // Features of the whole unknown [62].
+  // Features of the whole unknown [67].
   function wholeOf(known, seen) {
     const { replicates, q, closest, near, ridge, minima, estimates, error, base } = seen;
     const { levels } = known, span = spanOf(known), n = levels.length, rank = known.keep.length;
     const rms = Array.from(known.typical);
     const distance = known.left_out_distance.map((v) => v + rank), mixes = known.left_out_ridge.map((v) => v + 0.1);
-    const middle = estimates[5];
+    const middle = estimates[STACK];
     let widest = 0;
     for (let i = 0; i + 1 < n; i++) widest = Math.max(widest, levels[i + 1] - levels[i]);
     const table = [
@@ -249,7 +267,7 @@ const GeonodeCells = (function () {
       0.5 * Math.log(ridge + 0.1), 0.5 * Math.log((ridge + 0.1) / median(mixes)), 0.5 * Math.log((ridge + 0.1) / largest(mixes)),
       (middle - levels[0]) / span, rankOf(levels, middle) / (n - 1), 0.3 * base[CELLS], 0.3 * base[CELLS + 1],
     ];
-    const order = rms.map((v, k) => rms.filter((other, j) => other < v || (other === v && j < k)).length / 5);
+    const order = rms.map((v, k) => rms.filter((other, j) => other < v || (other === v && j < k)).length / STACK);
     table.push(...error.map((v) => Math.log(v / span) / 2), ...rms.map((v) => Math.log(v / span) / 2), ...order);
     table.push(...estimates.map((v, k) => Math.asinh((v - middle) / error[k])));
     table.push(...estimates.map((v) => Math.log(Math.abs(v - middle) / span + 1e-5) / 2));

@@ -50,7 +50,9 @@ const GeonodeDensity = (function () {
     for (;;) {
       const { inside, partial, share } = chosen(padded, dense, allowed, level), pieces = runs(inside);
       const weight = pieces.map(([a, b]) => sum(padded.slice(a, b + 1))), whole = sum(weight);
-      const small = pieces.filter((_, k) => weight[k] < SMALLEST_PIECE * whole);
+      // Zero, an end in no width: in the set only where the set could not do without it.
+      const spare = (k) => k === 0 && one.floor && pieces.length > 1 && pieces[0][0] <= 1 && weight[0] < 1 - level;
+      const small = pieces.filter((_, k) => weight[k] < SMALLEST_PIECE * whole || spare(k));
       if (!small.length) {
         const found = pieces.map(([a, b]) => component(one, a, b, partial, share, inside));
         found.sort((x, y) => y.probability - x.probability);

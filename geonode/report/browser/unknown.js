@@ -30,7 +30,8 @@ const GeonodeUnknown = (function () {
     }
     checkUnits(model, moved.values, usable, name);
     moved.values.forEach((one, i) => moved.bad[i].forEach((flag, j) => { if (flag) one[j] = 0; }));
-    return preprocessed(model, { spectra: moved.values, usable, notes }, name);
+    const measured = { spectra: moved.values, usable };
+    return { ...preprocessed(model, { ...measured, notes }, name), measured };
   }
 
   function checkGrid(grid, values, name) {

@@ -17,11 +17,11 @@ def arc_length(phi: Tensor, density: Tensor) -> Tensor:
 
 def clenshaw(coefficients: Tensor, x: Tensor) -> Tensor:
     """Σ_k coefficients[k]·T_k(x) by Clenshaw's recurrence: ``coefficients`` [K, ...], each broadcast against ``x``."""
-    later, latest = torch.zeros_like(x), torch.zeros_like(x)
+    later, latest, twice = torch.zeros_like(x), torch.zeros_like(x), 2.0 * x
     first, *rest = coefficients.unbind(0)
     for coefficient in reversed(rest):
-        later, latest = latest, 2.0 * x * latest - later + coefficient
-    return x * latest - later + first
+        later, latest = latest, torch.addcmul(coefficient - later, twice, latest)
+    return torch.addcmul(first - later, x, latest)
 
 
 @torch.no_grad()

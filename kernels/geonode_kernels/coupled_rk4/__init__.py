@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import _blocks
 from .._dispatch import dispatch, width_refusal
-from .._runtime import launch, output_code, output_name, padded, plain, plain_vjp, precision_code
+from .._runtime import launch, output_code, output_name, padded, plain, plain_vjp, precision_code, require_counts
 from .._weights import FlowUnits
 from ..geodesic_rk4 import _kept, _stages, shorten
 from ..geodesic_rk4 import _launch as integrate
@@ -106,9 +106,7 @@ def coupled_shot(
         ValueError: a count below one.
         KernelError: an unknown name, or ``backend="triton"`` where the kernel cannot run.
     """
-    for name, count in (("steps", steps), ("newton", newton), ("stages", stages)):
-        if count < 1:
-            raise ValueError(f"{name} must be at least 1, got {count}.")
+    require_counts(steps=steps, newton=newton, stages=stages)
     weights = (w1, b1, w2, b2, w3, b3)
     codes = precision_code(precision), output_code(output)
     start, end, wavelength = torch.broadcast_tensors(start, end, wavelength)

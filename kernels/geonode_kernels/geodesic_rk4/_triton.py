@@ -5,16 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .._along import (
-    EDGE,
-    at_node,
-    chebyshev,
-    nearest_pole,
-    put,
-    range_ahead,
-    shares,
-)
-from .._network import gamma_from, load_network, steepness_too, value_and_derivatives
+from .._along import EDGE, chebyshev, range_ahead, shares, symbols_at_nodes, weighted
+from .._network import gamma_from, load_network, value_and_derivatives
 
 
 @triton.jit
@@ -74,10 +66,10 @@ def integrate(
             x = (cs - middle) * per_half
             furthest = tl.where(tl.abs(x) <= furthest, furthest, tl.abs(x))  # and NaN stays NaN
             share, per_sum = shares(x, nodes, weights)
-            gamma = tl.sum(share * gammas, 1) * per_sum
+            gamma = weighted(share, per_sum, gammas)
             dgamma = gamma
             if SAVE:
-                dgamma = tl.sum(share * slopes, 1) * per_sum
+                dgamma = weighted(share, per_sum, slopes)
         else:
             y, dy, ddy = value_and_derivatives(
                 cs, zl, wck, w2_high, w2_low, w2_scale, b2, w3, y0, wc, PRECISION, 2 if SAVE else 1
@@ -163,30 +155,10 @@ def forward_kernel(
     c1, v1 = c, v
     good = n < 0
     if NODES > 0:
-        per_pole = tl.zeros_like(c)
-        peak = tl.max(tl.abs(wc), 0)
-        for k in range(NODES):
-            y, dy, ddy, steep = steepness_too(
-                middle + half * at_node(nodes, k, PADDED),
-                zl,
-                wck,
-                w2_high,
-                w2_low,
-                w2_scale,
-                bk2,
-                wo,
-                y0,
-                wc,
-                PRECISION,
-                2 if SAVE else 1,
-                True,
-            )
-            _, _, gamma, dgamma = gamma_from(y, dy, ddy, OUTPUT)
-            per_pole = tl.maximum(per_pole, nearest_pole(steep, dy, peak, OUTPUT))
-            gammas = put(gammas, k, gamma, PADDED)
-            if SAVE:
-                slopes = put(slopes, k, dgamma, PADDED)
-        good = per_pole * tl.abs(half) * needed <= 1.0
+        gammas, slopes, good = symbols_at_nodes(
+            nodes, middle, half, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, needed, PRECISION, OUTPUT, SAVE,
+            NODES, PADDED,
+        )  # fmt: skip
         if tl.max((good & inside).to(tl.int32), 0) > 0:
             c1, v1, furthest = integrate(
                 c, v, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, nodes, weights, gammas, slopes, middle,

@@ -8,7 +8,7 @@ from torch import Tensor
 from .. import _blocks
 from .._dispatch import dispatch, width_refusal
 from .._nodes import NEEDED, PADDED, nodes_for
-from .._runtime import launch, output_code, output_name, padded, plain, plain_vjp, precision_code
+from .._runtime import launch, output_code, output_name, padded, plain, plain_vjp, precision_code, require_counts
 from ..geodesic_rk4 import SECOND, reverse
 from ..geodesic_rk4 import _launch as integrate
 from ..metric_christoffel import launch_backward, split_weights
@@ -60,9 +60,7 @@ def geodesic_shoot(
         ValueError: a count below one.
         KernelError: an unknown name, or ``backend="triton"`` where the kernel cannot run.
     """
-    for name, count in (("steps", steps), ("newton", newton), ("stages", stages)):
-        if count < 1:
-            raise ValueError(f"{name} must be at least 1, got {count}.")
+    require_counts(steps=steps, newton=newton, stages=stages)
     weights = (w1, b1, w2, b2, w3, b3)
     codes = precision_code(precision), output_code(output)
     tensors = [start, end, wavelength, *weights]

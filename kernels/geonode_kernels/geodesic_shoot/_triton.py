@@ -5,9 +5,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .._along import EDGE, SHORTEST, at_node, chebyshev, nearest_pole, put
+from .._along import EDGE, SHORTEST, chebyshev, put, symbols_at_nodes
 from .._device import constant
-from .._network import gamma_from, load_network, steepness_too, value_and_derivatives
+from .._network import gamma_from, load_network, value_and_derivatives
 from ..geodesic_rk4._triton import integrate
 
 # Half of the range of a problem, in chords: an eighth of one beyond either end.
@@ -126,30 +126,13 @@ def shoot_kernel(
     middle, per_half = a + 0.5 * chord, 1.0 / half
     nodes, weights = chebyshev(NODES if NODES > 0 else PADDED, PADDED)
     gammas = tl.zeros([BLOCK, PADDED], tl.float32)
+    slopes = gammas  # nobody asks for them
     near = n < 0
     if NODES > 0:
-        per_pole = zero
-        peak = tl.max(tl.abs(wc), 0)
-        for k in range(NODES):
-            y, dy, ddy, steep = steepness_too(
-                middle + half * at_node(nodes, k, PADDED),
-                zl,
-                wck,
-                w2_high,
-                w2_low,
-                w2_scale,
-                bk2,
-                wo,
-                y0,
-                wc,
-                PRECISION,
-                1,
-                True,
-            )
-            _, _, gamma, _ = gamma_from(y, dy, ddy, OUTPUT)
-            per_pole = tl.maximum(per_pole, nearest_pole(steep, dy, peak, OUTPUT))
-            gammas = put(gammas, k, gamma, PADDED)
-        near = per_pole * tl.abs(half) * needed <= 1.0
+        gammas, slopes, near = symbols_at_nodes(
+            nodes, middle, half, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, needed, PRECISION, OUTPUT, False,
+            NODES, PADDED,
+        )  # fmt: skip
     velocity, step, drift = zero, zero, zero
     residual, damping = zero + infinity, zero + 1.0
     target, allowed, rounding = zero, zero, zero
@@ -180,14 +163,14 @@ def shoot_kernel(
             c, v, inner = a, trial, near
             if tl.max((asked & near).to(tl.int32), 0) > 0:
                 c, v, furthest = integrate(
-                    a, trial, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, nodes, weights, gammas, gammas,
+                    a, trial, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, nodes, weights, gammas, slopes,
                     middle, per_half, places, places, places, m, n, N, asked, here, dt, PRECISION, OUTPUT, 0, False,
                     True,
                 )  # fmt: skip
                 inner = near & (furthest <= EDGE)
             if tl.max((asked & (inner == 0)).to(tl.int32), 0) > 0:
                 own_c, own_v, _ = integrate(
-                    a, trial, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, nodes, weights, gammas, gammas,
+                    a, trial, zl, wck, w2_high, w2_low, w2_scale, bk2, wo, y0, wc, nodes, weights, gammas, slopes,
                     middle, per_half, places, places, places, m, n, N, asked, here, dt, PRECISION, OUTPUT, 0, False,
                     False,
                 )  # fmt: skip

@@ -29,7 +29,8 @@ def both_series(x, series, slope, T, stride):
 def value_and_slope(x, series, T, stride):
     """A series [T] and its derivative at x: Clenshaw's recurrence, and what differentiating it by x gives."""
     late, last = tl.zeros_like(x), tl.zeros_like(x)
-    slope_late, slope_last = late, late
+    # own zeros: of two names for one value, swapped in a loop, the compiler takes one for constant
+    slope_late, slope_last = tl.zeros_like(x), tl.zeros_like(x)
     for back in range(T - 1):
         slope_late, slope_last = slope_last, 2.0 * (last + x * slope_last) - slope_late
         late, last = last, 2.0 * x * last - late + tl.load(series + (T - 1 - back) * stride)

@@ -14,12 +14,13 @@ import numpy as np
 from geonode_runtime.distributions import student_cumulative, student_quantile
 from geonode_runtime.posterior.standards import METHODS, PosteriorStandards, nearest_on
 
-CELLS = 96
+CELLS = 104
 MINIMA = 3
 _PEAK = (0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
 _FLANK = (0.01, 0.08, 0.3, 0.5, 0.7, 0.92, 0.99)
 _BROAD = 10
-_COARSE = CELLS + 1 - MINIMA * len(_PEAK) - (len(METHODS) - 1) * len(_FLANK) - _BROAD
+_FLANKED = tuple(k for k, name in enumerate(METHODS) if name != "pcr")  # which is next to PLS as a rule
+_COARSE = CELLS + 1 - MINIMA * len(_PEAK) - len(_FLANKED) * len(_FLANK) - _BROAD
 _NARROWEST = 1e-7  # of the searched range: a cell's least width
 CELL_FEATURES = 10 + MINIMA + len(METHODS)
 GLOBAL_FEATURES = 26 + 5 * len(METHODS) + 2 * MINIMA
@@ -35,7 +36,7 @@ class Cells:
         values: ``[U, CELLS, CELL_FEATURES]``. whole: ``[U, GLOBAL_FEATURES]``.
         odd: ``[U]`` a start for the log odds that none of the concentrations explains the spectrum.
         stray: ``[U, 2]`` Q and T²: misfit outside and inside the standards' span ÷ the worst left-out standard's.
-        estimates: ``[U, 6]`` of :data:`METHODS`.
+        estimates: ``[U, 7]`` of :data:`METHODS`.
     """
 
     edges: np.ndarray
@@ -113,10 +114,10 @@ def _minima(known: PosteriorStandards, full: np.ndarray, steps: np.ndarray) -> t
 
 
 def _estimates(known: PosteriorStandards, a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``[U, 6]`` estimates of :data:`METHODS`, and the square distance from the curve ``[U]``."""
-    nearest, distance = nearest_on(known.mean, a, known.places)
-    pchip, _ = nearest_on(known.pchip, a, known.places)
-    found = np.column_stack([nearest, pchip, known.regression_estimates(x)])
+    """``[U, 7]`` estimates of :data:`METHODS`, and the square distance from the curve ``[U]``."""
+    _, distance = nearest_on(known.mean, a, known.places)
+    curves = [nearest_on(curve, x, known.places)[0] for curve in (known.plain_mean, known.pchip)]
+    found = np.column_stack([*curves, known.regression_estimates(x), known.process_estimates(x)])
     return np.concatenate([found, found @ known.stack[:, None]], 1), distance
 
 
@@ -133,8 +134,7 @@ def _edges(known: PosteriorStandards, minima, scale, estimates, error, profile) 
     low, high = known.low, known.high
     peak, flank = (np.array([student_quantile(_dof(known), p) for p in which]) for which in (_PEAK, _FLANK))
     own = (minima[..., None] + scale[..., None] * peak).reshape(len(minima), -1)
-    keep = [0, 2, 3, 4, 5]
-    methods = (estimates[:, keep, None] + error[:, keep, None] * flank).reshape(len(minima), -1)
+    methods = (estimates[:, _FLANKED, None] + error[:, _FLANKED, None] * flank).reshape(len(minima), -1)
     quantiles = (np.arange(_COARSE) + 0.5) / _COARSE
     coarse = np.stack([np.interp(quantiles, one, known.places) for one in profile])
     broad = np.concatenate([np.linspace(low, high, _BROAD - 2), known.levels[[0, -1]]])
@@ -157,7 +157,7 @@ def _base(known: PosteriorStandards, edges, minima, scale, excess, estimates, er
     dof, span = _dof(known), known.span
     own = np.exp(-0.5 * excess)
     own = 0.35 * own / own.sum(1, keepdims=True)
-    weights = (error[:, :5] / span) ** -1.0
+    weights = (error[:, :-1] / span) ** -1.0
     weights = np.concatenate([0.25 * weights / weights.sum(1, keepdims=True), np.full((len(error), 1), 0.2)], 1)
     where = np.concatenate([minima, estimates], 1)
     width = np.concatenate([np.hypot(scale, 0.3 * error[:, :1]), error], 1)
@@ -215,7 +215,7 @@ def _whole(
     span, n, rms = known.span, len(known.levels), known.typical
     ones = np.ones(len(q))
     distance, mixes = known.left_out_distance + known.rank, known.left_out_ridge + 0.1
-    middle = estimates[:, 5:6]
+    middle = estimates[:, -1:]
     assay = [
         np.log(n) - 2.0,
         np.log(known.replicates),
@@ -247,7 +247,7 @@ def _whole(
         0.3 * base[:, CELLS + 1],
     ]
     table = [np.broadcast_to(np.asarray(v, dtype=float), ones.shape) for v in (*assay, *own)]
-    order = np.argsort(np.argsort(rms, kind="stable")) / 5.0
+    order = np.argsort(np.argsort(rms, kind="stable")) / (len(METHODS) - 1.0)
     table += [np.log(error[:, k] / span) / 2.0 for k in range(len(METHODS))]
     table += [np.log(rms[k] / span) / 2.0 * ones for k in range(len(METHODS))]
     table += [order[k] * ones for k in range(len(METHODS))]

@@ -77,13 +77,20 @@ class Posterior:
         return replace(self, mass=raised[:-2], below=float(raised[-2]), above=float(raised[-1]))
 
     def highest(self, level: float) -> ConcentrationSet:
-        """The set of highest density at ``level``, 0 < level < 1, as pieces by descending probability."""
+        """The set of highest density at ``level``, 0 < level < 1, as pieces by descending probability.
+
+        Zero, where the range ends, may hold mass in no width and so have any density: a piece there that is parted from
+        the others is in the set only where the set could not do without it, that is from the mass 1 − ``level`` on. So
+        the 95 % set leaves zero out where the probability of a blank is below 5 %.
+        """
         allowed = np.ones(len(self.mass) + 2, dtype=bool)
         while True:
             inside, last, share = self._chosen(level, allowed)
             pieces = _runs(inside)
             weight = np.array([self._padded[a : b + 1].sum() for a, b in pieces])
             small = weight < SMALLEST_PIECE * weight.sum()
+            if self.floor and len(pieces) > 1 and pieces[0][0] <= 1:
+                small[0] |= weight[0] < 1.0 - level
             if not small.any():
                 break
             for (a, b), bad in zip(pieces, small, strict=True):

@@ -5,7 +5,8 @@
 2. no curve over concentration describes the standards: no curve, and PLS answers;
 3. less than 5 % of the rest lies within the calibrated range: outside calibrated range;
 4. the reported set or that of 95 % has several pieces or an end out of reach, or the reported one is wider than 0.8 of
-   the range: ambiguous. Pieces that only a gap beyond the calibrated range parts are one; and where the reported set
+   the range: ambiguous. Pieces that only a gap beyond the calibrated range parts are one, and so are a piece that
+   includes zero and one that begins below the first standard above a blank; and where the reported set
    reaches across an end of the range, that of 95 % may be open there, which a note says;
 5. a blank was measured and the 95 % set includes zero: below detection limit;
 6. otherwise: quantified.
@@ -36,15 +37,17 @@ FAR = 4.0
 with an interferent of 2 to 200 % of the response."""
 ODD = 2.0
 """1 % of genuine unknowns inside the range are farther off than that, and 56 % of those with an interferent."""
-STRANGE = 0.25
-"""2 % of genuine unknowns there, half of those with an interferent (2 to 200 % of the response), and 96 % of those with
-one of 30 % of it."""
+STRANGE = 0.15
+"""On 112 assays of simulated families left out of training 4 % of genuine unknowns there, 62 % of those with an
+interferent (2 to 200 % of the response), 97 % of those with one of 30 % of it, 95 % with scattering of 10 % of the
+signal, and 95 % of spectra of noise."""
 
 Sets = tuple[ConcentrationSet, ConcentrationSet]
 
 
 def judge(
     facts: Facts,
+    levels: np.ndarray,
     posterior: Posterior,
     strange: float,
     stray: float,
@@ -55,14 +58,14 @@ def judge(
     """The verdict, the notes that explain it, the sets that stand, and PLS where it answers.
 
     Args:
-        facts: of the standards; their limits of misfit are not used.
+        facts: of the standards; their limits of misfit are not used. levels: ``[n]`` of the standards, ascending.
         strange: probability that the spectrum holds something that the standards do not.
         stray: its misfit outside their span ÷ that of the worst of them left out, both square.
         sets: the reported one and that of 95 %.
         spectrum: ``[W]``, the unknown's mean. usable: ``[W]``, None where all wavelengths are.
     """
     rules, pls = facts.rules, None
-    sets = joined(rules, sets[0]), joined(rules, sets[1])
+    sets = joined(rules, levels, sets[0]), joined(rules, levels, sets[1])
     if posterior.none > REFUSED:
         said = "does not match"
         reasons = [f"with probability {posterior.none:.2f} no concentration of this assay gives this spectrum"]
@@ -88,18 +91,26 @@ def judge(
     return said, reasons, sets, pls
 
 
-def joined(rules: VerdictRules, one: ConcentrationSet) -> ConcentrationSet:
-    """The set with pieces that only a gap beyond the calibrated range parts taken as one: no standard is there that
-    could tell them apart."""
+def joined(rules: VerdictRules, levels: np.ndarray, one: ConcentrationSet) -> ConcentrationSet:
+    """The set with pieces that only a gap beyond the calibrated range parts taken as one, and those from zero on that
+    only a gap below the first standard (of ``levels [n]``) above a blank parts: no standard is there that could tell
+    them apart."""
     pieces = sorted(one.components, key=lambda c: c.low)
+    blank = levels[0] == 0.0 and zero_within(rules, pieces[0])
     found = pieces[:1]
     for piece in pieces[1:]:
         last = found[-1]
-        if last.high < rules.highest and piece.low > rules.lowest:
+        from_zero = blank and len(found) == 1 and piece.low < levels[1]
+        if last.high < rules.highest and piece.low > rules.lowest and not from_zero:
             found.append(piece)
         else:
             found[-1] = _together(last, piece)
     return replace(one, components=tuple(sorted(found, key=lambda c: -c.probability)))
+
+
+def zero_within(rules: VerdictRules, piece: Component) -> bool:
+    """Whether a piece includes zero, of which a blank was measured."""
+    return rules.has_blank and piece.low <= 1e-6 * (rules.highest - rules.lowest)
 
 
 def _together(left: Component, right: Component) -> Component:
@@ -136,7 +147,7 @@ def _verdict(
     if doubt:
         return "ambiguous", doubt
     (only,) = at_95.components
-    if rules.has_blank and only.low <= 1e-6 * (rules.highest - rules.lowest):
+    if zero_within(rules, only):
         return "below detection limit", "the 95 % set includes zero: it cannot be told from a blank"
     reasons = []
     if not rules.lowest <= found.best.estimate <= rules.highest:

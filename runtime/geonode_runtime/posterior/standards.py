@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-METHODS = ("curve", "pchip", "pls", "pcr", "pls_warped", "stack")
+METHODS = ("curve", "pchip", "pls", "pcr", "pls_warped", "gp_pca", "stack")
 """Point estimates beside the minima of the curve; the last is the others' mean, weighed by their left-out errors."""
 _ROUNDING = 1e-10
 _SHARPEST = 1e-5  # of the range: no left-out error counts as smaller
@@ -58,10 +58,12 @@ class PosteriorStandards:
         places: ``[K]`` ascending, over the searched range.
         mean: ``[K, r]`` the curve there; spread_values, spread_vectors: ``[K, r]``, ``[K, r, r]`` of its covariance.
         slope: ``[K]`` length of the curve's tangent; doubt: ``[K]`` its own standard deviation as a share of the range.
-        pchip: ``[K, r]`` the interpolated curve.
+        plain_mean, pchip: ``[K, p']`` the curve and the interpolated one in ``plain_basis``.
         vectors, centres: ``[3, p']``, offsets, kappas: ``[3]`` of PLS, PCR and PLS on a saturating axis.
-        stack: ``[5]`` weights of the estimates in their mean.
-        left_out: ``[m]`` positions. errors: ``[m, 6]`` of :data:`METHODS` there. typical: ``[6]`` their root mean
+        score_basis, score_points: ``[p', q]``, ``[n, q]``, lengths: ``[G]``, amounts: ``[G, n]``, middle: a
+            concentration; of the Gaussian process on scores (:meth:`process_estimates`).
+        stack: ``[6]`` weights of the estimates in their mean.
+        left_out: ``[m]`` positions. errors: ``[m, 7]`` of :data:`METHODS` there. typical: ``[7]`` their root mean
             square inside the range.
         left_out_distance, left_out_ridge: ``[m]`` misfit of those levels inside and outside the others' span.
         ridge_inverse: ``[n + 1, n + 1]`` of the mixing problem.
@@ -83,11 +85,16 @@ class PosteriorStandards:
     spread_vectors: np.ndarray
     slope: np.ndarray
     doubt: np.ndarray
+    plain_mean: np.ndarray
     pchip: np.ndarray
     vectors: np.ndarray
     centres: np.ndarray
     offsets: np.ndarray
     kappas: np.ndarray
+    score_basis: np.ndarray
+    score_points: np.ndarray
+    lengths: np.ndarray
+    amounts: np.ndarray
     stack: np.ndarray
     left_out: np.ndarray
     errors: np.ndarray
@@ -95,6 +102,7 @@ class PosteriorStandards:
     left_out_distance: np.ndarray
     left_out_ridge: np.ndarray
     ridge_inverse: np.ndarray
+    middle: float
     low: float
     high: float
     dof: float
@@ -151,8 +159,14 @@ class PosteriorStandards:
         ]
         return np.clip(np.stack(found, 1), self.low, self.high)
 
+    def process_estimates(self, x: np.ndarray) -> np.ndarray:
+        """``[U]`` of spectra in plain coordinates ``[U, p']``, held to the searched range."""
+        square = (((x @ self.score_basis)[:, None] - self.score_points) ** 2).sum(-1)
+        near = np.exp(-0.5 * square / self.lengths[:, None, None] ** 2)  # [G, U, n]
+        return np.clip(self.middle + np.einsum("gun,gn->u", near, self.amounts), self.low, self.high)
+
     def error_near(self, c: np.ndarray) -> np.ndarray:
-        """Left-out error of every method around ``c [U, 6]`` (its own estimate), root mean square, ``[U, 6]``."""
+        """Left-out error of every method around ``c [U, 7]`` (its own estimate), root mean square, ``[U, 7]``."""
         rank = self.rank_of(c)[..., None]
         weight = np.exp(-np.abs(rank - self.left_out) / 1.5)
         ends = (self.left_out == 0) | (self.left_out == len(self.levels) - 1)
@@ -197,7 +211,7 @@ def nearest_on(curve: np.ndarray, x: np.ndarray, places: np.ndarray) -> tuple[np
     along = np.einsum("ukr,kr->uk", gap, step)
     t = np.clip(along / length, 0.0, 1.0)
     distance = (gap**2).sum(-1) - 2.0 * t * along + t**2 * length
-    same = distance.min(1) + _ROUNDING * (1.0 + (x**2).sum(1))
+    same = distance.min(1) + _ROUNDING * ((curve**2).sum(1).max() + (x**2).sum(1))
     k = (distance <= same[:, None]).argmax(1)
     row = np.arange(len(x))
     found = places[k] + t[row, k] * (places[k + 1] - places[k])

@@ -13,9 +13,10 @@ MANY = 18
 ASSAYS = 5
 
 
+@pytest.mark.parametrize("method", ["posterior", "profile"])
 @pytest.mark.parametrize("truth", [monotone, folding, straight], ids=["saturating", "folding", "straight"])
 @pytest.mark.parametrize("error", [0.0, 0.3], ids=["exact labels", "labels off by 0.5 % of the range"])
-def test_reported_and_true_coverage_agree_above_sixteen_levels(truth, error: float) -> None:
+def test_reported_and_true_coverage_agree_above_sixteen_levels(truth, error: float, method: str) -> None:
     """Standards and samples alike are off from their labels, by which both are judged; where that was not declared the
     sets cover less than they should, and the report says how much less."""
     reported, true = [], []
@@ -24,10 +25,10 @@ def test_reported_and_true_coverage_agree_above_sixteen_levels(truth, error: flo
         labels = np.linspace(0.0, 60.0, MANY)
         made = np.maximum(labels + error * rng.standard_normal(MANY), 0.0)
         calibration = Calibration(labels, noisy(truth, made, seed, 0.003), WAVE)
-        reported.append(coverage(calibration)["sets_interior"])
+        reported.append(coverage(calibration, method)["sets_interior"])
         asked = rng.uniform(3.0, 57.0, 20)
         samples = noisy(truth, np.maximum(asked + error * rng.standard_normal(20), 0.0), seed + 90, 0.003)
-        answers = calibration.quantify_many(samples, method="profile")  # whose sets the report is about
+        answers = calibration.quantify_many(samples, method=method)
         true.append(np.mean([any(k.contains(c) for k in a.components) for a, c in zip(answers, asked, strict=True)]))
     # Thirty left-out levels: one standard error is about 9 points.
     assert np.mean(reported) == pytest.approx(np.mean(true), abs=0.2)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from geonode.calibration.causes import CAUSES, Cause, explain
-from geonode.calibration.causes.fitting import Problem, plain
+from geonode_runtime.causes.fitting import Problem, plain
 
 WAVE = np.linspace(400.0, 700.0, 151)
 NOISE = 0.002

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geonode.calibration import Calibration
-from tests.calibration.assays import WAVE, folding, monotone, noisy
+from tests.calibration.assays import WAVE, folding, monotone, noisy, straight
 
 LEVELS = np.array([0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0])
 
@@ -60,3 +60,16 @@ def test_a_sample_far_above_all_standards_may_be_too_concentrated(times: float) 
     assert answer.verdict == "does not match" and "too concentrated" in answer.why[0]
     weak = calibration.quantify(SPOILT["interferent"](noisy(monotone, 25.0, 9)[0]), method="profile")
     assert weak.verdict == "does not match" and not any("too concentrated" in one for one in weak.why)
+
+
+@pytest.mark.parametrize("true", [3.3, 5.0, 8.0])
+def test_a_calibration_that_cannot_tell_is_not_blamed_on_the_measurement(true):
+    c = np.array([0.0, 2.0, 5.0, 10.0, 20.0, 50.0])
+    sold = np.where(c == 5.0, 9.0, c)  # the standard of 5 is of 9
+    made = Calibration(c, noisy(straight, sold, 0, 0.0005), WAVE)
+    answer = made.quantify(noisy(straight, true, 1, 0.0005)[0], method="profile")
+    blank = made.quantify(noisy(straight, 0.0, 2, 0.0005)[0], method="profile")
+    assert not any("from the blank" in why for why in blank.why)
+    if answer.verdict == "below detection limit":
+        assert "times the noise from the blank" in answer.why[0] and "these standards do not" in answer.why[0]
+    assert answer.times_noise_above_blank > 30.0 and blank.times_noise_above_blank == 0.0

@@ -66,7 +66,7 @@ class CaryReader(Reader):
             recording.notes.append("sample names taken from the metadata blocks, in column order; the titles differ")
         samples = _samples(columns, names or own, recording)
         _set_units(samples, heads, recording)
-        _read_pairs(table.Lines.of(lines, 2, end), samples, dialect, recording)
+        _read_pairs(table.Lines.of(lines, 2, end), samples, heads, dialect, recording)
         where = "the sample names in the metadata blocks" if names else "the titles"
         set_concentrations_from_names(recording, where)
         return recording
@@ -121,12 +121,14 @@ def _set_units(samples: list[tuple[int, str]], heads: list[str], recording: Reco
         recording.signal, recording.signal_unit = _SIGNALS.get(signal.lower(), (signal, ""))
 
 
-def _read_pairs(rows: table.Lines, kept: list[tuple[int, str]], dialect: Dialect, recording: Recording) -> None:
+def _read_pairs(
+    rows: table.Lines, kept: list[tuple[int, str]], heads: list[str], dialect: Dialect, recording: Recording
+) -> None:
     """Each pair down to its last value: pairs may be of different lengths."""
     wanted = [k for column, _ in kept for k in (column, column + 1)]
     named = {k: name for column, name in kept for k in (column, column + 1)}
     header = [named.get(k, "") for k in range(max(wanted, default=-1) + 1)]
-    found = table.read_columns(rows, wanted, dialect, recording, header=header, allow_empty=True)
+    found = table.read_columns(rows, wanted, dialect, recording, len(heads), header=header, allow_empty=True)
     recording.mask_reasons = found.reasons
     assert found.empty is not None  # as asked for
     for k, (column, name) in enumerate(kept):

@@ -53,6 +53,11 @@ class ClariostarReader(Reader):
         first = words[-1] + 1 if words else 0
         if first == len(header):
             raise recording.fail(f"row {start + 1} names no wavelengths; export the spectrum, not a single reading.")
+        if first - 1 in words and any(k not in words for k in range(first)):
+            raise recording.fail(
+                f"row {start + 1}, column {first} is '{text.shorten(header[first - 1])}', which stands among the "
+                "wavelengths and is none; repair that cell."
+            )
         wavelengths = np.array([dialect.number(cell) for cell in header[first:]], dtype=np.float64)
         labels = header[:first]
         preamble = "\n".join(lines[:start])

@@ -18,7 +18,7 @@ from geonode.data.readers.recording import Recording, Trace
 
 _WELL = re.compile(r"[A-Za-z]{1,2}\d{1,3}")
 _SATURATED = re.compile(r"saturated.*?wells?:\s*(.*)", re.IGNORECASE)
-_DIALECT = Dialect("\t", ".")
+_COMMA = re.compile(r"\t[+-]?\d+,\d+(?:[eE][+-]?\d+)?(?=\t|$)")
 
 
 @READERS.register("enspire")
@@ -50,13 +50,19 @@ class EnspireReader(Reader):
         header = [cell.strip() for cell in lines[start].rstrip().split("\t")]
         end = next((i for i, line in enumerate(lines[start + 1 :], start + 1) if not _is_row(line)), len(lines))
         rows = table.Lines.of(lines, start + 1, end)
+        _require_one_table(lines, end, recording)
         if not len(rows):
             raise recording.fail("a header but no row of a well below it; the file seems to be truncated.")
         measurements = _measurements(header, recording)
+        comma = recording.decimal == "," or (not recording.decimal and any(map(_COMMA.search, rows.texts)))
+        dialect = Dialect("\t", "," if comma else ".")
+        if comma:
+            recording.notes.append("read with decimal commas")
+        last = rows.texts[-1].split("\t", 1)[0].strip()
         for measurement in measurements:
             before = len(recording.traces)
-            _read_measurement(measurement, header, rows, len(measurements) > 1, recording)
-            _check_counts(recording.traces[before:], recording)
+            _read_measurement(measurement, header, rows, dialect, len(measurements) > 1, recording)
+            _check_counts(recording.traces[before:], last, recording)
         if not recording.traces:
             raise recording.fail("no result in any well; the file seems to be truncated.")
         for line in lines[end:]:
@@ -70,6 +76,15 @@ class EnspireReader(Reader):
 
 def _is_row(line: str) -> bool:
     return bool(_WELL.fullmatch(line.split("\t", 1)[0].strip()))
+
+
+def _require_one_table(lines: list[str], end: int, recording: Recording) -> None:
+    """Nothing of wells below the table: a second plate, or rows cut off by a damaged one."""
+    again = next((i for i, line in enumerate(lines[end:], end) if line.lower().startswith("well\t")), None)
+    if again is not None:
+        raise recording.fail(f"row {again + 1} begins a second table of wells; export one plate at a time.")
+    if any(_is_row(line) and line.count("\t") > 2 for line in lines[end:]):
+        raise recording.fail(f"row {end + 1} is no row of a well, and rows of wells stand below it; repair that row.")
 
 
 def _measurements(header: list[str], recording: Recording) -> list[tuple[str, int, list[int]]]:
@@ -90,11 +105,16 @@ def _measurements(header: list[str], recording: Recording) -> list[tuple[str, in
 
 
 def _read_measurement(
-    measurement: tuple[str, int, list[int]], header: list[str], rows: table.Lines, several: bool, recording: Recording
+    measurement: tuple[str, int, list[int]],
+    header: list[str],
+    rows: table.Lines,
+    dialect: Dialect,
+    several: bool,
+    recording: Recording,
 ) -> None:
     """The wells of one measurement; a scan shorter than another of the same wells leaves its last cells blank."""
     prefix, result, wavelengths = measurement
-    columns = table.read_columns(rows, [result, *wavelengths], _DIALECT, recording, allow_empty=several)
+    columns = table.read_columns(rows, [result, *wavelengths], dialect, recording, allow_empty=several)
     if columns.empty is not None:
         there = np.flatnonzero(~columns.empty[:, 0])
         half = there[columns.empty[there].any(axis=1)]
@@ -129,16 +149,16 @@ def _read_measurement(
                 f"rows {rows.numbers[mine[0]]}–{rows.numbers[mine[-1]]}, column {result + 1}",
                 masked=columns.masked[mine, 0],
                 keys=(well,),
-                attributes={} if sample is None else {"Sample": _DIALECT.split(rows.texts[mine[0]])[sample]},
+                attributes={} if sample is None else {"Sample": dialect.split(rows.texts[mine[0]])[sample]},
             )
         )
 
 
-def _check_counts(traces: list[Trace], recording: Recording) -> None:
-    """Wells of one scan have as many points; a truncated file ends within one."""
+def _check_counts(traces: list[Trace], last: str, recording: Recording) -> None:
+    """A truncated file ends within the scan of its last well; other wells may have scans of their own length."""
     for trace in traces:
         first = traces[0]
-        if len(trace.values) != len(first.values):
+        if len(trace.values) < len(first.values) and last in trace.keys:
             raise recording.fail(
                 f"well {trace.name} ({trace.place}) has {len(trace.values)} points and {first.name} "
                 f"{len(first.values)}; the file seems to be truncated, so export it again."

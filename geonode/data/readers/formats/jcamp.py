@@ -162,7 +162,7 @@ def _read_block(block: Block, title: str, recording: Recording):
         return _read_pairs(block, where, recording)
     starts, ordinates = packed.decode(block.data, recording)
     _check_points(block, len(ordinates), where, recording)
-    y = np.array(ordinates) * _factor(block, "YFACTOR")
+    y = np.array(ordinates) * _factor(block, "YFACTOR", where, recording)
     x = _abscissae(block, starts, len(y), where, recording)
     first = block.number("FIRSTY")
     tolerance = 2e-3 * max(abs(float(np.nanmax(np.abs(y), initial=0.0))), 1e-300)
@@ -210,14 +210,17 @@ def _count_points(form: str, data: Lines, recording: Recording) -> float:
         return -1
 
 
-def _factor(block: Block, label: str) -> float:
+def _factor(block: Block, label: str, where: str, recording: Recording) -> float:
+    """What ordinates or abscissae are multiplied by; 1 where the file says nothing, or 0, as some programs write."""
     value = block.number(label)
+    if value is None and block.word(label):
+        raise recording.fail(f"{where}: {label} is '{text.shorten(block.word(label))}', which is no number; repair it.")
     return 1.0 if value is None or value == 0 or not np.isfinite(value) else value
 
 
 def _abscissae(block: Block, starts: list[tuple[int, float, int]], n: int, where: str, recording: Recording):
     """Even abscissae from FIRSTX to LASTX, against which those that begin the lines are checked."""
-    factor = _factor(block, "XFACTOR")
+    factor = _factor(block, "XFACTOR", where, recording)
     first, last, step = block.number("FIRSTX"), block.number("LASTX"), block.number("DELTAX")
     first = starts[0][1] * factor if first is None else first
     if last is None:
@@ -248,7 +251,9 @@ def _read_pairs(block: Block, where: str, recording: Recording):
         raise recording.fail(f"{where} has an odd number of values, so a pair is incomplete; export it again.")
     _check_points(block, len(values) // 2, where, recording)
     pairs = values.reshape(-1, 2)
-    return pairs[:, 0] * _factor(block, "XFACTOR"), pairs[:, 1] * _factor(block, "YFACTOR")
+    return pairs[:, 0] * _factor(block, "XFACTOR", where, recording), pairs[:, 1] * _factor(
+        block, "YFACTOR", where, recording
+    )
 
 
 def _numbers(lines: Lines, recording: Recording) -> np.ndarray:

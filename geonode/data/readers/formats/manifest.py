@@ -19,7 +19,11 @@ from geonode.errors import ReaderError
 
 MOST_FILES = 2000
 
-_FILE, _GROUP, _SPECTRUM = ("file", "filename", "file name", "path"), ("group", "replicate group"), ("spectrum",)
+_FILE = (
+    *("file", "files", "filename", "file name", "path", "datei", "dateiname", "fichier", "nom du fichier", "archivo"),
+    *("fichero", "bestand", "arquivo", "文件", "ファイル"),
+)
+_GROUP, _SPECTRUM = ("group", "replicate group"), ("spectrum",)
 
 
 @READERS.register("manifest")
@@ -29,6 +33,7 @@ class ManifestReader(Reader):
     format = "list of files"
     summary = "CSV that lists files with their concentrations (file, concentration, group)"
     particularity = Particularity.HEADER
+    lists_files = True
 
     def sniff(self, head: bytes) -> bool:
         """A header with a column ``file`` and at least one other."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from geonode.data.readers import names, table, text
+from geonode.data.readers import names, table, text, units
 from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.dialect import Dialect, detect_dialect
 from geonode.data.readers.recording import Recording, Trace
@@ -21,6 +21,7 @@ _MARKER = re.compile(r"^>{4,}.*<{4,}", re.MULTILINE)
 _COLUMNS = {
     **{"W": "wavelength", "D": "dark", "R": "reference", "S": "sample", "P": "processed"},
 }
+_AXIS_MODE = re.compile(r"\s*x.?axis mode\s*:", re.I)
 # Where the lamp gives no light, a ratio of counts is anything at all: this many times the 90th percentile is wild.
 WILD = 20.0
 
@@ -56,8 +57,9 @@ class OceanReader(Reader):
         header = dialect.split(body.texts[0])
         header = header if dialect.number(header[0]) is None and len(header) > 1 else None
         body = body if header is None else body[1:]
-        at = _column_of_values(header, body, dialect, recording)
-        columns = table.read_columns(body, (0, at), dialect, recording)
+        axis, at = _columns(header, body, dialect, recording)
+        columns = table.read_columns(body, (axis, at), dialect, recording)
+        _set_axis_unit(lines[:start], recording)
         _check_pixels(lines[:start], len(body), recording)
         recording.mask_reasons = columns.reasons
         recording.traces.append(
@@ -76,26 +78,50 @@ class OceanReader(Reader):
         return recording
 
 
-def _column_of_values(header: list[str] | None, body: table.Lines, dialect: Dialect, recording: Recording) -> int:
-    """The second of two columns, or the processed one where the header names several."""
+def _columns(header: list[str] | None, body: table.Lines, dialect: Dialect, recording: Recording) -> tuple[int, int]:
+    """(axis, values): two columns, or those that the header calls wavelength (W) and processed (P)."""
     width = 2 if header is None else len(header)
     if not len(body):
         raise recording.fail("no pairs of numbers below the >>>>> marker; the file seems to be truncated.")
+    widths = {len(_cells(line, dialect)) for _, line in body}
+    if header is None and len(widths) == 1 and (many := widths.pop()) > 2:
+        raise recording.fail(
+            f"{many} columns below the marker and no header that says what they are; export the processed spectrum "
+            "alone, or write the names of the columns below the marker (W and P)."
+        )
     wrong = next((number for number, line in body if len(_cells(line, dialect)) != width), None)
     if wrong is not None:
         what = "a pair of numbers" if width == 2 else f"{width} numbers, as the header has"
         raise recording.fail(f"row {wrong} is not {what}; repair or remove that row.")
     if header is None or width == 2:
-        return 1
+        return 0, 1
+    axis = next((k for k, cell in enumerate(header) if cell.upper() == "W" or units.wavelength_unit(cell)), 0)
     processed = [k for k, cell in enumerate(header) if cell.upper() == "P" or cell.lower().startswith("processed")]
-    if len(processed) != 1:
+    finished = [k for k, cell in enumerate(header) if k != axis and _is_finished(cell)]
+    if len(processed or finished) != 1:
         raise recording.fail(
             f"{width} columns below the marker ({', '.join(map(text.shorten, header))}), and none of them is called P "
             "or processed; export the processed spectrum alone."
         )
-    others = [_COLUMNS.get(cell.upper(), cell) for k, cell in enumerate(header) if k not in (0, processed[0])]
+    values = (processed or finished)[0]
+    others = [_COLUMNS.get(cell.upper(), cell) for k, cell in enumerate(header) if k not in (axis, values)]
     recording.notes.append(f"the processed spectrum was read; left out: {', '.join(others)}")
-    return processed[0]
+    return axis, values
+
+
+def _is_finished(header: str) -> bool:
+    return (units.signal_of(header) or ("",))[0] in ("absorbance", "transmittance", "reflectance")
+
+
+def _set_axis_unit(header: Sequence[str], recording: Recording) -> None:
+    """What OceanView's header says of the abscissa (``XAxis mode: Raman Shifts``); nm where it says nothing."""
+    said = next((line.partition(":")[2].strip() for line in header if _AXIS_MODE.match(line)), "")
+    if not said:
+        return
+    unit = units.wavelength_unit(said)
+    if unit is None:
+        recording.notes.append(f"the abscissa is no wavelength: the file says '{text.shorten(said)}'")
+    recording.wavelength_unit = unit or ""
 
 
 def _cells(line: str, dialect: Dialect) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from geonode.data.readers import names, table, text
+from geonode.data.readers import names, table, text, units
 from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.recording import Recording, Trace
@@ -51,7 +51,10 @@ class PedsReader(Reader):
         recording.mask_reasons = columns.reasons
         recording.signal = _SIGNALS.get(lines[0].split()[1], "signal")
         graph = lines[lines.index("#GR") + 1 : start] if "#GR" in lines[:start] else []
-        recording.wavelength_unit = _UNITS.get(graph[0].upper(), "nm") if graph else "nm"
+        said = graph[0] if graph else "NM"
+        recording.wavelength_unit = _UNITS.get(said.upper()) or units.wavelength_unit(said) or ""
+        if not recording.wavelength_unit:
+            recording.notes.append(f"the abscissa is no wavelength: the file says '{text.shorten(said)}'")
         own = lines[2] if len(lines) > 2 and lines[2] else path.stem
         masked = columns.masked[:, 1]
         recording.traces.append(

@@ -10,7 +10,11 @@ from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.dialect import detect_dialect
 from geonode.data.readers.recording import Recording, Trace
 
-_HEAD = re.compile(r'^"?Wavelength nm\.?"?\s*[\t,;]', re.IGNORECASE)
+_HEAD = re.compile(
+    r'^"?(Wavelength|Wellenlänge|Longueur d.onde|Longitud de onda|Lunghezza d.onda|Comprimento de onda|波長|波长)'
+    r' nm\.?"?\s*[\t,;]',
+    re.IGNORECASE,
+)
 
 
 @READERS.register("shimadzu")

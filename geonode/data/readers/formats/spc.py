@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from geonode.data.checks import LARGEST, SMALLEST
-from geonode.data.readers import names, text
+from geonode.data.readers import names, text, units
 from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.recording import Recording, Trace
 
@@ -72,12 +72,12 @@ class SpcReader(Reader):
         exponent, count = struct.unpack_from(order + "bi", data, 3)
         # struct aligns nothing with an explicit order, so the offsets are those of the specification.
         first, last, traces = struct.unpack_from(order + "ddi", data, 8)
-        recording.wavelength_unit = _WAVELENGTH_UNITS.get(data[28]) or _OTHER_UNITS.get(data[28], "nm")
+        recording.wavelength_unit = _WAVELENGTH_UNITS.get(data[28]) or _OTHER_UNITS.get(data[28], "")
         recording.signal, recording.signal_unit = _SIGNALS.get(data[29], ("signal", ""))
         if data[28] in _OTHER_UNITS:
             recording.notes.append(f"the abscissa is no wavelength: the file says {recording.wavelength_unit}")
-        elif data[28] not in _WAVELENGTH_UNITS:
-            recording.notes.append("the file does not say what its abscissa is; taken as wavelengths in nm")
+        elif data[28] not in (0, *_WAVELENGTH_UNITS):
+            recording.notes.append(f"the abscissa is no wavelength: the file says kind {data[28]} of the specification")
         traces = max(traces, 1) if flags & _MULTI else 1
         if traces > len(data) // _SUBHEADER:
             raise recording.fail(
@@ -88,6 +88,11 @@ class SpcReader(Reader):
             spectra = reader.traces_with_own_x(traces, count)
         else:
             spectra = reader.traces_with_one_x(traces, count, first, last)
+        if data[28] == 0:
+            nm = all(units.is_plausible_nm(x) for x, _ in spectra if len(x))
+            recording.wavelength_unit = "nm" if nm else ""
+            taken = "taken as wavelengths in nm" if nm else "no unit is assumed"
+            recording.notes.append(f"the file does not say what its abscissa is; {taken}")
         comment = data[88:218].split(b"\0", 1)[0].decode("latin-1").strip()
         title = text.shorten(comment, 80) or path.stem
         for k, (x, y) in enumerate(spectra):

@@ -86,14 +86,14 @@ def _parse_headers(header: list[str], recording: Recording) -> dict[int, float]:
             )
         if cell in seen:
             raise recording.fail(
-                f"columns {seen[cell] + 1} and {column + 1} are both headed '{cell}'; head replicates "
-                f"'{parsed[1]}', '{parsed[1]}.1', '{parsed[1]}.2'."
+                f"columns {seen[cell] + 1} and {column + 1} are both headed '{cell}'; head the first of them "
+                f"'{_pointed(parsed[1])}' and its replicates {_replicates(parsed[1])}."
             )
         first = written.setdefault(parsed[0], parsed[1])
         if first != parsed[1]:
             raise recording.fail(
                 f"column {column + 1} is headed '{cell}', which is the level '{first}' written in another way; head "
-                f"replicates '{first}.1', '{first}.2'."
+                f"the first of them '{_pointed(first)}' and its replicates {_replicates(first)}."
             )
         seen[cell] = column
         headers[column] = parsed[0]
@@ -104,3 +104,12 @@ def _parse_headers(header: list[str], recording: Recording) -> dict[int, float]:
         if dot and counted:  # 5.10 is noted with the levels
             recording.notes.append(f"'{cell}' was taken as a level of its own, not as a replicate of '{whole}'")
     return headers
+
+
+def _pointed(level: str) -> str:
+    """A level with a point, without which ``5.1`` would be another level and no replicate."""
+    return level if "." in level else f"{level}.0"
+
+
+def _replicates(level: str) -> str:
+    return f"'{_pointed(level)}.1', '{_pointed(level)}.2'"

@@ -2,7 +2,8 @@
 ``readers``; any other ZIP archive is refused by its name.
 
 Every sheet with a table of spectra is read as text would be, but for the numbers, which a workbook holds as numbers: no
-decimal mark and no thousands have to be told. Several such sheets are several series, to be selected by their names.
+decimal mark and no thousands have to be told. Numbers that a sheet holds as text are read as those of a text are, with
+the same doubts. Several such sheets are several series, to be selected by their names.
 """
 
 from __future__ import annotations
@@ -22,20 +23,25 @@ from geonode.errors import ReaderError
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 # Runs in a process of its own: numbers as Python writes them, anything else as text.
 _CODE = r"""
+import re
 from python_calamine import CalamineWorkbook
+marked = re.compile(r'\s*[+-]?\d*[.,]\d[\d.,]*(?:[eE][+-]?\d+)?\s*|\s*[+-]?\d+[.,][\d.,]*\s*')
 def cell(value):
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return '' if value is None else str(value)
 book = CalamineWorkbook.from_path(path)
-sheets, cells = {}, 0
+sheets, cells, written = {}, 0, []
 for name in book.sheet_names:
-    rows = [[cell(value) for value in row] for row in book.get_sheet_by_name(name).to_python(skip_empty_area=False)]
+    content = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+    rows = [[cell(value) for value in row] for row in content]
+    if any(isinstance(value, str) and marked.fullmatch(value) for row in content for value in row):
+        written.append(name)
     cells += sum(map(len, rows))
     if cells > 6_000_000:
         raise ValueError('more than 6000000 cells, which no set of standards has')
     sheets[name] = rows
-found, meta = [], {'sheets': json.dumps(sheets)}
+found, meta = [], {'sheets': json.dumps(sheets), 'written': json.dumps(written)}
 """
 
 
@@ -59,7 +65,7 @@ class WorkbookReader(Reader):
             ReaderError: another archive, without the package, damaged, no sheet with spectra, sheets whose units
                 differ.
         """
-        recording = self.recording(path, signal="signal", numbers_are_typed=True)
+        recording = self.recording(path, signal="signal")
         recording.format = _kind(path)
         _, meta = foreign.parse("python_calamine", "python-calamine", _CODE, recording, "save the sheet as CSV")
         sheets = {name: _lines(rows) for name, rows in json.loads(meta["sheets"]).items()}
@@ -71,8 +77,9 @@ class WorkbookReader(Reader):
                 f"a workbook with no table of spectra in its sheets ({listing(sheets) or 'none'}); have one wavelength "
                 "a row, and the samples in columns headed by their concentration."
             )
+        written = json.loads(meta["written"])
         for name, lines in tables.items():
-            _read_sheet(name, lines, len(tables) > 1, recording)
+            _read_sheet(name, lines, len(tables) > 1, name not in written, recording)
         other = [name for name in sheets if name not in tables and any(map(str.strip, sheets[name]))]
         if other:
             recording.notes.append(f"sheets without spectra not read: {listing(other)}")
@@ -118,9 +125,13 @@ def _lines(rows: list[list[str]]) -> list[str]:
     return ["\t".join(" ".join(cell.split()) for cell in row) for row in rows]
 
 
-def _read_sheet(name: str, lines: list[str], several: bool, recording: Recording) -> None:
-    """The spectra of one sheet, added to the recording; of several sheets each is a series."""
-    part = Recording(recording.path, recording.format, [], signal="signal", numbers_are_typed=True)
+def _read_sheet(name: str, lines: list[str], several: bool, typed: bool, recording: Recording) -> None:
+    """The spectra of one sheet, added to the recording; of several sheets each is a series.
+
+    Where none of its numbers is ``typed``, as text is, the decimal mark that was said counts.
+    """
+    part = Recording(recording.path, recording.format, [], signal="signal", numbers_are_typed=typed)
+    part.decimal = "" if typed else recording.decimal
     try:
         read_spectra(lines, part)
     except ReaderError as error:

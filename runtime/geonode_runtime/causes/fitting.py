@@ -8,13 +8,15 @@ from itertools import product
 
 import numpy as np
 
-from geonode.calibration.causes.registry import Cause
+from geonode_runtime.causes.cause import Cause
 
 ROUNDS = 4
 """Grids, each a third as wide as the one before."""
 FIRST, LATER = 33, 9
 """Concentrations of the first grid and of the later ones; SETTINGS: values of a setting on the later ones."""
 SETTINGS = 7
+SAME = 1e-9
+"""Values of a grid no further apart than this share of it are one."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,11 @@ def fit(problem: Problem, cause: Cause) -> Fit:
 def _closer(values: np.ndarray, k: int, points: int) -> np.ndarray:
     """A grid between the neighbours of the k-th value that holds that value too; within the first grid's ends."""
     low, high = values[max(k - 1, 0)], values[min(k + 1, len(values) - 1)]
-    return np.unique(np.append(np.linspace(low, high, points), values[k]))
+    if low == high:
+        return values[k : k + 1]
+    grid = np.linspace(low, high, points)
+    there = np.abs(grid - values[k]).min() <= SAME * (high - low)
+    return grid if there else np.sort(np.append(grid, values[k]))
 
 
 def _trial(problem: Problem, cause: Cause, c: np.ndarray, axes: list[np.ndarray]) -> tuple[Fit, int, list[int]]:
@@ -128,23 +134,32 @@ def _solved(problem: Problem, cause: Cause, c: float, settings: np.ndarray) -> F
     base = cause.base(curve, x, rows)[0, 0]
     others = [v[0, 0] for other in problem.ignored for v in other.columns(curve, x, np.zeros((1, 0)))]
     own = [v[0, 0] for v in cause.columns(curve, x, rows)]
-    left, coefficients = problem.spectrum - base, np.zeros(len(own))
-    if others or own:
-        matrix = np.stack([*others, *own], axis=1) / problem.scale[:, None]
-        solution = np.linalg.lstsq(matrix, left / problem.scale, rcond=None)[0]
-        coefficients = solution[len(others) :]
-        if cause.positive and (coefficients <= 0.0).any():
-            coefficients = np.zeros(len(own))
-            solution = np.append(_alone(others, left, problem.scale), coefficients)
-        left = left - np.stack([*others, *own], axis=1) @ solution
+    solution, left = _least_squares([*others, *own], problem.spectrum - base, problem.scale)
+    coefficients = solution[len(others) :]
+    if cause.positive and (coefficients <= 0.0).any():
+        coefficients = np.zeros(len(own))
+        _, left = _least_squares(others, problem.spectrum - base, problem.scale)
     rss = float(np.sum((left / problem.scale) ** 2))
     return Fit(float(c), tuple(settings.tolist()), tuple(coefficients.tolist()), rss, left)
 
 
-def _alone(columns: list[np.ndarray], target: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    if not columns:
-        return np.zeros(0)
-    return np.linalg.lstsq(np.stack(columns, axis=1) / scale[:, None], target / scale, rcond=None)[0]
+def _least_squares(columns: list[np.ndarray], target: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients of ``columns`` ``[W]`` each, and what they leave of ``target [W]``; a column that the earlier ones
+    hold already has none."""
+    white = [column / scale for column in columns]
+    basis = [v[0, 0] for v in _orthonormal([column[None, None] for column in white])]
+    rest = target / scale
+    solution = np.zeros(len(columns))
+    shares = np.array([v @ rest for v in basis])
+    for k in reversed(range(len(columns))):  # the triangle of Gram and Schmidt, from its end
+        pivot = float(basis[k] @ white[k])
+        if pivot > 0.0:
+            later = sum(solution[m] * float(basis[k] @ white[m]) for m in range(k + 1, len(columns)))
+            solution[k] = (shares[k] - later) / pivot
+    left = target.copy()
+    for size, column in zip(solution, columns, strict=True):
+        left = left - size * column
+    return solution, left
 
 
 class Nothing(Cause):

@@ -1,10 +1,10 @@
-"""The causes that are tried, one class each."""
+"""The causes that are tried, one class each, and their names: :data:`KINDS`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from geonode.calibration.causes.registry import CAUSES, Axis, Cause, Told
+from geonode_runtime.causes.cause import Axis, Cause, Told
 
 PATHS = (0.1, 0.2, 0.25, 0.4, 0.5, 2.0, 2.5, 4.0, 5.0, 10.0)
 """Ratios of the path lengths of cuvettes that are sold (1, 2, 4, 5, 10, 20, 40, 50, 100 mm) most often mixed up."""
@@ -17,7 +17,6 @@ def centred(wavelengths: np.ndarray) -> np.ndarray:
     return (2.0 * wavelengths - low - high) / ((high - low) or 1.0)
 
 
-@CAUSES.register("offset")
 class Offset(Cause):
     """A constant added at every wavelength."""
 
@@ -33,7 +32,6 @@ class Offset(Cause):
         return f"an offset of {told.coefficients[0]:+.3g} in {told.signal} at every wavelength"
 
 
-@CAUSES.register("tilt")
 class Tilt(Cause):
     """A straight line added: an offset and a slope."""
 
@@ -54,7 +52,6 @@ class Tilt(Cause):
         )
 
 
-@CAUSES.register("scale")
 class Scale(Cause):
     """Every value times a factor."""
 
@@ -76,7 +73,6 @@ class Scale(Cause):
         return f"a scale: every value is {told.coefficients[0]:.3g} times what it should be"
 
 
-@CAUSES.register("other path length")
 class PathLength(Cause):
     """Every value times the ratio of two cuvettes that are sold: no free number, so it goes before `Scale`."""
 
@@ -97,7 +93,6 @@ class PathLength(Cause):
         return f"another path length, {told.settings[0]:g} times that of the standards"
 
 
-@CAUSES.register("shift")
 class Shift(Cause):
     """The wavelength axis displaced."""
 
@@ -111,13 +106,10 @@ class Shift(Cause):
         return (Axis(np.concatenate([-half[::-1], half])),)
 
     def base(self, curve: np.ndarray, wavelengths: np.ndarray, settings: np.ndarray) -> np.ndarray:
-        """The curve, each value from a cubic spline at the wavelength it would have had."""
-        from scipy.interpolate import CubicSpline
-
+        """The curve, each value from the cubic through the four nearest at the wavelength it would have had."""
         asked = wavelengths[None] - settings[:, :1]
-        spline = CubicSpline(wavelengths, curve, axis=1)
         # beyond the ends a cubic runs away: the end value stands
-        return spline(asked.clip(wavelengths[0], wavelengths[-1]))
+        return _cubic(asked.clip(wavelengths[0], wavelengths[-1]), wavelengths, curve)
 
     def words(self, told: Told) -> str:
         """How far and which way."""
@@ -126,7 +118,6 @@ class Shift(Cause):
         return f"a shift of the wavelengths by {abs(step):.2g}{told.wavelength_unit} towards {way} ones"
 
 
-@CAUSES.register("scatter")
 class Scatter(Cause):
     """Scattered light that counts as absorbance, a power of the wavelength between −2 (large particles) and −4
     (Rayleigh, small ones)."""
@@ -152,13 +143,27 @@ class Scatter(Cause):
         )
 
 
+def _cubic(asked: np.ndarray, x: np.ndarray, curve: np.ndarray) -> np.ndarray:
+    """``curve [C, W]`` at wavelengths ``asked [T, W]``, ``[C, T, W]``: Lagrange's polynomial through the four values of
+    ``x [W]`` around each."""
+    first = np.clip(np.searchsorted(x, asked) - 2, 0, len(x) - 4)
+    points = [x[first + k] for k in range(4)]
+    made = np.zeros((len(curve), *asked.shape))
+    for i in range(4):
+        weight = np.ones(asked.shape)
+        for j in range(4):
+            if i != j:
+                weight *= (asked - points[j]) / (points[i] - points[j])
+        made += curve[:, first + i] * weight
+    return made
+
+
 def _power(wavelengths: np.ndarray, exponents: np.ndarray) -> np.ndarray:
     """(λ/λ_min)^−p, ``[T, W]``; wavelengths that are not positive (Raman shifts, pixels) count from 1."""
     positive = wavelengths if wavelengths[0] > 0.0 else wavelengths - wavelengths[0] + 1.0
     return (positive / positive[0])[None] ** -exponents
 
 
-@CAUSES.register("interferent")
 class Interferent(Cause):
     """A further band, Gaussian, positive."""
 
@@ -186,7 +191,6 @@ class Interferent(Cause):
         )
 
 
-@CAUSES.register("resolution")
 class Resolution(Cause):
     """Bands blunter than the standards', or sharper."""
 
@@ -218,3 +222,15 @@ class Resolution(Cause):
             if sigma > 0.0
             else f"another resolution: bands are sharper than the standards', by about {width} (half maximum)"
         )
+
+
+KINDS: dict[str, type[Cause]] = {
+    "offset": Offset,
+    "tilt": Tilt,
+    "scale": Scale,
+    "other path length": PathLength,
+    "shift": Shift,
+    "scatter": Scatter,
+    "interferent": Interferent,
+    "resolution": Resolution,
+}

@@ -12,14 +12,15 @@ own numbers, or that would put the spectrum at the end of the range that is sear
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from geonode.calibration.causes.fitting import Fit, Problem, fit, plain
-from geonode.calibration.causes.registry import CAUSES, Cause, Told
+from geonode_runtime.causes.cause import Cause, Told
+from geonode_runtime.causes.fitting import Fit, Problem, fit, plain
+from geonode_runtime.causes.kinds import KINDS
 
 LEAST_EXPLAINED = 0.7
 """A cause that takes a smaller share of the misfit's sum of squares away is not named."""
@@ -156,17 +157,23 @@ class Explanation:
         return f"from {stretch.low:.4g} to {self._at(stretch.high)}"
 
 
-def explain(problem: Problem, wavelength_unit: str = "", signal: str = "the signal") -> Explanation:
-    """Fit every registered cause and name the best.
+def explain(
+    problem: Problem,
+    wavelength_unit: str = "",
+    signal: str = "the signal",
+    kinds: Mapping[str, type[Cause]] = KINDS,
+) -> Explanation:
+    """Fit every cause and name the best.
 
     Args:
         problem: the spectrum, its noise and the curve.
         wavelength_unit: " nm" or nothing, with its space. signal: what the spectrum is called in a sentence.
+        kinds: the causes to be tried, by name.
     """
     problem = _thinned(problem)
     alone = plain(problem)
     ignored = {type(cause) for cause in problem.ignored}
-    causes = {name: kind() for name, kind in CAUSES.items() if kind not in ignored}
+    causes = {name: kind() for name, kind in kinds.items() if kind not in ignored}
     fits = {name: fit(problem, cause) for name, cause in causes.items()}
     fits = {n: alone if causes[n].multiplies and _empty(f, problem) else f for n, f in fits.items()}
     scores, without = _scores(fits, causes, alone)
@@ -293,8 +300,3 @@ def _side(stretch: Stretch) -> str:
 
 def _percent(share: float) -> str:
     return "all" if share >= 0.9995 else f"{100 * share:.3g} %"
-
-
-def ignored_by(invisible: Sequence[str]) -> tuple[Cause, ...]:
-    """The causes of these names, as what may be there as well."""
-    return tuple(CAUSES[name]() for name in invisible)

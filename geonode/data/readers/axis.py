@@ -1,0 +1,48 @@
+"""The unit of an axis, as its header says it or as its values allow, and photon energies as wavelengths."""
+
+from __future__ import annotations
+
+from geonode.data.checks import Floats
+from geonode.data.readers import units
+from geonode.data.readers.concentration_table import split_unit
+from geonode.data.readers.recording import Recording
+from geonode.data.readers.text import shorten
+
+
+def axis_unit(header: str, axis: Floats, which: str, recording: Recording) -> str:
+    """The unit of an axis: as its header says, nm where its values allow it, else none; what is assumed is noted."""
+    unit = units.wavelength_unit(header)
+    span = f"{axis.min():g} to {axis.max():g}"
+    if unit is not None:
+        if unit != "nm" or units.states_unit(header) or units.is_plausible_nm(axis):
+            return unit
+        recording.notes.append(f"the file does not say the unit of its wavelengths, {span}")
+        return ""
+    if units.is_other_axis(header):
+        recording.notes.append(f"the abscissa is no wavelength: the {which} is headed '{shorten(header)}'")
+        return split_unit(header)[1]
+    if split_unit(header)[1]:
+        recording.notes.append(
+            f"the abscissa is no wavelength of a unit known here: the {which} is headed '{shorten(header)}'"
+        )
+        return ""
+    if units.is_plausible_nm(axis):
+        recording.notes.append(f"{which} taken as wavelengths in nm")
+        return "nm"
+    recording.notes.append(
+        f"the file does not say the unit of its {which.removeprefix('the ')}, {span}; none is assumed"
+    )
+    return ""
+
+
+def in_nanometres(axis: Floats, recording: Recording) -> Floats:
+    """An axis of photon energies as wavelengths in nm, noted; any other as it is."""
+    converted = units.to_nanometres(axis, recording.wavelength_unit)
+    if converted is None:
+        return axis
+    recording.notes.append(
+        f"wavelengths converted to nm from {recording.wavelength_unit}: {units.NANOMETRE_ELECTRONVOLT:g} nm eV divided "
+        "by the energy"
+    )
+    recording.wavelength_unit = "nm"
+    return converted
