@@ -5,7 +5,7 @@ const GeonodeExplanation = (function () {
   const { general } = GeonodeNumbers, { KINDS, linspace } = GeonodeCauses, { fit, plain } = GeonodeCauseFit;
   const LEAST_EXPLAINED = 0.7, EVIDENCE = 10, AS_WELL = 0.999, AS_LITTLE = 0.05, MOST_WAVELENGTHS = 800, FIRST = 33;
   const HOLDS = [["tilt", "offset"], ["scale", "other path length"]];
-  const NEARLY_ALL = 0.9, LARGER = 1.3, FEWEST_WAVELENGTHS = 8, STRANGE = 0.25, ODD = 2;
+  const NEARLY_ALL = 0.9, LARGER = 1.3, FEWEST_WAVELENGTHS = 8, { ODD, STRANGE } = GeonodePosterior;
 
   // From the JSON of the page; `array` unpacks one, or finds it among others.
   function open(data, array) {

@@ -98,5 +98,5 @@ const GeonodePosterior = (function () {
     return ["quantified", inside ? "" : `the estimate lies outside ${limits}, but the 95 % set reaches into it`, open];
   }
 
-  return { open, answered };
+  return { open, answered, ODD, STRANGE };
 })();
