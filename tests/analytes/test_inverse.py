@@ -146,7 +146,7 @@ def test_beyond_the_hull_is_said():
 def test_replicates_narrow_and_different_samples_are_refused(made, plate):
     one = spectra(plate, [[7.2, 50.0]] * 4, 6)
     alone, together = made.quantify(one[0]), made.quantify(one, replicates=True)
-    assert together.parts[0].std < alone.parts[0].std and together.parts[0].replicates == 4
+    assert together.parts[0].components[0].std < alone.parts[0].components[0].std and together.parts[0].replicates == 4
     for other in ([6.0, 50.0], [7.2, 400.0], [8.2, 5.0]):
         with pytest.raises(InputError, match=r"of different ones: number . has (pH|Cl) up to .*--each"):
             made.quantify(np.concatenate([one[:1], spectra(plate, other, 9)]), replicates=True)
