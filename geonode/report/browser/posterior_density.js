@@ -48,7 +48,9 @@ const GeonodeDensity = (function () {
     const padded = [one.below, ...one.mass, one.above], beyond = BEYOND * one.span;
     const dense = [one.below / beyond, ...density(one), one.above / beyond], allowed = padded.map(() => true);
     for (;;) {
-      const { inside, partial, share } = chosen(padded, dense, allowed, level), pieces = runs(inside);
+      const { inside, partial, share } = chosen(padded, dense, allowed, level);
+      close(one, inside);
+      const pieces = runs(inside);
       const weight = pieces.map(([a, b]) => sum(padded.slice(a, b + 1))), whole = sum(weight);
       // Zero, an end in no width: in the set only where the set could not do without it.
       const spare = (k) => k === 0 && one.floor && pieces.length > 1 && pieces[0][0] <= 1 && weight[0] < 1 - level;
@@ -80,6 +82,15 @@ const GeonodeDensity = (function () {
     for (let i = 0; i <= k; i++) inside[order[i]] = allowed[order[i]];
     const mass = padded[order[k]], share = mass > 0 ? (level - (k ? total[k - 1] : 0)) / mass : 1;
     return { inside, partial: order[k], share: Math.min(Math.max(share, 0), 1) };
+  }
+
+  // What parts two pieces belongs to the set where it is narrower than what densities are averaged over.
+  function close(one, inside) {
+    const pieces = runs(inside);
+    for (let k = 1; k < pieces.length; k++) {
+      const left = pieces[k - 1][1], right = pieces[k][0];
+      if (one.edges[right - 1] - one.edges[left] <= 2 * SMOOTHING * one.span) inside.fill(true, left, right);
+    }
   }
 
   function runs(inside) {

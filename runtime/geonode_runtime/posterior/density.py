@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from geonode_runtime.sets import Component, ConcentrationSet
 
 SMOOTHING = 3e-4
 """Densities are compared after averaging over at least this fraction of the calibrated range to either side: what is
-narrower than that (zero itself, two equal quantiles) is no piece of its own."""
+narrower than that (zero itself, two equal quantiles) is no piece of its own, and no gap between two."""
 SMALLEST_PIECE = 0.02
 """A piece with less of the set's probability than this is left out, and the others grow instead."""
 _BEYOND = 0.2  # of the calibrated range: how wide *below* and *above* count where densities are compared
@@ -86,6 +87,7 @@ class Posterior:
         allowed = np.ones(len(self.mass) + 2, dtype=bool)
         while True:
             inside, last, share = self._chosen(level, allowed)
+            self._close(inside)
             pieces = _runs(inside)
             weight = np.array([self._padded[a : b + 1].sum() for a, b in pieces])
             small = weight < SMALLEST_PIECE * weight.sum()
@@ -118,6 +120,12 @@ class Posterior:
         before = total[k - 1] if k else 0.0
         share = (level - before) / mass[k] if mass[k] > 0.0 else 1.0
         return inside, int(order[k]), float(np.clip(share, 0.0, 1.0))
+
+    def _close(self, inside: np.ndarray) -> None:
+        """Take what parts two pieces into the set where it is narrower than what densities are averaged over."""
+        for (_, left), (right, _) in pairwise(_runs(inside)):
+            if self.edges[right - 1] - self.edges[left] <= 2.0 * SMOOTHING * self.span:
+                inside[left:right] = True
 
     def _component(self, first: int, last: int, partial: int, share: float, inside: np.ndarray) -> Component:
         """The piece from ``first`` to ``last`` (0: below, K + 1: above); of ``partial`` ``share`` belongs to it."""

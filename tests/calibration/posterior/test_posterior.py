@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from geonode.errors import InputError
 from geonode_runtime.distributions import student_cumulative
 from geonode_runtime.posterior.answers import LearnedPosterior
 from geonode_runtime.posterior.cells import CELLS, unknown_cells
-from geonode_runtime.posterior.density import Posterior
+from geonode_runtime.posterior.density import SMOOTHING, Posterior
 from geonode_runtime.posterior.network import evaluate
 from geonode_runtime.posterior.standards import PosteriorStandards
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy, straight
@@ -147,6 +148,17 @@ def test_sets_hold_at_least_their_level(mass, level, floor):
         assert a.probability >= b.probability
     for c in found.components:
         assert c.low <= c.estimate <= c.high
+
+
+@given(masses, st.lists(st.sampled_from([1e-6, 1e-3, 5e-3, 1.0]), min_size=10, max_size=10), st.floats(0.3, 0.95))
+@settings(max_examples=60, deadline=None)
+def test_no_gap_of_a_set_is_narrower_than_densities_are_averaged_over(mass, widths, level):
+    share = np.array(mass) / sum(mass)
+    edges = np.concatenate([[0.0], np.cumsum(widths)])
+    one = Posterior(edges, share[:10], share[10], share[11], 0.0, float(edges[-1]), True)
+    pieces = sorted(one.highest(level).components, key=lambda c: c.low)
+    for left, right in pairwise(pieces):
+        assert right.low - left.high > 2.0 * SMOOTHING * edges[-1]
 
 
 @given(masses, st.floats(0.1, 0.95), st.sampled_from([0.8, 0.5, 0.2]))
