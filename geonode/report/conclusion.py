@@ -136,13 +136,14 @@ class Conclusion:
         standing = self.calibration.standing
         if not self.usable and standing.replicates:
             return f"Not usable as it stands: {standing.contradictions[0]}{self._without()}."
+        if not self.usable and not self.calibration.response.responds:
+            return f"Not usable: {self.calibration.response.sentence()}."
         if self.calibration.curve_check.pls_is_better:
             return (
                 "Not usable as a curve: the spectra depend on more than the concentration; PLS is the better tool here."
             )
         if not self.usable:
-            reasons = [] if self.calibration.response.responds else [self.calibration.response.sentence()]
-            return f"Not usable: {[*reasons, *self.contradictions, self._useless()][0]}."
+            return f"Not usable: {[*self.contradictions, self._useless()][0]}."
         inner = [one for one in self.errors if not one.edge]
         if not inner or not self.calibration.checked:
             return f"Unproven from {span}: too few standards to leave any out and see how good it is."

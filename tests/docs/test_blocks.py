@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from geonode.registry import Registry
 from tests.docs import blocks
 from tests.docs.blocks import ROOT, Block
 
@@ -29,6 +30,15 @@ def samples(tmp_path_factory) -> Path:
             if block.runs:
                 blocks.run(block, {"__name__": "__page__"})
     return folder
+
+
+@pytest.fixture
+def registries(monkeypatch) -> None:
+    """What a page registers is forgotten after it."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("geonode")]
+    for one in {id(v): v for module in modules for v in vars(module).values() if isinstance(v, Registry)}.values():
+        one.names()
+        monkeypatch.setattr(one, "_items", dict(one._items))
 
 
 @pytest.fixture
@@ -54,7 +64,7 @@ def test_blocks_are_marked(page):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [p for p in PAGES if any(b.runs for b in blocks.blocks(p))], ids=lambda p: p.stem)
-def test_blocks_run(page, folder):
+def test_blocks_run(page, folder, registries):
     namespace: dict[str, Any] = {"__name__": "__page__"}
     for bundle in blocks.fitted(page):
         Path(bundle).unlink(missing_ok=True)  # the page makes it: the one among the samples is in its way

@@ -44,7 +44,8 @@ def match_limits(inverse: InverseModel, held: HeldOut, spectra: np.ndarray) -> t
     """Upper limits of Q and T² for genuine spectra; infinite where fewer than four levels were left out.
 
     A limit of Q beyond :data:`USELESS_FACTOR` times the textbook's, with which anything passes, is learned again
-    without the two ends, to which the others have to extrapolate.
+    without the two ends, to which the others have to extrapolate; not where the others' own is beyond it too, as that
+    of standards with next to no noise, beside which every measured spectrum is far off.
 
     Args:
         inverse: of the full calibration.
@@ -58,7 +59,8 @@ def match_limits(inverse: InverseModel, held: HeldOut, spectra: np.ndarray) -> t
     q, inner = np.maximum(held.q, on_own_curve), ~held.edge
     limit = _limit(held.level, q, least_q)
     if limit > USELESS_FACTOR * least_q:
-        limit = min(limit, _limit(held.level[inner], q[inner], least_q))
+        inside = _limit(held.level[inner], q[inner], least_q)
+        limit = min(limit, inside) if inside <= USELESS_FACTOR * least_q else limit
     return limit, _limit(held.level, t2, least_t2)
 
 

@@ -69,9 +69,12 @@ class Explained(Explaining):
 
     @property
     def why(self) -> tuple[str, ...]:
-        """The sentences of `explanation`. Of a spectrum that the standards cannot tell from a blank, though it is far
-        from one, the first is that it is the standards that cannot."""
-        times = self.times_noise_above_blank if self.verdict == "below detection limit" else 0.0
+        """The sentences of `explanation`. Where the standards contradict each other, and cannot tell a spectrum from a
+        blank though it is far from one, the first is that it is the standards that cannot."""
+        standing = self.calibration.standing
+        if self.verdict != "below detection limit" or (standing.usable and not standing.contradictions):
+            return super().why
+        times = self.times_noise_above_blank
         if times <= PLAINLY_THERE:
             return super().why
         return (

@@ -2,7 +2,7 @@
 "use strict";
 const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
-  const { posteriorOf, belowOf, highest } = GeonodeDensity, { judged, above } = GeonodeShapes;
+  const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, above } = GeonodeShapes;
   const { doubtOf, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls;
   const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15;
 
@@ -67,7 +67,8 @@ const GeonodePosterior = (function () {
       return { said: ["does not match", `its misfit is ${general(stray, 3)} times (square) that of the worst standard left out`], sets };
     }
     if (model.pls !== null) return byPls(model, mean, usable, sets.map((at) => at.level));
-    const said = bySets(rules, one, ...sets), end = one.edges[one.edges.length - 1];
+    // a sliver of the last cell is none of the search
+    const said = bySets(rules, one, ...sets), end = one.edges[one.edges.length - 1] - SMOOTHING * one.span;
     const beyond = said[0] === "outside calibrated range" && sets[0].components.every((c) => c.low >= end);
     return { said, sets: beyond ? sets.map((at) => above(at, rules.highest)) : sets };
   }

@@ -139,5 +139,5 @@ const GeonodeDensity = (function () {
     return [Math.min(start, first), Math.max(stop, last)];
   }
 
-  return { posteriorOf, belowOf, highest };
+  return { posteriorOf, belowOf, highest, SMOOTHING };
 })();

@@ -24,7 +24,7 @@ import numpy as np
 
 from geonode_runtime.answers import Facts, by_pls
 from geonode_runtime.pls import PLSRegression
-from geonode_runtime.posterior.density import Posterior
+from geonode_runtime.posterior.density import SMOOTHING, Posterior
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.shapes import above_all, judged_by_shape
 from geonode_runtime.verdicts import VerdictRules, loose_end
@@ -77,7 +77,8 @@ def judge(
         reasons, sets = by_pls(facts, pls, spectrum, usable, sets)
     else:
         said, *reasons = _verdict(rules, posterior, *sets)
-        if said == "outside calibrated range" and all(c.low >= posterior.edges[-1] for c in sets[0].components):
+        end = posterior.edges[-1] - SMOOTHING * posterior.span  # a sliver of the last cell is none of the search
+        if said == "outside calibrated range" and all(c.low >= end for c in sets[0].components):
             # Beyond what was searched there is no number: all that is known is that it is more than the highest.
             first, second = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
             sets = first, second
