@@ -17,7 +17,7 @@ from geonode.calibration.baselines.univariate import single_wavelength, waveleng
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.design import merit
 from geonode.calibration.design.budget import uncertainty_budget
-from geonode.calibration.design.resolution import ambiguity_map, detection_limits
+from geonode.calibration.design.resolution import ambiguity_map
 from geonode.calibration.design.suggest import PRIOR, suggest_standard
 from geonode.errors import InputError
 from geonode.report.calibration_sheets import Spectra, sheets
@@ -83,7 +83,7 @@ def _collect(calibration: Calibration) -> dict[str, Any]:
     own = np.array([r.nearest for r in calibration.quantify_many(calibration.measured.spectra, genuine=True)])
     inner = ~held.edge
     checks = check_standards(calibration)
-    limits, conclusion = detection_limits(calibration), Conclusion(calibration)
+    conclusion = Conclusion(calibration)
     return {
         "date": datetime.now().astimezone().date().isoformat(),
         "conclusion": conclusion.headline(),
@@ -93,14 +93,12 @@ def _collect(calibration: Calibration) -> dict[str, Any]:
         "levels": calibration.levels,
         "spectra": len(calibration.spectra),
         "wavelengths": calibration.spectra.shape[1],
-        "notes": [
-            *calibration.standing.warnings,
-        ],
+        "notes": [*calibration.standing.warnings],
         "fitted": merit.summary(own, calibration.concentrations),
         "cross_validated": merit.summary(held.estimate, held.concentration),
         "cross_validated_interior": merit.summary(held.estimate[inner], held.concentration[inner]),
         "coverage": coverage(calibration),
-        "limits": asdict(limits),
+        "limits": asdict(conclusion.limits),
         "match_limits": {"q": calibration.q_limit, "t2": calibration.t2_limit},
         "univariate": _univariate(calibration),
         "standards": [asdict(check) for check in checks],

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import binom
 
 from geonode.calibration.calibration import Calibration
-from geonode.calibration.design.resolution import ambiguity_map, detection_limits, resolution
+from geonode.calibration.design.resolution import DetectionLimits, ambiguity_map, detection_limits, resolution
 from geonode.report.tables import number
 
 SETS, RARE = 0.8, 0.05
@@ -72,6 +72,11 @@ class Conclusion:
         """The replicates that are not of their level and the standards that contradict the others, a sentence each."""
         return self.calibration.standing.contradictions
 
+    @cached_property
+    def limits(self) -> DetectionLimits:
+        """Of detection and quantification: looked for once, since that takes some hundreds of simulated unknowns."""
+        return detection_limits(self.calibration)
+
     @property
     def usable(self) -> bool:
         """Whether the standards respond, and the interior ones, each left out, are found better than by a guess."""
@@ -111,7 +116,7 @@ class Conclusion:
             step = float(np.interp(c, found.concentrations, found.resolvable))
             if np.isfinite(step) and step < high - low:
                 parts.append(f"{number(step)} at {number(c)}")
-        limits = detection_limits(self.calibration)
+        limits = self.limits
         said = f"differences of {', '.join(parts)}{self.unit}" if parts else "no difference within the range"
         if limits.detection is not None:
             said += f"; detection limit {number(limits.detection, self.unit)}"
@@ -136,7 +141,7 @@ class Conclusion:
         standing = self.calibration.standing
         if not self.usable and standing.replicates:
             return f"Not usable as it stands: {standing.contradictions[0]}{self._without()}."
-        if not self.usable and not self.calibration.response.responds:
+        if not self.calibration.response.responds:
             return f"Not usable: {self.calibration.response.sentence()}."
         if self.calibration.curve_check.pls_is_better:
             return (
@@ -159,7 +164,7 @@ class Conclusion:
 
     def _undetected(self) -> str:
         """Of a detection limit above the lowest standard that is no blank: the range that is usable begins there."""
-        limit, levels = detection_limits(self.calibration).detection, self.calibration.levels
+        limit, levels = self.limits.detection, self.calibration.levels
         low = levels[levels > 0.0]
         if limit is None or not len(low) or limit <= low[0]:
             return ""

@@ -3,6 +3,8 @@ blueprint's step."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -211,6 +213,13 @@ def test_a_fit_by_shooting_takes_its_kernels_and_ends_where_torch_ends(monkeypat
     assert (ours - theirs).abs().max() <= 1e-3 * theirs.abs().max()
 
 
+def _losses(problem, config, backend):
+    """The total loss of each epoch."""
+    found = []
+    train(problem, config, seed=1, backend=backend, report=found.append)
+    return torch.tensor([row["total"] for row in found[0].history])
+
+
 @pytest.mark.parametrize("precision", ["32-true", "16-mixed"])
 @pytest.mark.parametrize(
     "changes",
@@ -230,11 +239,7 @@ def test_fixed_steps_that_no_one_kernel_holds_are_captured_and_train_the_same(ch
     )
     problem = build_problem([fit_gp(assay)], assay.wavelengths, config).to("cuda", torch.float32)
 
-    def history(backend):
-        found = []
-        train(problem, config, seed=1, backend=backend, report=found.append)
-        return torch.tensor([row["total"] for row in found[0].history])
-
+    history = partial(_losses, problem, config)
     captured = history("triton")  # an error where steps cannot be captured
     took("metric_christoffel", "adamw")
     kind = torch.float32 if precision == "32-true" else torch.bfloat16
@@ -249,11 +254,7 @@ def test_the_blueprints_training_is_captured_repeatable_and_equal_to_torch(monke
     )
     problem = build_problem([fit_gp(assay)], assay.wavelengths, config).to("cuda", torch.float32)
 
-    def history(backend):
-        found = []
-        train(problem, config, seed=1, backend=backend, report=found.append)
-        return torch.tensor([row["total"] for row in found[0].history])
-
+    history = partial(_losses, problem, config)
     captured = history("triton")  # an error where steps cannot be captured
     took("coupled_shot", "adamw")
     assert torch.equal(captured, history("triton"))

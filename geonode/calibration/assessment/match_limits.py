@@ -60,7 +60,7 @@ def match_limits(inverse: InverseModel, held: HeldOut, spectra: np.ndarray) -> t
     limit = _limit(held.level, q, least_q)
     if limit > USELESS_FACTOR * least_q:
         inside = _limit(held.level[inner], q[inner], least_q)
-        limit = min(limit, inside) if inside <= USELESS_FACTOR * least_q else limit
+        limit = inside if inside <= USELESS_FACTOR * least_q else limit
     return limit, _limit(held.level, t2, least_t2)
 
 

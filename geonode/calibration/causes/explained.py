@@ -71,17 +71,17 @@ class Explained(Explaining):
     def why(self) -> tuple[str, ...]:
         """The sentences of `explanation`. Where the standards contradict each other, and cannot tell a spectrum from a
         blank though it is far from one, the first is that it is the standards that cannot."""
-        standing = self.calibration.standing
+        said, standing = super().why, self.calibration.standing
         if self.verdict != "below detection limit" or (standing.usable and not standing.contradictions):
-            return super().why
+            return said
         times = self.times_noise_above_blank
         if times <= PLAINLY_THERE:
-            return super().why
+            return said
         return (
             f"the spectrum lies {times:.2g} times the noise from the blank, towards the lowest standard: the "
             "measurement tells it from a blank, and these standards do not, because they scatter or contradict each "
             "other",
-            *super().why,
+            *said,
         )
 
     @property

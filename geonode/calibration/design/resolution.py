@@ -207,14 +207,13 @@ def detection_limits(calibration: Calibration, replicates: int = 1, method: str 
         reason = reason if calibration.response.responds else "these standards do not respond"
         return DetectionLimits(None, None, DETECTION_FACTOR, QUANTIFICATION_FACTOR, definition, reason)
     low, high = calibration.range
+    least, fine, even = (1e-4, _PLACES, 12) if by_posterior else (1e-5, 400, 401)
+    c = np.concatenate([np.geomspace(least, 1.0, fine) * (high - low), np.linspace(low, high, even)])
+    c = np.unique(c[(c > 0.0) & (c <= high)])
     if by_posterior:
-        c = np.concatenate([np.geomspace(1e-4, 1.0, _PLACES) * (high - low), np.linspace(low, high, 12)])
-        c = np.unique(c[(c > 0.0) & (c <= high)])
         found = posterior_widths(calibration, c, replicates)
         signal = np.where(found.detected >= _DETECTED, c / np.maximum(found.deviation, 1e-300), 0.0)
     else:
-        c = np.concatenate([np.geomspace(1e-5, 1.0, 400) * (high - low), np.linspace(low, high, 401)])
-        c = np.unique(c[(c > 0.0) & (c <= high)])
         signal = c * np.sqrt(fisher_information(calibration.inverse, c, replicates))
     detection = _where_above(c, signal, DETECTION_FACTOR)
     quantification = _where_above(c, signal, QUANTIFICATION_FACTOR)
