@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _LEVEL = 0.8
 _DRAWS = 9
 """Spectra of every concentration: the curve's with noise of its own."""
+_QUANTILES = ndtri(np.linspace(0.05, 0.95, _DRAWS))
+"""Their noise along the way from the lowest standard to that concentration: at random, nine draws would make a limit
+where 95 % are told from a blank up to one standard deviation too high or too low."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class PosteriorWidths:
     Attributes:
         deviation: ``[C]`` u(c), the median over spectra of the width of the 80 % set's piece at c, ÷ 2.563, by which a
             normal distribution's would be one standard deviation; where that piece ends at zero, ÷ 1.282.
-        detected: ``[C]`` share of the spectra whose 95 % set leaves zero out.
+        detected: ``[C]`` share of the spectra whose 95 % set leaves zero out; all of them do from where on 95 % of
+            spectra would.
     """
 
     concentrations: np.ndarray
@@ -43,8 +47,8 @@ def posterior_widths(calibration: Calibration, concentrations: np.ndarray, repli
     learned, rules = calibration.posterior, calibration.facts.rules
     mean = calibration.gp.predict_mean(concentrations)
     noise = calibration.inverse.projection.scale / np.sqrt(replicates)
-    drawn = noise * np.random.default_rng(0).standard_normal((_DRAWS, mean.shape[1]))
-    spectra = (mean[:, None] + drawn).reshape(-1, mean.shape[1])
+    away = (mean - calibration.gp.predict_mean(calibration.levels[:1])) / noise
+    spectra = (mean[:, None] + noise * _draws(away)).reshape(-1, mean.shape[1])
     found, _, _ = learned.posteriors(spectra, np.full(len(spectra), float(replicates)))
     levels, widths, detected = learned.known.levels, [], []
     for one, c in zip(found, np.repeat(concentrations, _DRAWS), strict=True):
@@ -58,3 +62,13 @@ def posterior_widths(calibration: Calibration, concentrations: np.ndarray, repli
         np.median(np.reshape(widths, (-1, _DRAWS)), axis=1),
         np.reshape(detected, (-1, _DRAWS)).mean(axis=1),
     )
+
+
+def _draws(away: np.ndarray) -> np.ndarray:
+    """Standard normal ``[C, 9, W]``, their parts along ``away [C, W]`` at `_QUANTILES`; where that has no length, as
+    drawn."""
+    drawn = np.random.default_rng(0).standard_normal((_DRAWS, away.shape[1]))
+    size = np.linalg.norm(away, axis=1, keepdims=True)
+    direction = np.where(size > 0.0, away / np.maximum(size, np.finfo(float).tiny), 0.0)
+    along = np.where(size > 0.0, _QUANTILES - direction @ drawn.T, 0.0)
+    return drawn + along[..., None] * direction[:, None]

@@ -31,6 +31,7 @@ DETECTION_FACTOR = 3.29
 1699)."""
 _DETECTED = 0.95
 _PLACES = 41
+_FINER = 7  # places between two of the others, a quarter of their value apart
 QUANTIFICATION_FACTOR = 10.0
 """k of the limit of quantification: 10 standard deviations, a relative standard deviation of 10 % (same source)."""
 
@@ -211,8 +212,7 @@ def detection_limits(calibration: Calibration, replicates: int = 1, method: str 
     c = np.concatenate([np.geomspace(least, 1.0, fine) * (high - low), np.linspace(low, high, even)])
     c = np.unique(c[(c > 0.0) & (c <= high)])
     if by_posterior:
-        found = posterior_widths(calibration, c, replicates)
-        signal = np.where(found.detected >= _DETECTED, c / np.maximum(found.deviation, 1e-300), 0.0)
+        c, signal = _told_from_blank(calibration, c, replicates)
     else:
         signal = c * np.sqrt(fisher_information(calibration.inverse, c, replicates))
     detection = _where_above(c, signal, DETECTION_FACTOR)
@@ -227,6 +227,21 @@ def detection_limits(calibration: Calibration, replicates: int = 1, method: str 
         detection,
         quantification,
     )
+
+
+def _told_from_blank(calibration: Calibration, c: np.ndarray, replicates: int) -> tuple[np.ndarray, np.ndarray]:
+    """c ÷ u(c) by the posterior's widths, 0 where fewer than 95 % of the spectra are told from a blank, at ascending
+    places: ``c``, and finer ones where the first are told."""
+    found = posterior_widths(calibration, c, replicates)
+    told, deviation = found.detected >= _DETECTED, found.deviation
+    first = int(told.argmax())
+    if told[first] and first > 0:
+        between = np.geomspace(c[first - 1], c[first], _FINER + 2)[1:-1]
+        finer = posterior_widths(calibration, between, replicates)
+        c = np.insert(c, first, between)
+        told = np.insert(told, first, finer.detected >= _DETECTED)
+        deviation = np.insert(deviation, first, finer.deviation)
+    return c, np.where(told, c / np.maximum(deviation, 1e-300), 0.0)
 
 
 def ambiguity_map(calibration: Calibration, points: int = 121, far: float = 0.1, near: float = 2.0) -> AmbiguityMap:

@@ -64,7 +64,7 @@ def unknown_cells(
     plain = ((a[:, None] - known.mean) ** 2).sum(-1) / (phi / replicates)[:, None]
     minima, scale, excess, closest = _minima(known, full, steps)
     estimates, near_curve = _estimates(known, a, x)
-    error = known.error_near(estimates)
+    error = known.error_of_unknown(estimates, phi, replicates)
     inflation = np.maximum(1.0, closest / max(known.rank - 1, 1))
     power = -0.5 * (known.dof + 1.0)
     likelihood = power * np.log1p((full - closest[:, None]).clip(0.0) / (known.dof * inflation[:, None]))
