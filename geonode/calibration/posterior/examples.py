@@ -19,6 +19,8 @@ BATCH = 32
 _WIDTHS = (32, 48, 64, 96, 160, 320)
 LEFT_OUT = len(UNKNOWNS)
 """Kind of an unknown that is a replicate of a level left out."""
+LEFT_OUT_WEIGHT = 3.0
+"""Of all replicates of a level left out together."""
 FEW = 0.2
 """Share of the assays that have four or five levels, one of which is left out, beside those that are as common: with so
 few standards nothing of the assay itself says how far off an estimate is."""
@@ -163,7 +165,7 @@ def _of_assay(assays: Assays, row: int, left_out: int | None, number: int, rng: 
     cells = unknown_cells(reading.known, spectra, count)
     label = labels(cells, truth)
     own = kind == LEFT_OUT
-    weight = np.where(own, 2.0 / max(int(own.sum()), 1), 1.0)
+    weight = np.where(own, LEFT_OUT_WEIGHT / max(int(own.sum()), 1), 1.0)
     # noise that no one could tell from a blank is neither one thing nor the other
     weight[(kind == UNKNOWNS.index("nothing")) & (cells.odd < -2.5)] = 0.0
     # nor is it where nothing of the analyte gives nothing: that is a blank, measured or not

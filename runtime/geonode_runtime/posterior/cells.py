@@ -24,6 +24,8 @@ _COARSE = CELLS + 1 - MINIMA * len(_PEAK) - len(_FLANKED) * len(_FLANK) - _BROAD
 _NARROWEST = 1e-7  # of the searched range: a cell's least width
 CELL_FEATURES = 10 + MINIMA + len(METHODS)
 GLOBAL_FEATURES = 26 + 5 * len(METHODS) + 2 * MINIMA
+ERRORS = slice(26, 26 + len(METHODS))
+"""Among the features of the whole unknown: half the logarithm of every method's error, as a share of the range."""
 
 
 @dataclass(frozen=True)

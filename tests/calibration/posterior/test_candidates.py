@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from geonode.calibration.baselines.method import inverse_method
-from geonode.calibration.posterior.quantifier import reading_of
+from geonode.calibration.posterior.quantifier import learned_posterior, reading_of
 from geonode.calibration.posterior.scores import score_process
 from geonode_runtime.posterior.cells import unknown_cells
 from geonode_runtime.posterior.standards import METHODS
-from tests.calibration.assays import LEVELS, folding, monotone, noisy, straight
+from tests.calibration.assays import LEVELS, band, folding, monotone, noisy, straight
 
 ASKED = np.array([3.0, 14.0, 25.0, 37.0, 55.0])
 
@@ -59,3 +61,22 @@ def test_left_out_errors_are_those_of_a_process_without_the_level(levels: int) -
         near = np.exp(-0.5 * (((means[i] - middle) @ one.basis - one.points) ** 2).sum(1) / one.lengths[:, None] ** 2)
         alone = one.middle + float((one.amounts * near).sum()) - c[i]
         assert errors[i] == pytest.approx(alone, abs=0.3 + 0.3 * abs(alone))
+
+
+@pytest.mark.parametrize("replicates", [1, 5])
+def test_candidates_know_the_noise_of_an_unknown_that_was_measured_once(replicates: int) -> None:
+    """Levels left out are means of five spectra; their errors are not those of one spectrum, but of five together."""
+    c = np.repeat(np.linspace(0.0, 60.0, 7), 5)
+    made = learned_posterior(c, noisy(straight, c, 7, 0.002))
+    slope = np.linalg.norm(0.01 * band(600, 40))
+    least = 0.002 / slope / np.sqrt(replicates)  # standard deviation of the best estimate there is (Cramér–Rao)
+    unknown = noisy(straight, np.full(60, 10.0), 5, 0.002 / np.sqrt(replicates))
+    found, _, cells = made.posteriors(unknown, np.full(60, float(replicates)))
+    sets = [one.highest(0.8) for one in found]
+    assert np.mean([s.contains(10.0) for s in sets]) >= 0.7
+    error = made.known.error_of_unknown(cells.estimates, np.ones(60), np.full(60, float(replicates)))
+    assert (error[:, 2] > (0.85 if replicates == 1 else 0.0) * least).all()  # of PLS
+    before = replace(made.known, repeated=0.0)
+    np.testing.assert_array_equal(
+        before.error_of_unknown(cells.estimates, np.ones(60), np.ones(60)), made.known.error_near(cells.estimates)
+    )

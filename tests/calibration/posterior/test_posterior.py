@@ -23,14 +23,14 @@ from geonode.calibration.posterior.stored import (
     save_posterior,
     weights_of,
 )
-from geonode.calibration.posterior.training import PosteriorSettings, mean_loss, train
+from geonode.calibration.posterior.training import PosteriorSettings, distances, mean_loss, train
 from geonode.corpus import UNKNOWNS, draw
 from geonode.errors import InputError
 from geonode_runtime.distributions import student_cumulative
 from geonode_runtime.posterior.answers import LearnedPosterior
-from geonode_runtime.posterior.cells import CELLS, unknown_cells
+from geonode_runtime.posterior.cells import CELLS, ERRORS, unknown_cells
 from geonode_runtime.posterior.density import SMOOTHING, Posterior
-from geonode_runtime.posterior.network import evaluate
+from geonode_runtime.posterior.network import NONE, evaluate
 from geonode_runtime.posterior.standards import PosteriorStandards
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy, straight
 
@@ -182,6 +182,27 @@ def test_training_lowers_the_loss_and_is_repeatable(few):
     assert history[-1]["step"] == 40
     for a, b in zip(first.parameters(), second.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=0.0, atol=0.0)
+
+
+def test_distance_is_that_of_the_truth_from_the_mass(few):
+    """All mass in the truth's own cell costs next to nothing, in one ten cells beside it the way there, which the
+    cross-entropy does not know; what has no concentration costs nothing, and no gradient either."""
+    inside = torch.nonzero((few.label > 12) & (few.label < CELLS - 12))[:200, 0]
+    batch = few[inside]
+    found = []
+    for apart in (0, 10):
+        logs = torch.full((len(inside), CELLS + 3), -40.0)
+        logs.scatter_(1, (batch.label + apart)[:, None], 0.0)
+        found.append(distances(logs, batch))
+    assert (found[0] <= found[1]).all()
+    scale = torch.exp(2.0 * batch.whole[:, ERRORS]).amin(1).clamp(1e-4, 1.0).double()
+    near, far = (batch.edges.gather(1, (batch.label + k)[:, None])[:, 0] - batch.truth for k in (10, 11))
+    score, free = found[1].double() * scale, found[1] < 9.9
+    assert free.any() and (score[free] >= 0.99 * near[free]).all() and (score[free] <= 1.01 * far[free]).all()
+    none = few[torch.nonzero(few.label == NONE)[:20, 0]]
+    logs = torch.zeros(len(none), CELLS + 3, requires_grad=True)
+    distances(logs, none).sum().backward()
+    assert logs.grad is not None and not logs.grad.any()
 
 
 def test_examples_are_a_function_of_the_seed(few):
