@@ -25,11 +25,12 @@ FEW = 0.2
 """Share of the assays that have four or five levels, one of which is left out, beside those that are as common: with so
 few standards nothing of the assay itself says how far off an estimate is."""
 BLANK_WEIGHT = 5.0
-"""Times the standard uncertainty of a blank as a share of the range (at most 1): the weight of an unknown that is a
-blank. A tenth of the unknowns are drawn as blanks, and how many are in a laboratory no corpus can say. Weighed so, a
-blank is as probable beforehand as concentrations within half an uncertainty of zero, and zero leaves the 95 % set where
-a one-sided test at 5 % finds more than a blank (ISO 11843-1), however fine the assay is; with a fixed share the finer
-assay would ask for the larger multiple of its uncertainty (Lindley 1957, Biometrika 44, 187)."""
+"""Times the standard uncertainty of a blank as a share of the range, at most 1: how much an unknown that is a blank
+counts where zero is compared with other concentrations. A tenth of the unknowns are drawn as blanks, and how many are
+in a laboratory no corpus can say. Weighed so, a blank is as probable beforehand as concentrations within half an
+uncertainty of zero, and zero leaves the 95 % set where a one-sided test at 5 % finds more than a blank (ISO 11843-1),
+however fine the assay is; with a fixed share the finer assay would ask for the larger multiple of its uncertainty
+(Lindley 1957, Biometrika 44, 187)."""
 NOISE_WEIGHT = 0.5
 """Of the spectrum of noise alone that every assay has besides."""
 
@@ -40,7 +41,8 @@ class Examples:
 
     Attributes:
         edges: ``[E, CELLS + 1]`` as shares of the calibrated range from its low end. truth: ``[E]`` likewise, NaN for
-            none. label: ``[E]`` cell or class. weight: ``[E]``. kind: ``[E]`` of `UNKNOWNS` or `LEFT_OUT`.
+            none. label: ``[E]`` cell or class. kind: ``[E]`` of `UNKNOWNS` or `LEFT_OUT`.
+        weight: ``[E]``. among: ``[E]`` how much of it counts where concentrations are compared (`BLANK_WEIGHT`).
         family, levels: ``[E]``. noise: ``[E]`` of the assay (:class:`~geonode.corpus.Assays`). assay: ``[E]`` number.
         estimates: ``[E, 7]`` as shares.
     """
@@ -55,6 +57,7 @@ class Examples:
     truth: Tensor
     label: Tensor
     weight: Tensor
+    among: Tensor
     kind: Tensor
     family: Tensor
     levels: Tensor
@@ -167,13 +170,12 @@ def _of_assay(assays: Assays, row: int, left_out: int | None, number: int, rng: 
     own = kind == LEFT_OUT
     weight = np.where(own, LEFT_OUT_WEIGHT / max(int(own.sum()), 1), 1.0)
     # noise that no one could tell from a blank is neither one thing nor the other
+    weight[-1] = 0.0 if is_blank else NOISE_WEIGHT
     weight[(kind == UNKNOWNS.index("nothing")) & (cells.odd < -2.5)] = 0.0
-    # nor is it where nothing of the analyte gives nothing: that is a blank, measured or not
-    unseen_blank = bool(assays.from_zero[row]) and reading.levels[0] > 0.0 and cells.odd[-1] < -2.5
-    weight[-1] = 0.0 if is_blank or unseen_blank else NOISE_WEIGHT
+    share_of_zero = np.ones(len(truth))
     if reading.known.floor:
         at_zero = np.hypot(1.0 / max(reading.known.slope[0] * reading.span, 1e-9), reading.known.doubt[0])
-        weight[truth == 0.0] *= min(BLANK_WEIGHT * float(at_zero), 1.0)
+        share_of_zero[truth == 0.0] = min(BLANK_WEIGHT * float(at_zero), 1.0)
     scale = reading.levels[0], reading.span
 
     def share(c: np.ndarray) -> Tensor:
@@ -191,6 +193,7 @@ def _of_assay(assays: Assays, row: int, left_out: int | None, number: int, rng: 
         truth=share(truth),
         label=torch.from_numpy(label),
         weight=torch.from_numpy(weight).float(),
+        among=torch.from_numpy(share_of_zero).float(),
         kind=torch.from_numpy(kind),
         family=assays.family[row] * of_all.long(),
         levels=len(reading.levels) * of_all.long(),

@@ -1,8 +1,9 @@
 """Training of the posterior: cross-entropy of simulated unknowns' true concentrations, and how far from them it is.
 
-    python -m geonode.calibration.posterior.training weights/ --batches 600 --steps 3000
+    python -m geonode.calibration.posterior.training weights/ --start posterior-2.safetensors
 
-makes the weights that ship again: the examples are a function of the seed, and so is everything that follows.
+makes the weights that ship again from those before them: the examples are a function of the seed, and so is everything
+that follows.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from geonode.calibration.posterior.examples import BATCH, LEFT_OUT, Examples, examples
 from geonode.calibration.posterior.network import PosteriorNetwork
-from geonode.calibration.posterior.stored import save_posterior
+from geonode.calibration.posterior.stored import load_posterior, save_posterior
 from geonode.corpus import FAMILIES, UNKNOWNS
 from geonode_runtime.posterior.cells import CELLS, ERRORS
 from geonode_runtime.posterior.density import Posterior
@@ -41,29 +42,36 @@ class PosteriorSettings:
         seed: of the assays, the network and the order. exclude: families kept for validation.
         batch: unknowns of a step. lr: largest learning rate (warm-up, then a cosine to zero). decay: of the weights.
         warm_up: steps over which the learning rate rises. look: steps between lines of the history.
+        start: name of the weights that were trained on, empty for none.
         strange: weight of the loss of what the standards do not hold. distance: weight of `distances`.
     """
 
     batches: int = 600
-    steps: int = 3000
+    steps: int = 1600
     seed: int = 0
     exclude: tuple[str, ...] = HELD_OUT_FAMILIES
     batch: int = 256
-    lr: float = 2e-3
+    lr: float = 1.2e-3
     decay: float = 0.01
     strange: float = 0.1
     distance: float = 0.2
     warm_up: int = 200
-    look: int = 500
+    look: int = 400
+    start: str = ""
 
 
 def losses(network: PosteriorNetwork, batch: Examples) -> tuple[Tensor, Tensor, Tensor]:
-    """``[E]`` each: cross-entropy of the truth, of whether the spectrum holds something strange, and `distances`."""
+    """``[E]`` each: cross-entropy of the truth, of whether the spectrum holds something strange, and `distances`.
+
+    The first is that of whether any concentration explains the spectrum, and of which one does: of that ``among``.
+    """
     outcome = network(batch.values.float(), batch.whole, batch.base, batch.odd, batch.even.float())
-    surprise = -outcome.logs.gather(1, batch.label[:, None])[:, 0]
+    chance = outcome.logs.gather(1, batch.label[:, None])[:, 0]
+    known = torch.where(batch.label == NONE, chance, torch.logsumexp(outcome.logs[:, :NONE], 1))
+    surprise = -known - batch.among * (chance - known)
     strange = (batch.kind >= UNKNOWNS.index("interferent")) & (batch.kind != LEFT_OUT)
     entropy = torch.nn.functional.binary_cross_entropy_with_logits(outcome.strange, strange.float(), reduction="none")
-    return surprise, entropy, distances(outcome.logs, batch)
+    return surprise, entropy, batch.among * distances(outcome.logs, batch)
 
 
 def distances(logs: Tensor, batch: Examples) -> Tensor:
@@ -90,16 +98,18 @@ def train(
     settings: PosteriorSettings,
     validation: dict[str, Examples] | None = None,
     report: Callable[[PosteriorNetwork, dict[str, Any]], None] | None = None,
+    start: PosteriorNetwork | None = None,
 ) -> tuple[PosteriorNetwork, list[dict[str, Any]]]:
     """The network with averaged weights, and the history of its losses.
 
     Args:
         data: to learn from. validation: sets by name, looked at every ``settings.look`` steps, never learned from.
         report: called with the averaged network and every line of the history.
+        start: what is trained on; None for a new one.
     """
     with torch.random.fork_rng():
         torch.manual_seed(settings.seed)
-        network = PosteriorNetwork()
+        network = PosteriorNetwork() if start is None else copy.deepcopy(start).requires_grad_(True)
     average = copy.deepcopy(network).requires_grad_(False)
     optimizer = torch.optim.AdamW(network.parameters(), lr=settings.lr, weight_decay=settings.decay)
     history: list[dict[str, Any]] = []
@@ -181,9 +191,12 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=PosteriorSettings.batches, help="of 32 simulated assays")
     parser.add_argument("--steps", type=int, default=PosteriorSettings.steps)
     parser.add_argument("--seed", type=int, default=PosteriorSettings.seed)
+    parser.add_argument("--start", type=Path, help="weights to train on, in place of new ones")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    settings = PosteriorSettings(batches=args.batches, steps=args.steps, seed=args.seed)
+    start = None if args.start is None else load_posterior(args.start)
+    name = "" if args.start is None else args.start.stem
+    settings = PosteriorSettings(batches=args.batches, steps=args.steps, seed=args.seed, start=name)
     data = examples(settings.batches, seed=settings.seed, exclude=settings.exclude, progress=_say)
     validation = {
         "families left out": examples(20, seed=settings.seed + 1000, families=settings.exclude),
@@ -194,7 +207,7 @@ def main() -> None:
         print(line, flush=True)
         save_posterior(network, {"unfinished": line}, args.folder)
 
-    network, history = train(data, settings, validation, report)
+    network, history = train(data, settings, validation, report, start)
     print(save_posterior(network, card_of(network, settings, len(data), history, validation), args.folder))
 
 
