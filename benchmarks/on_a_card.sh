@@ -16,7 +16,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mkdir -p "$out"
 export PYTHONPATH=.:kernels:runtime PYTHONHASHSEED=0 PYTHONUNBUFFERED=1
 python=${PYTHON:-python3}
-card=$($python -c 'import torch; print(torch.cuda.get_device_name().removesuffix(" PCIe").replace(" ", "-"))') 2> /dev/null ||
+card=$($python -c 'import torch; print(torch.cuda.get_device_name().removesuffix(" PCIe").replace(" ", "-"))' 2> /dev/null) ||
     { echo "torch sees no CUDA device here: geonode doctor says why" >&2; exit 2; }
 
 # step SECONDS COMMAND…: all that it says goes to the log of the round, the end of it and how it ended to the terminal too.
