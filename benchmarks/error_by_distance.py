@@ -1,13 +1,13 @@
-"""Does distance mean information? Error of the pre-trained flow against geodesic and against plain distance, as a figure.
+"""Does distance mean information? Error of the pre-trained flow against geodesic and against plain distance, drawn.
 
     python benchmarks/error_by_distance.py                # docs/images/error_by_distance.png; two minutes of one core
 
 Left: fresh simulated assays (`geonode.corpus`), all places asked for. They are sorted by their distance to the nearest
-standard and cut into tenths; the error of a tenth is a geometric mean, in units of the assay's signal. The band that the
-network states stands beside it: half the width of 80 %, by geodesic distance. Right: the 24 real series, every level
-left out, at responding wavelengths. Tenths are of the distances of each series, errors are relative to the series' own
-(geometric mean), since series differ by more than levels do; series whose levels are all equally far apart have no order
-by plain distance and are left out of that line.
+standard and cut into tenths; the error of a tenth is a geometric mean, in units of the assay's signal. The band that
+the network states stands beside it: half the width of 80 %, by geodesic distance. Right: the 24 real series, every
+level left out, at responding wavelengths. Tenths are of the distances of each series, errors are relative to the
+series' own (geometric mean), since series differ by more than levels do; series whose levels are all equally far apart
+have no order by plain distance and are left out of that line.
 """
 
 from __future__ import annotations
