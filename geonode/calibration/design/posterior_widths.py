@@ -19,8 +19,8 @@ _LEVEL = 0.8
 _DRAWS = 9
 """Spectra of every concentration: the curve's with noise of its own."""
 _QUANTILES = ndtri(np.linspace(0.05, 0.95, _DRAWS))
-"""Their noise along the way from the lowest standard to that concentration: at random, nine draws would make a limit
-where 95 % are told from a blank up to one standard deviation too high or too low."""
+"""Their noise along the way from the lowest standard to that concentration: drawn at random, the middle one of nine may
+lie half a standard deviation to either side."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,7 @@ class PosteriorWidths:
     Attributes:
         deviation: ``[C]`` u(c), the median over spectra of the width of the 80 % set's piece at c, ÷ 2.563, by which a
             normal distribution's would be one standard deviation; where that piece ends at zero, ÷ 1.282.
-        detected: ``[C]`` share of the spectra whose 95 % set leaves zero out; all of them do from where on 95 % of
-            spectra would.
+        detected: ``[C]`` share of the spectra whose 95 % set leaves zero out.
     """
 
     concentrations: np.ndarray

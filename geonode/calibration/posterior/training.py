@@ -208,7 +208,7 @@ def main() -> None:
         save_posterior(network, {"unfinished": line}, args.folder)
 
     network, history = train(data, settings, validation, report, start)
-    print(save_posterior(network, card_of(network, settings, len(data), history, validation), args.folder))
+    print(save_posterior(network, card_of(network, settings, len(data), history, validation, start), args.folder))
 
 
 def card_of(
@@ -217,6 +217,7 @@ def card_of(
     count: int,
     history: list[dict[str, Any]],
     validation: dict[str, Examples],
+    start: PosteriorNetwork | None = None,
 ) -> dict[str, Any]:
     """What users of the weights should know."""
     return {
@@ -228,7 +229,7 @@ def card_of(
         "assays": settings.batches * BATCH,
         "settings": asdict(settings),
         "made with": "python -m geonode.calibration.posterior.training, one thread of a CPU",
-        "loss at the start": {name: round(mean_loss(None, one), 4) for name, one in validation.items()},
+        "loss at the start": {name: round(mean_loss(start, one), 4) for name, one in validation.items()},
         "loss curve": history,
         "80 % sets cover": {name: covered(network, one) for name, one in validation.items()},
         "known failures": [
