@@ -1,17 +1,17 @@
 // An end standard, measured again: its sets end where the search did: geonode_runtime/posterior/ends.py.
 "use strict";
 const GeonodeEnds = (function () {
-  const { coordinates } = GeonodeCells, NEAR = 0.1, BEYOND = 0.2, FROM_LEVEL = 0.8;
+  const { coordinates } = GeonodeCells, { highest } = GeonodeDensity, NEAR = 0.1, FROM_LEVEL = 0.8;
 
   // The sets, closed where the spectrum is an end standard's, and the note that says so or "".
   function ended(known, one, mean, usable, sets) {
-    let low = one.below <= BEYOND, high = one.above <= BEYOND;
+    let low = true, high = true;
     const open = (set) => set.level > FROM_LEVEL && set.components.length === 1 &&
       ((set.components[0].openLow && low) || (set.components[0].openHigh && high));
     if (!sets.some(open)) return { sets, note: "" };
-    const last = known.levels.length - 1, apart = distances(known, mean, usable);
-    low = low && apart(0, 1);
-    high = high && apart(last, last - 1);
+    const last = known.levels.length - 1, near = nearness(known, mean, usable), least = highest(one, FROM_LEVEL).components;
+    low = near(0, 1) && !least.some((piece) => piece.openLow);
+    high = near(last, last - 1) && !least.some((piece) => piece.openHigh);
     if (!sets.some(open)) return { sets, note: "" };
     const closed = sets.map((set) => {
       if (!open(set)) return set;
@@ -24,7 +24,7 @@ const GeonodeEnds = (function () {
   }
 
   // Whether the spectrum is that of the standard at `end`, the next to which is `beside`.
-  function distances(known, mean, usable) {
+  function nearness(known, mean, usable) {
     const white = Float64Array.from(mean, (v, j) => (v - known.centre[j]) / known.scale[j]);
     const { at } = coordinates(white, known.basis, usable), width = known.basis.shape[1], kept = Array.from(known.keep);
     const square = (from, to) => kept.reduce((total, k) => total + (from(k) - to(k)) ** 2, 0);

@@ -18,10 +18,9 @@ from geonode_runtime.sets import ConcentrationSet
 NEAR = 0.1
 """So near to the end standard, in lengths of the step from it to the next one (in the directions that are more than
 noise), a spectrum is that standard's."""
-BEYOND = 0.2
-"""More probability than that beyond the search is believed: the curve stands still there, or turns back."""
 FROM_LEVEL = 0.8
-"""Sets of no more than that are closed by the posterior itself, or the spectrum determines nothing."""
+"""A set of that level must have the end by itself: so much probability beyond the search is believed, for the curve
+stands still there, or turns back."""
 
 
 def ended(
@@ -37,31 +36,26 @@ def ended(
         known: of the standards. posterior: of the unknown. usable: ``[W]``, None where all wavelengths are.
         sets: the reported one and that of 95 %.
     """
-    low, high = (_may_end(posterior, one) for one in (True, False))
-    if not any(_open(one, low, high) for one in sets):
+    if not any(_open(one, True, True) for one in sets):
         return sets, ""
-    at_low, at_high = _at_ends(known, spectrum, usable)
-    low, high = low and at_low, high and at_high
+    least = posterior.highest(FROM_LEVEL).components
+    low, high = _at_ends(known, spectrum, usable)
+    low = low and not any(piece.open_low for piece in least)
+    high = high and not any(piece.open_high for piece in least)
     if not any(_open(one, low, high) for one in sets):
         return sets, ""
     first, second = (_closed(one, low, high) if _open(one, low, high) else one for one in sets)
     which = "lowest and that of the highest" if low and high else "lowest" if low else "highest"
     return (first, second), (
-        f"the spectrum is that of the {which} standard, nearer to it than a tenth of the step to the next one: its sets "
-        "end where the search did"
+        f"the spectrum is that of the {which} standard, nearer to it than a tenth of the step to the next one: "
+        "its sets end where the search did"
     )
-
-
-def _may_end(posterior: Posterior, low: bool) -> bool:
-    return (posterior.below if low else posterior.above) <= BEYOND
 
 
 def _open(one: ConcentrationSet, low: bool, high: bool) -> bool:
     """Whether a set is one piece with an end out of reach that may be closed."""
-    piece = one.best
-    return (
-        one.level > FROM_LEVEL and len(one.components) == 1 and ((piece.open_low and low) or (piece.open_high and high))
-    )
+    piece, several = one.best, len(one.components) > 1
+    return one.level > FROM_LEVEL and not several and ((piece.open_low and low) or (piece.open_high and high))
 
 
 def _closed(one: ConcentrationSet, low: bool, high: bool) -> ConcentrationSet:
