@@ -237,6 +237,7 @@ def test_a_plate_of_readings_is_no_set_of_spectra(tmp_path, rows, columns, delim
         ("Field (mT)", np.linspace(400, 700, 30), "mT"),
         ("Binding Energy (eV)", np.linspace(400, 700, 30), ""),
         ("Kinetic energy / eV", np.linspace(400, 700, 30), ""),
+        ("BE / eV", np.linspace(400, 700, 30), ""),
         ("Distance (µm)", np.linspace(400, 700, 30), ""),
         ("x [arb]", np.linspace(400, 700, 30), ""),
     ],

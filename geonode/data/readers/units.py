@@ -44,7 +44,7 @@ _OTHER_LENGTH = re.compile(r"[\[(/]\s*((?:1\s*/\s*)?(?:[pfmd]|k)?m(?:\s*\^?\s*[-
 _OTHER = re.compile(
     r"\b(time|zeit|temps|tiempo|tempo|sec(onds?)?|min(utes?)?|hours?|temp(erature)?|temperatur|potential|voltage|volt|"
     r"conc(entration)?|dose|volume|ph|(binding|kinetic) energy|energy loss|m/z|mass|2.?theta|angle|cycle|distance|"
-    r"depth)\b|^t\s*[(/\[]",
+    r"depth)\b|^(t|[BK]\.?E\.?)\s*[(/\[]",
     re.I,
 )
 # An energy or a frequency in a unit that is not read, and what may stand beside a wavelength in a header of one.
