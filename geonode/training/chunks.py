@@ -1,10 +1,11 @@
 """A stack too large for a CPU's cache, trained as chunks of models side by side: one thread a chunk, one core a thread.
 
-Models of a stack never touch each other, so the chunks are the same training, and their threads wait for each other only
-at the end of an epoch. They are counted by cores (`workers_for`), whatever the size of a step; the threads that share
-out one step, which wait for each other in every product of it, by that size (`step_size`, `geonode.threads`). On a GPU the whole stack is one batch; on
-a CPU a batch of many models only moves its activations through memory (measured: 48 models of the default size cost
-46 ms a step and model as one batch, half of it in the kernel for page faults, and 19 ms one at a time).
+Models of a stack never touch each other, so the chunks are the same training, and their threads wait for each other
+only at the end of an epoch. They are counted by cores (`workers_for`), whatever the size of a step; the threads that
+share out one step, which wait for each other in every product of it, by that size (`step_size`, `geonode.threads`). On
+a GPU the whole stack is one batch; on a CPU a batch of many models only moves its activations through memory (measured:
+48 models of the default size cost 46 ms a step and model as one batch, half of it in the kernel for page faults, and
+19 ms one at a time).
 """
 
 from __future__ import annotations
