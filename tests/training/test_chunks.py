@@ -1,5 +1,5 @@
-"""On a CPU a stack is trained in chunks of models: the same weights as one batch, as alone, and nothing left behind; with
-a thread a chunk, whoever trains, and the threads that its step is worth where there is one chunk."""
+"""On a CPU a stack is trained in chunks of models: the same weights as one batch, as alone, and nothing left behind;
+with a thread a chunk, whoever trains, and the threads that its step is worth where there is one chunk."""
 
 from __future__ import annotations
 

@@ -200,9 +200,8 @@ class Resolution(Cause):
     remedy = "measure with the slit, the step and the smoothing that the standards had"
 
     def __init__(self) -> None:
-        self._blunting = lru_cache(maxsize=24)(
-            _blunting
-        )  # the same widths are tried at one concentration after another
+        # the same widths are tried at one concentration after another
+        self._blunting = lru_cache(maxsize=24)(_blunting)
 
     def axes(self, wavelengths: np.ndarray) -> tuple[Axis, ...]:
         """σ of the blunting Gaussian, negative for sharper bands, zero left out."""
