@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import DetectionLimits, ambiguity_map, detection_limits, resolution
@@ -175,7 +175,7 @@ class Conclusion:
         held = self.calibration.held_out
         levels = [int(i) for i in held.left_out]
         outside = [i for i in levels if (held.coverage[held.level == i] > SETS).all()]
-        if not outside or binom.sf(len(outside) - 1, len(levels), 1.0 - SETS) > RARE:
+        if not outside or bdtrc(len(outside) - 1, len(levels), 1.0 - SETS) > RARE:
             return ""
         named = ", ".join(f"{self.calibration.levels[i]:g}" for i in outside)
         return f"; but {len(outside)} of {len(levels)} levels ({named}{self.unit}) lie outside their own 80 % sets"

@@ -304,5 +304,5 @@ const GeonodeCells = (function () {
     };
   }
 
-  return { CELLS, cellsOf, spanOf };
+  return { CELLS, cellsOf, coordinates, spanOf };
 })();
