@@ -28,9 +28,8 @@ BLANK_WEIGHT = 5.0
 """Times the standard uncertainty of a blank as a share of the range, at most 1: how much an unknown that is a blank
 counts where zero is compared with other concentrations. A tenth of the unknowns are drawn as blanks, and how many are
 in a laboratory no corpus can say. Weighed so, a blank is as probable beforehand as concentrations within half an
-uncertainty of zero, and zero leaves the 95 % set where a one-sided test at 5 % finds more than a blank (ISO 11843-1),
-however fine the assay is; with a fixed share the finer assay would ask for the larger multiple of its uncertainty
-(Lindley 1957, Biometrika 44, 187)."""
+uncertainty of zero, as if zero were a one-sided test's (ISO 11843-1), however fine the assay is; with a fixed share the
+finer assay would ask for the larger multiple of its uncertainty (Lindley 1957, Biometrika 44, 187)."""
 NOISE_WEIGHT = 0.5
 """Of the spectrum of noise alone that every assay has besides."""
 
