@@ -36,7 +36,7 @@ def rank_of(one: Posterior, c: float, rng: np.random.Generator) -> float:
     """The share of the posterior below the truth; where that is an atom (zero at the end of the range, or beyond it),
     anywhere within."""
     reach = (1e-5 if c <= one.edges[0] + 1e-9 * one.span else 1e-9) * one.span
-    low, high = one.below_of(np.array([c - reach, c + reach]))
+    low, high = np.asarray(one.below_of(np.array([c - reach, c + reach])))
     if c > one.edges[-1]:
         low, high = 1.0 - one.above, 1.0
     if c < one.edges[0]:
