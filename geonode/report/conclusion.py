@@ -203,11 +203,13 @@ class Conclusion:
         outside, count = self.outside
         if not outside:
             return ""
+        ends = [one for one in outside if one in self.calibration.range]
         named = ", ".join(f"{one:g}" for one in outside)
+        extrapolated = f"; {', '.join(f'{one:g}' for one in ends)} extrapolated" if ends else ""
         inside = f"{count - len(outside)} of {count} levels, each left out, lie in their own 80 % sets"
         if binom.sf(len(outside) - 1, count, 1.0 - SETS) > RARE:
-            return f"; {inside} (not {named}{self.unit})"
-        return f"; but only {inside} (not {named}{self.unit}): take intervals for too narrow"
+            return f"; {inside} (not {named}{self.unit}{extrapolated})"
+        return f"; but only {inside} (not {named}{self.unit}{extrapolated}): take intervals for too narrow"
 
     def _without(self) -> str:
         """What the standards are worth without the wrong replicates; empty where that is nothing."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geonode
-from geonode.errors import ReaderError
+from geonode.errors import InputError, ReaderError
 from tests.data.small_tables import LIST, X, files, levels_by_name, spectrum, table, write
 
 # --- concentrations that belong to another sample: tables -------------------------------------------------------------
@@ -321,3 +321,14 @@ def test_a_lone_column_of_numbers_before_spectra_in_rows_is_the_concentration(tm
     data = geonode.load_standards(write(tmp_path / "frame.csv", "\n".join(rows)))
     for row, c in zip(data.spectra, data.concentrations, strict=True):
         np.testing.assert_allclose(row, spectrum(c))
+
+
+@pytest.mark.parametrize(("header", "said"), [("µM", "uM"), ("ug/mL", "µg/mL"), ("uM", "µM"), ("mM", "mM")])
+def test_a_unit_in_another_spelling_is_the_same_unit(header, said, tmp_path):
+    head = ",".join(f"{c} {header}" for c in (0, 5, 10, 20))
+    rows = "\n".join(f"{w},0.1,0.2,0.3,0.{w % 7 + 1}" for w in range(400, 420))
+    (tmp_path / "s.csv").write_text(f"wavelength,{head}\n{rows}\n", encoding="utf-8")
+    data = geonode.load_standards(tmp_path / "s.csv", concentration_unit=said)
+    assert list(data.levels) == [0.0, 5.0, 10.0, 20.0]
+    with pytest.raises(InputError, match=r"concentrations are in .*, not in kg/L; leave the unit out, or convert"):
+        geonode.load_standards(tmp_path / "s.csv", concentration_unit="kg/L")
