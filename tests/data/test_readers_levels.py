@@ -247,7 +247,17 @@ def joined(tmp_path, note, names=NAMES, **how):
     return geonode.load_standards(plate, concentrations=write(tmp_path / "note.csv", note), **how)
 
 
-@pytest.mark.parametrize("note", ["a,10\nb,20\nc,30\nd,40\n", "10;a\n20;b\n30;c\n40;d\n", "a\t10\nb\t20\nc\t30\n"])
+@pytest.mark.parametrize(
+    "note",
+    [
+        "a,10\nb,20\nc,30\nd,40\n",
+        "10;a\n20;b\n30;c\n40;d\n",
+        "a\t10\nb\t20\nc\t30\n",
+        "a\t10 mg/L\nb\t20 mg/L\nc\t30 mg/L\nd\t40 mg/L\n",
+        "a,10 mM\nb,20 mM\nc,30 mM\n",
+        "10 µM;a\n20 µM;b\n30 µM;c\n",
+    ],
+)
 def test_a_table_without_a_header_is_refused_and_its_first_line_not_lost(tmp_path, note):
     with pytest.raises(ReaderError, match=r"the first line .* reads like a sample.*write a header above it"):
         joined(tmp_path, note)
