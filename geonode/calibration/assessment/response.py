@@ -13,9 +13,9 @@ Standards do not respond where what they differ by is noise, or drift of the ins
 * all that is more than noise is what an instrument does to any spectrum, and it follows no order: an offset, a tilt,
   a bend, scattered light and a factor (lamp, filling), small beside the spectra, neither rising nor falling with
   concentration (from six levels on, nor turning once), and no level left out is predicted. An offset and a tilt alone,
-  with no part of any band, are a baseline that drifts, in order or not, where they are most of what there is. A factor that follows the order of
-  concentration is what Beer and Lambert's law gives, and says nothing against an assay: standards measured in random
-  order tell the two apart.
+  with no part of any band, are a baseline that drifts, in order or not, where they are most of what there is. A factor
+  that follows the order of concentration is what Beer and Lambert's law gives, and says nothing against an assay:
+  standards measured in random order tell the two apart.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ ORDER_FROM = 6
 PROVEN = 5.0
 """Times the edge of noise from which no search among noise has to be feared."""
 MOSTLY = 0.4
-"""What a drifting baseline leaves of all that standards differ by, at most: where noise hides the rest of a weak response,
-taking a baseline away leaves most of it."""
+"""What a drifting baseline leaves of all that standards differ by, at most: where noise hides the rest of a weak
+response, taking a baseline away leaves most of it."""
 UNORDERED = 0.8
 """Von Neumann's ratio (1 for no order) from which neighbours are no more alike than any two."""
 

@@ -15,6 +15,7 @@ from geonode_runtime.verdicts import Quantification
 if TYPE_CHECKING:
     from geonode.calibration.calibration import Calibration
 
+
 @dataclass(frozen=True)
 class Overlay:
     """A spectrum and what the curve gives, both as measured.

@@ -220,8 +220,8 @@ def read_table(path: Path, decimal: str = "") -> ConcentrationTable:
 
 
 def _require_header(path: Path, rows: list[list[str]], dialect: Dialect) -> None:
-    """Refuse a table whose first line is a sample: a number, or a number with its unit, stands in it wherever one stands
-    in every other line."""
+    """Refuse a table whose first line is a sample: a number, with its unit or without, stands in it wherever one
+    stands in every other line."""
     numbers = [
         [dialect.number(cell) is not None or names.quantity_in(cell) is not None for cell in row] for row in rows
     ]
