@@ -8,8 +8,9 @@ e_j the error of level j, left out, and e_j′ the same once level i is called �
 A good standard is called something else where the curve is steep or sparse, but then the others agree no better for it.
 A label is wrong where `GAIN` and `WHOLE` are exceeded, ĉ_i lies beyond `OFF` of the way to the nearest level, and the
 spectrum is further from the others' curve than they leave room for (`DOUBTED`; where it is `CERTAIN` a smaller way
-will do, `SLIGHTLY`) and than noise explains (`NOISY`). The lowest and the highest level are known by extrapolation alone: there
-ĉ_i must be that of a slip of dilution or of a label. The clearest is relabelled, and the rest is looked at again.
+will do, `SLIGHTLY`) and than noise explains (`NOISY`). The lowest and the highest level are known by extrapolation
+alone: there ĉ_i must be that of a slip of dilution or of a label. The clearest is relabelled, and the rest is looked at
+again.
 
 Taking a level out instead, as was done before, opens a gap that hides what is gained, and accuses the ends.
 """
