@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 MOST_LEVELS = 5
-"""Of more levels, another label tells more (:mod:`~geonode.calibration.assessment.wrong_labels`)."""
+"""Of more levels, another label tells more (:mod:`~geonode.calibration.assessment.wrong_label`)."""
 STRAIGHT = 0.02
 """The others lie within this share of their spread of a straight line, …"""
 OFF = 0.1

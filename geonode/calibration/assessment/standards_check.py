@@ -1,6 +1,6 @@
 """Standards are not perfect: which of them contradicts the others, and what difference it makes.
 
-Which is decided by its label (:mod:`~geonode.calibration.assessment.wrong_labels`). A standard is never dropped: the
+Which is decided by its label (:mod:`~geonode.calibration.assessment.wrong_label`). A standard is never dropped: the
 flag says what difference it makes and leaves the decision to the analyst.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geonode.calibration.assessment.wrong_labels import wrong_labels
+from geonode.calibration.assessment.wrong_label import wrong_label
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.inverse.model import InverseModel
 from geonode.calibration.leave_out import levels_kept
@@ -47,8 +47,8 @@ class StandardCheck:
         return (
             f"the standard {self.level:g}{unit} contradicts the others: they would call it {self.implied:.4g}{unit}, "
             f"its held-out residual is {self.relative_error:.1f} times the others', and they agree "
-            f"{np.exp(self.gain or 0.0):.2g} times better if it is that. It was kept; leaving it out would move results "
-            f"by up to {self.influence or 0.0:.3g}{unit} (at {self.influence_at or 0.0:.4g}{unit})"
+            f"{np.exp(self.gain or 0.0):.2g} times better if it is that. It was kept; leaving it out would move "
+            f"results by up to {self.influence or 0.0:.3g}{unit} (at {self.influence_at or 0.0:.4g}{unit})"
         )
 
 
@@ -67,10 +67,10 @@ def checked_levels(calibration: Calibration) -> list[StandardCheck]:
     errors = np.sqrt((held.residual**2).mean(axis=1))
     others = np.array([np.median(np.delete(errors, k)) for k in range(len(errors))])
     relative = errors / np.maximum(others, np.finfo(float).tiny)
-    wrong = {one.position: one for one in wrong_labels(calibration)}
+    wrong = wrong_label(calibration)
     checks = []
     for k, i in enumerate(held.left_out):
-        found = wrong.get(int(i))
+        found = wrong if wrong is not None and wrong.position == i else None
         influence, at = _influence(calibration, int(i)) if found else (None, None)
         implied = found.implied if found else float(held.estimate[held.level == i].mean())
         gain = found.gain if found else None

@@ -69,7 +69,7 @@ def test_a_control_is_refused_outside_the_range() -> None:
 
 
 def test_preprocessing_that_learns_is_fitted_without_the_levels_left_out() -> None:
-    from geonode.calibration.assessment.wrong_labels import _means_without
+    from geonode.calibration.assessment.wrong_label import _means_without
     from geonode.data import Preprocessing
 
     levels = np.array([0.0, 10.0, 20.0, 30.0, 45.0, 60.0])

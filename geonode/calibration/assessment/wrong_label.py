@@ -7,10 +7,10 @@ e_j the error of level j, left out, and e_j′ the same once level i is called �
 
 A good standard is called something else where the curve is steep or sparse, but then the others agree no better for it.
 A label is wrong where `GAIN` and `WHOLE` are exceeded, ĉ_i lies beyond `OFF` of the way to the nearest level, and the
-spectrum is further from the others' curve than they leave room for (`DOUBTED`; where it is `CERTAIN` a smaller way
-will do, `SLIGHTLY`) and than noise explains (`NOISY`). The lowest and the highest level are known by extrapolation
-alone: there ĉ_i must be that of a slip of dilution or of a label. The clearest is relabelled, and the rest is looked at
-again.
+spectrum is further from the others' curve than they leave room for (`DOUBTED`; of six or more a smaller way will do
+where that is `CERTAIN`, `SLIGHTLY`) and than noise explains (`NOISY`). The lowest and the highest level are known by
+extrapolation alone: there ĉ_i must be that of a slip of dilution or of a label. The clearest is named, and no other: of
+two wrong labels neither makes the others agree.
 
 Taking a level out instead, as was done before, opens a gap that hides what is gained, and accuses the ends.
 """
@@ -39,8 +39,6 @@ NOISY = 3.0
 """Times the noise of a level's mean."""
 SLIP = 0.1
 """How near to a slip's factor the ratio must be, as a share of it."""
-MOST = 2
-"""More wrong labels than these are no longer told apart."""
 _GRID = 241
 
 
@@ -57,26 +55,16 @@ class WrongLabel:
     gain: float
 
 
-def wrong_labels(calibration: Calibration) -> list[WrongLabel]:
-    """The wrong labels of a ``calibration`` with the Gaussian process, clearest first."""
-    labels = np.array(calibration.levels, dtype=float)
-    found: list[WrongLabel] = []
-    if len(labels) < FEWEST_LEVELS:
-        return found
-    now = _LeftOut(calibration, labels)
-    while len(found) < MOST:
-        best: tuple[float, WrongLabel, _LeftOut] | None = None
-        for i in now.suspects():
-            if any(i == one.position for one in found):
-                continue
-            then = _LeftOut(calibration, now.called(i))
-            whole, gain = _better(now, then, i)
-            if whole > WHOLE and gain > GAIN and (best is None or whole > best[0]):
-                best = whole, WrongLabel(i, now.implied(i), gain), then
-        if best is None:
-            return found
-        found.append(best[1])
-        now = best[2]
+def wrong_label(calibration: Calibration) -> WrongLabel | None:
+    """The wrong label of a ``calibration`` with the Gaussian process; None where there is none."""
+    if len(calibration.levels) < FEWEST_LEVELS:
+        return None
+    now = _LeftOut(calibration, np.array(calibration.levels, dtype=float))
+    best, found = WHOLE, None
+    for i in now.suspects():
+        whole, gain = _better(now, _LeftOut(calibration, now.called(i)), i)
+        if whole > best and gain > GAIN:
+            best, found = whole, WrongLabel(i, now.implied(i), gain)
     return found
 
 
@@ -131,7 +119,8 @@ class _LeftOut:
             doubt = self.error[i] / _rms(0.5 * (high - low))
             if doubt <= DOUBTED:
                 continue
-            implied, share = self.implied(i), SLIGHTLY if doubt > CERTAIN else OFF
+            certain = doubt > CERTAIN and len(self.labels) > FEWEST_LEVELS
+            implied, share = self.implied(i), SLIGHTLY if certain else OFF
             if abs(implied - label) <= share * float(np.abs(others - label).min()):
                 continue
             if i in self.interior or (label > 0.0 and any(abs(implied / label - s) < SLIP * s for s in SLIPS)):
