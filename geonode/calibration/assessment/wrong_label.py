@@ -9,8 +9,8 @@ A good standard is called something else where the curve is steep or sparse, but
 A label is wrong where `GAIN` and `WHOLE` are exceeded, ĉ_i lies beyond `OFF` of the way to the nearest level, and the
 spectrum is further from the others' curve than they leave room for (`DOUBTED`; of six or more a smaller way will do
 where that is `CERTAIN`, `SLIGHTLY`) and than noise explains (`NOISY`). The lowest and the highest level are known by
-extrapolation alone: there ĉ_i must be that of a slip of dilution or of a label. The clearest is named, and no other: of
-two wrong labels neither makes the others agree.
+extrapolation alone: there the others must be certain, and ĉ_i that of a slip of dilution or of a label. The clearest is
+named, and no other: of two wrong labels neither makes the others agree.
 
 Taking a level out instead, as was done before, opens a gap that hides what is gained, and accuses the ends.
 """
@@ -123,7 +123,8 @@ class _LeftOut:
             implied, share = self.implied(i), SLIGHTLY if certain else OFF
             if abs(implied - label) <= share * float(np.abs(others - label).min()):
                 continue
-            if i in self.interior or (label > 0.0 and any(abs(implied / label - s) < SLIP * s for s in SLIPS)):
+            slip = label > 0.0 and any(abs(implied / label - s) < SLIP * s for s in SLIPS)
+            if i in self.interior or (slip and doubt > CERTAIN):
                 found.append(i)
         return found
 
