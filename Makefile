@@ -14,7 +14,7 @@ PY := $(VENV)/bin/python
 TORCH := $(shell grep -E '^torch==' constraints.txt)
 # The build backend is of constraints.txt too: pip before 25.3 reads the first variable for it, later ones the second.
 PINNED := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
-SOURCES := geonode runtime kernels tests $(wildcard benchmarks examples tools)
+SOURCES := geonode runtime kernels tests $(wildcard benchmarks examples tools docs)
 
 RELEASE := .venv-release
 TESTS ?= -m smoke

@@ -1,10 +1,10 @@
 """Time of a training step in `geonode fit` and in the loop inside `geonode evaluate`: one engine, so the same.
 
-    OMP_NUM_THREADS=2 python benchmarks/fit_and_evaluate.py [--epochs 60] [--wavelengths 601] [--json result.json]
+    python benchmarks/fit_and_evaluate.py [--epochs 60] [--rounds 1] [--wavelengths 601] [--json result.json]
 
 A step is that of one model: wall-clock time between the ends of consecutive epochs, times the threads that train side
-by side, over the models; medians over the epochs. `fit` trains the members of the ensemble, once with logs and
-checkpoints; `evaluate` trains one model for each fold and inner fold.
+by side, over the models; medians over the epochs, and over the rounds, in which the three take turns. `fit` trains the
+members of the ensemble, once with logs and checkpoints; `evaluate` trains one model for each fold and inner fold.
 """
 
 from __future__ import annotations
@@ -73,15 +73,21 @@ def main() -> None:
     """Both, and their ratios."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--wavelengths", type=int, default=601)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     assay = simulate_assay(wavelengths=np.linspace(300.0, 900.0, options.wavelengths).tolist())
     config = GeodesicConfig(flow="path_independent", epochs=options.epochs)
+    ways: dict[str, Callable[[], dict[str, float]]] = {
+        "fit": lambda: by_fit(assay, config, logged=False),
+        "fit, logs and checkpoints": lambda: by_fit(assay, config, logged=True),
+        "evaluate": lambda: by_evaluate(assay, config),
+    }
+    rounds = [{name: measure() for name, measure in ways.items()} for _ in range(options.rounds)]
     found = {
-        "fit": by_fit(assay, config, logged=False),
-        "fit, logs and checkpoints": by_fit(assay, config, logged=True),
-        "evaluate": by_evaluate(assay, config),
+        name: {kind: statistics.median(one[name][kind] for one in rounds) for kind in ("wall", "processor")}
+        for name in ways
     }
     ratios = {
         name: {kind: found[name][kind] / found["evaluate"][kind] for kind in ("wall", "processor")}

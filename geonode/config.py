@@ -21,7 +21,7 @@ from geonode.geodesic.config import PathConfig
 from geonode.metric import METRICS, LogMetric, Metric
 from geonode.metric.config import MetricConfig, metric_settings
 from geonode.registry import Registry
-from geonode.settings import check_choice, check_kind
+from geonode.settings import check_choice, check_kind, said_once
 from geonode.training.config import TrainingConfig
 from geonode.training.terms import LOSSES, LossConfig
 
@@ -250,13 +250,20 @@ class GeodesicConfig:
                 takes today's default.
 
         Raises:
-            InputError: an unknown setting, by name, one out of range, or settings that do not go together.
+            InputError: an unknown setting, by name, one out of range, one that stands twice, or settings that do not go
+                together.
         """
-        values = json.loads(text)
+        values = json.loads(text, object_pairs_hook=said_once)
+        if not isinstance(values, dict):
+            raise InputError('Settings are an object such as {"seed": 3}.')
         known = {*_COMPONENTS, *ALIASES, "metric_network", "predictor"}
         unknown = sorted(set(values) - known)
         if unknown:
             raise InputError(f"Unknown setting {unknown[0]!r}; known settings are {', '.join(sorted(known))}.")
+        for name in sorted(ALIASES.keys() & values.keys()):
+            component, setting = ALIASES[name]
+            if name != component and isinstance(values.get(component), dict) and setting in values[component]:
+                raise InputError(f"{name!r} stands twice, as {component}.{setting} too; leave one of the two out.")
         if flow is not None and "flow" not in values:
             values["flow"] = flow
         return cls(**values)

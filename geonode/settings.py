@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 from geonode.errors import InputError
+
+
+def said_once(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """The mapping of the names and values that a file gives.
+
+    Raises:
+        InputError: a name that stands twice, of which one value would be ignored.
+    """
+    twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+    if twice:
+        raise InputError(f"{twice[0]!r} stands twice; leave one of the two out.")
+    return dict(pairs)
 
 
 def setting(default: Any, minimum: float | None = None, choices: tuple[str, ...] | None = None) -> Any:

@@ -6,15 +6,11 @@ out than to do, and on a machine with many cores, or with other work on it, the 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
 
 PER_THREAD = 1_000_000
 """Numbers that one step has to compute for each further thread."""
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @contextmanager
@@ -41,16 +37,3 @@ def threads_for(numbers: int) -> Iterator[int]:
             yield count
         finally:
             torch.set_num_threads(before)
-
-
-def threads_by_standards(function: Function) -> Function:
-    """``function(dataset, …)`` with the threads that its standards are worth: spectra² × wavelengths, the pairs that
-    one step of a training looks at."""
-
-    @functools.wraps(function)
-    def inside(dataset: Any, *arguments: Any, **options: Any) -> Any:
-        spectra, wavelengths = dataset.spectra.shape
-        with threads_for(spectra**2 * wavelengths):
-            return function(dataset, *arguments, **options)
-
-    return inside  # type: ignore[return-value]

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geonode.threads import PER_THREAD, threads_by_standards, threads_for
+from geonode.threads import PER_THREAD, threads_for
 
 PROCESSOR_SECONDS = 10.0
 
@@ -48,14 +48,6 @@ def test_blas_is_held_to_the_same_number(four_threads):
 
     with threads_for(0):
         assert {pool["num_threads"] for pool in threadpool_info()} == {1}
-
-
-@pytest.mark.parametrize(("levels", "wavelengths", "count"), [(6, 601, 1), (24, 1000, 1), (24, 5000, 2), (50, 5000, 4)])
-def test_a_fit_takes_what_its_standards_are_worth(four_threads, levels, wavelengths, count):
-    class Standards:
-        spectra = torch.zeros(1, 1).expand(levels, wavelengths)
-
-    assert threads_by_standards(lambda dataset: torch.get_num_threads())(Standards()) == count
 
 
 def test_geonode_fit_of_six_by_601_takes_ten_seconds_of_processors_at_most(tmp_path):

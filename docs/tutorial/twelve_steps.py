@@ -147,7 +147,8 @@ print(f"initial velocities agree within {difference.max().item():.0e}, relativel
 #
 # Position, velocity and absorbance are one state: dc/dt = v, dv/dt = −Γ v², dA/dt = F. The blueprint's F(c, v, λ) is
 # free. Then a path that goes nowhere may still change the spectrum, and two ways to one concentration may end in two
-# spectra (below, both untrained). geonode's F = (dŝ/dt)·h(ŝ, λ) cannot: the spectrum is a function of concentration alone.
+# spectra (below, both untrained). geonode's F = (dŝ/dt)·h(ŝ, λ) cannot: the spectrum is a function of concentration
+# alone.
 
 # %%
 from geonode.flow import CoupledSpectralODE

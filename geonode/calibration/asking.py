@@ -57,7 +57,7 @@ def questions(
         return [one], True
     given = given_spectra(spectra, wavelengths, name)
     axis, note = given.in_unit(unit, standards, name)
-    notes = (note,) if note else ()
+    notes = (*given.notes, *([note] if note else []))
     bad = _mask(mask, given.values.shape, name)
     if given.mask is not None:
         bad = given.mask if bad is None else bad | given.mask

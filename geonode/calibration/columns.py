@@ -17,7 +17,8 @@ _SAME = 1e-6
 
 
 def wavelengths_of(X: Any) -> np.ndarray | None:
-    """``[W]`` numbers that name the columns of a DataFrame or the last dimension of a DataArray; None without.
+    """``[W]`` numbers that name the columns of a DataFrame or the last dimension of a DataArray, as numbers or as text
+    (``pandas.read_csv`` gives text); None without.
 
     0, 1, …, W − 1 are no wavelengths but what pandas calls columns to which nobody gave names.
     """
@@ -30,9 +31,21 @@ def wavelengths_of(X: Any) -> np.ndarray | None:
     values = np.asarray(named)
     if values.dtype == object and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
         values = values.astype(float)  # what pandas makes of a mixture of integers and floats
+    values = _numbers_of_text(values)
     if values.ndim != 1 or values.dtype.kind not in "iuf" or np.array_equal(values, np.arange(len(values))):
         return None
     return values.astype(float)
+
+
+def _numbers_of_text(values: np.ndarray) -> np.ndarray:
+    """Texts that are all numbers as these numbers; anything else as it is."""
+    if values.ndim != 1 or not values.size or not all(isinstance(v, str) for v in values):
+        return values
+    try:
+        numbers = np.array([float(v) for v in values])
+    except ValueError:
+        return values
+    return numbers if np.isfinite(numbers).all() else values
 
 
 def in_order_of(expected: np.ndarray | None, X: Any) -> Any:

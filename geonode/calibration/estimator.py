@@ -202,7 +202,9 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         return cls.from_state({name: value.numpy() for name, value in tensors.items()}, meta[_KIND])
 
     def _checked(self, X: Any) -> np.ndarray:
-        X = in_order_of(self.wavelengths_in_, X)
+        named = hasattr(self, "feature_names_in_") and all(isinstance(v, str) for v in getattr(X, "columns", [0]))
+        if not named:  # names that are text on both sides are scikit-learn's to compare
+            X = in_order_of(self.wavelengths_in_, X)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _answers(self, X: Any, level: float | None, method: str | None, genuine: bool = False) -> list[Quantification]:

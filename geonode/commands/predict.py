@@ -84,4 +84,5 @@ def register(app: typer.Typer) -> None:
         for note in notes:
             say(f"note: {note}", quiet)
         say(sentence, quiet)
-        say(f"{len(at)} spectra × {mean.sizes['wavelength']} wavelengths written to {out}", quiet)
+        what = "spectrum" if len(at) == 1 else "spectra"
+        say(f"{len(at)} {what} × {mean.sizes['wavelength']} wavelengths written to {out}", quiet)

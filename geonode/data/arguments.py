@@ -25,6 +25,19 @@ def check_shapes(y: Floats, c: Floats, x: Floats, where: str) -> None:
         raise InputError(f"{where}: concentrations of shape {c.shape} name no analyte.")
 
 
+def unit_of_axis(wavelengths: object, unit: str | None, where: str) -> tuple[str, tuple[str, ...]]:
+    """The unit of wavelengths as it is given, else as they say themselves (the name of a pandas Index or Series, the
+    attributes of an xarray.DataArray), else nm; and notes on what they say."""
+    if unit is not None:
+        return unit, ()
+    if not isinstance(getattr(wavelengths, "name", None), str) and not getattr(wavelengths, "attrs", None):
+        return "nm", ()
+    from geonode.data.named_axis import axis_of_values, unit_of  # readers stand on this module
+
+    found, note = unit_of(axis_of_values(wavelengths, where), np.asarray(wavelengths, dtype=np.float64), where)
+    return found, (note,) if note else ()
+
+
 def picked(length: int, index: ArrayLike | slice) -> NDArray[np.intp]:
     """Positions that an index of any kind selects; an empty list selects none."""
     if not isinstance(index, slice):

@@ -18,17 +18,6 @@ _INVERSE = {
 }
 
 
-def axis_unit(said: str) -> str:
-    """``nm``, ``µm``, ``cm-1``, … of what an attribute or a name says (``um``, ``nanometer``, ``wavelength_um``);
-    empty where it says no such unit."""
-    if not said.strip():
-        return ""
-    words = said.replace("_", " ")
-    found = wavelength_unit(words) or ""
-    # "wavelength" alone names the axis and not its unit.
-    return found if found != "nm" or any(word in words.lower() for word in ("nm", "n.m", "nano")) else ""
-
-
 def names_axis(said: str) -> bool:
     """Whether a name, such as that of a column or a dimension, is one of an axis of wavelengths."""
     return wavelength_unit(said.replace("_", " ")) is not None

@@ -37,7 +37,8 @@ class SpectralDataset:
         source: the file or files it comes from; used in error messages.
         names: ``[N]`` names of the samples, as the source has them.
         mask: ``[N, W]``, True where the value is unusable (saturated, dead pixel); those values become NaN.
-        signal: what is measured. signal_unit: its unit. wavelength_unit: ``nm`` unless said otherwise.
+        signal: what is measured. signal_unit: its unit. wavelength_unit: by default what ``wavelengths`` say themselves
+            (a pandas Index or Series by its name, a DataArray by its attributes), else ``nm``.
 
     Raises:
         InputError: shapes that do not fit, NaN or infinite values, wavelengths that are not positive or occur twice,
@@ -59,7 +60,7 @@ class SpectralDataset:
         mask: ArrayLike | None = None,
         signal: str = "absorbance",
         signal_unit: str = "",
-        wavelength_unit: str = "nm",
+        wavelength_unit: str | None = None,
         _copies_allowed: bool = False,
     ) -> None:
         where = source or "spectra"
@@ -70,14 +71,15 @@ class SpectralDataset:
         arguments.check_shapes(y, c, x, where)
         labels = arguments.label_samples(names, c, where)
         bad = arguments.as_mask(mask, y.shape, where)
-        checks.check_wavelengths(x, where, wavelength_unit)
+        unit, said = arguments.unit_of_axis(wavelengths, wavelength_unit, where)
+        checks.check_wavelengths(x, where, unit)
         checks.check_levels(c, labels, where)
         checks.check_spectra(y, bad, labels, x, where)
 
-        self.notes: tuple[str, ...] = tuple(notes)
+        self.notes: tuple[str, ...] = (*notes, *said)
         self.source = source
         self.concentration_unit = concentration_unit
-        self.wavelength_unit = wavelength_unit
+        self.wavelength_unit = unit
         self.signal = signal
         self.signal_unit = signal_unit
         self.analytes = arguments.name_analytes(analytes, c.shape[1], where)

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from geonode.data.axis_units import axis_unit, convert_axis, mistaken_unit, names_axis
+from geonode.data.axis_units import convert_axis, mistaken_unit, names_axis
 from geonode.data.checks import Floats, as_floats
 from geonode.data.dataset import SpectralDataset
+from geonode.data.named_axis import NAMELESS, NamedAxis, axis_of_values, named_axis, names_other_axis
+from geonode.data.readers import units
 from geonode.errors import InputError
 
 GROUP = "group"
@@ -25,18 +27,24 @@ class GivenSpectra:
 
     Attributes:
         values: ``[k, V]``, one sample a row. one: they were given as one spectrum ``[V]``.
-        wavelengths: ``[V]`` of their own, in ``unit`` (empty where it is not said); None where they have none.
+        wavelengths: ``[V]`` of their own; None where they have none. axis: what their name says of them.
         names: ``k`` names. groups: ``k`` labels of replicates; None where nothing says which are.
-        mask: ``[k, V]``, True where a value is unusable; None where nothing says so.
+        mask: ``[k, V]``, True where a value is unusable; None where nothing says so. notes: on what was left out.
     """
 
     values: Floats
     one: bool
     wavelengths: Floats | None = None
-    unit: str = ""
+    axis: NamedAxis = NAMELESS
     names: tuple[str, ...] = ()
     groups: tuple[str, ...] | None = None
     mask: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """Of the wavelengths, empty where it is not said."""
+        return self.axis.unit or ""
 
     def in_unit(self, unit: str, standards: Floats, name: str) -> tuple[Floats | None, str]:
         """Their wavelengths in the ``unit`` of the standards, which lie at ``standards [W]``, and what was done.
@@ -46,6 +54,10 @@ class GivenSpectra:
         """
         if self.wavelengths is None:
             return None, ""
+        if self.axis.note and unit and self.unit != unit:
+            raise InputError(
+                f"{self.axis.note}, and the standards' are in {unit}; give {name} over the standards' wavelengths."
+            )
         if self.unit and unit and self.unit != unit:
             moved = convert_axis(self.wavelengths, self.unit, unit)
             if moved is None:
@@ -62,7 +74,7 @@ class GivenSpectra:
                 f"{standards.min():.4g} to {standards.max():.4g} {unit}: they seem to be in {other}; give them in "
                 f"{unit}, or say their unit (attribute units='{other}' of an xarray coordinate)."
             )
-        return self.wavelengths, ""
+        return self.wavelengths, self.axis.note
 
 
 def given_spectra(spectra: Any, wavelengths: Any = None, name: str = "the unknown") -> GivenSpectra:
@@ -93,8 +105,8 @@ def given_spectra(spectra: Any, wavelengths: Any = None, name: str = "the unknow
             f"{name} has wavelengths of its own, {_ends(found.wavelengths)}, and others were given, {_ends(axis)}; "
             "leave one of the two out."
         )
-    unit = axis_unit(str(getattr(wavelengths, "attrs", {}).get("units", ""))) or found.unit
-    return GivenSpectra(found.values, found.one, axis, unit, found.names, found.groups, found.mask)
+    said = axis_of_values(wavelengths, f"the wavelengths of {name}")
+    return replace(found, wavelengths=axis, axis=found.axis if said == NAMELESS else said)
 
 
 def _own(spectra: Any, name: str) -> GivenSpectra:
@@ -103,7 +115,7 @@ def _own(spectra: Any, name: str) -> GivenSpectra:
     if isinstance(spectra, SpectralDataset):
         mask = spectra.mask if spectra.mask.any() else None
         values, axis = np.array(spectra.spectra), np.array(spectra.wavelengths)
-        return GivenSpectra(values, False, axis, spectra.wavelength_unit, spectra.names, None, mask)
+        return GivenSpectra(values, False, axis, NamedAxis(spectra.wavelength_unit), spectra.names, None, mask)
     if is_of(spectra, "xarray", "DataArray"):
         return _of_dataarray(spectra, name)
     if is_of(spectra, "xarray", "Dataset"):
@@ -144,25 +156,41 @@ def _of_dataarray(array: Any, name: str) -> GivenSpectra:
         raise InputError(
             f"{name} must have one or two dimensions, got {array.ndim} ({', '.join(map(str, array.dims))})."
         )
-    named = [d for d in array.dims if names_axis(str(d))]
-    if len(named) > 1 or (array.ndim == 2 and not named):
-        raise InputError(
-            f"{name} has the dimensions {' and '.join(map(str, array.dims))}, and it cannot be told which of them is "
-            "that of wavelengths; rename it to 'wavelength'."
-        )
-    axis = named[0] if named else array.dims[-1]
+    axis = _axis_of_dataarray(array, name)
     array = array.transpose(..., axis)
     own = array.coords.get(axis)
     wavelengths = None if own is None else _values_of(own.values, f"the wavelengths of {name}", 1)
-    unit = "" if own is None else axis_unit(str(own.attrs.get("units", ""))) or axis_unit(str(axis))
+    said = NAMELESS if own is None else named_axis(axis, name, own.attrs)
     values = _values_of(array.values, name, (1, 2))
     if array.ndim == 1:
-        return GivenSpectra(values[None], True, wavelengths, unit)
+        return GivenSpectra(values[None], True, wavelengths, said)
     sample = array.dims[0]
     labels = {str(key): coord for key, coord in array.coords.items() if coord.dims == (sample,)}
     names = next((labels[key].values for key in ("name", str(sample)) if key in labels), ())
     groups = tuple(str(one) for one in labels[GROUP].values) if GROUP in labels else None
-    return GivenSpectra(values, False, wavelengths, unit, tuple(_name(one) for one in names), groups)
+    return GivenSpectra(values, False, wavelengths, said, tuple(_name(one) for one in names), groups)
+
+
+def _axis_of_dataarray(array: Any, name: str) -> Any:
+    """The dimension along which the spectra run: named as wavelengths are, or with an attribute that is; else the only
+    one, or the only one that names an axis of another kind."""
+
+    def says_so(dim: Any) -> bool:
+        attributes = array.coords[dim].attrs if dim in array.coords else {}
+        words = (dim, *(attributes.get(key, "") for key in ("units", "long_name", "standard_name")))
+        return any(names_axis(str(word)) for word in words)
+
+    named = [dim for dim in array.dims if says_so(dim)]
+    if not named and array.ndim == 1:
+        return array.dims[-1]
+    if not named:
+        named = [dim for dim in array.dims if names_other_axis(dim) and not str(dim).lower().startswith("conc")]
+    if len(named) != 1:
+        raise InputError(
+            f"{name} has the dimensions {' and '.join(map(str, array.dims))}, and it cannot be told which of them is "
+            "that of wavelengths; rename it to 'wavelength'."
+        )
+    return named[0]
 
 
 def _name(label: Any) -> str:
@@ -177,39 +205,88 @@ def _of_series(series: Any, name: str) -> GivenSpectra:
         )
     if is_of(series.index, "pandas", "RangeIndex"):
         axis = None  # the numbers of rows, which pandas gives where nobody gave an index
-    return GivenSpectra(
-        _values_of(series.to_numpy(), name, 1)[None], True, axis, axis_unit(str(series.index.name or ""))
-    )
+    said = NAMELESS if axis is None else named_axis(series.index.name, name)
+    return GivenSpectra(_values_of(series.to_numpy(), name, 1)[None], True, axis, said)
 
 
 def _of_frame(frame: Any, name: str) -> GivenSpectra:
     groups = None
     if GROUP in frame.columns:
         groups, frame = tuple(str(one) for one in frame[GROUP]), frame.drop(columns=GROUP)
-    axes = [column for column in frame.columns if isinstance(column, str) and names_axis(column)]
-    if len(axes) == 1:
-        frame = frame.set_index(axes[0])
+    column = axis_column(frame)
+    frame, notes = _with_axis_as_index(frame, column, name)
     across = _numbers(frame.columns)
-    if names_axis(str(frame.index.name or "")) and not names_axis(str(frame.columns.name or "")):
-        axis, unit = _numbers(frame.index), axis_unit(str(frame.index.name))
+    down = named_axis(frame.index.name, name) if column is not None or _runs_down(frame, across, name) else None
+    if down is not None:
+        axis = _numbers(frame.index)
         if axis is None or groups is not None:
             raise InputError(f"the wavelengths of {name} (its '{frame.index.name}') must be numbers, one a row.")
-        return GivenSpectra(
-            _values_of(frame.to_numpy().T, name, 2), False, axis, unit, tuple(map(_name, frame.columns)), None
-        )
+        names = tuple(map(_name, frame.columns))
+        return GivenSpectra(_values_of(frame.to_numpy().T, name, 2), False, axis, down, names, None, None, notes)
     if across is None:
         raise InputError(
             f"{name} is a DataFrame in which no wavelengths are found: name its columns by wavelength (one sample a "
             "row), or call its index or one column 'wavelength' (one sample a column)."
         )
-    unit = axis_unit(str(frame.columns.name or ""))
+    said = named_axis(frame.columns.name, name)
+    if np.array_equal(across, np.arange(len(across))):  # so pandas counts unnamed columns
+        across, said = None, NAMELESS
+    elif said.unit is None and not said.note and units.counts(across):
+        raise InputError(
+            f"the columns of {name} only count ({across[0]:g}, {across[1]:g}, {across[2]:g}, and so on); name them by "
+            "wavelength."
+        )
     return GivenSpectra(
-        _values_of(frame.to_numpy(), name, 2),
-        False,
-        None if np.array_equal(across, np.arange(len(across))) else across,  # so pandas counts unnamed columns
-        unit,
-        tuple(map(_name, frame.index)),
-        groups,
+        _values_of(frame.to_numpy(), name, 2), False, across, said, tuple(map(_name, frame.index)), groups, None, notes
+    )
+
+
+def axis_column(frame: Any) -> str | None:
+    """The column of a DataFrame that is the axis of its spectra, one a column: the only one named as wavelengths are,
+    or the first, where it names another axis and no other column is headed by a wavelength."""
+    titles = [column for column in frame.columns if isinstance(column, str)]
+    named = [column for column in titles if names_axis(column)]
+    if named:
+        return named[0] if len(named) == 1 else None
+    if not titles or frame.columns[0] != titles[0] or not names_other_axis(titles[0]):
+        return None
+    across = _numbers(frame.columns[1:])
+    return None if across is not None and len(across) and units.is_plausible_nm(across) else titles[0]
+
+
+def _with_axis_as_index(frame: Any, column: str | None, name: str) -> tuple[Any, tuple[str, ...]]:
+    """The frame with its ``column`` of wavelengths as index, and without columns beside it that are no spectra."""
+    if column is None:
+        return frame, ()
+    frame, notes = frame.set_index(column), []
+    for beside in [one for one in frame.columns if isinstance(one, str)]:
+        steps = np.diff(frame[beside].to_numpy(dtype=np.float64)) if units.is_counter(beside) else np.zeros(1)
+        if units.is_temperature(beside) or (steps == 1.0).all():
+            why = "a temperature" if units.is_temperature(beside) else "it counts"
+            notes.append(f"column '{beside}' of {name} left out: {why}, and no spectrum")
+            frame = frame.drop(columns=beside)
+    return frame, tuple(notes)
+
+
+def _runs_down(frame: Any, across: Floats | None, name: str) -> bool:
+    """Whether the index is the axis of the spectra.
+
+    Raises:
+        InputError: it names an axis that is none of wavelengths, and the columns may be samples or wavelengths.
+    """
+    index, columns = frame.index.name, frame.columns.name
+    if names_axis(str(index or "")):
+        return not names_axis(str(columns or ""))
+    if not names_other_axis(index) or str(index).lower().startswith("conc"):
+        return False
+    if across is None:
+        return True
+    if names_axis(str(columns or "")) or names_other_axis(columns) or units.is_plausible_nm(across):
+        return False
+    raise InputError(
+        f"{name} is a DataFrame whose index is '{index}' and whose columns run from {across[0]:g} to {across[-1]:g}: "
+        "it cannot be told which of the two are samples; give the columns the name 'wavelength' (frame.columns.name), "
+        "or the samples names that are no numbers ('5 µM')."
     )
 
 
@@ -225,7 +302,7 @@ def _of_several(spectra: Sequence[Any], name: str) -> GivenSpectra:
     first = parts[0]
     for k, part in enumerate(parts):
         both = part.wavelengths is not None and first.wavelengths is not None
-        same = both and part.unit == first.unit and np.array_equal(part.wavelengths, first.wavelengths)  # pyright: ignore
+        same = both and part.axis == first.axis and np.array_equal(part.wavelengths, first.wavelengths)  # pyright: ignore
         if not same and not (part.wavelengths is None and first.wavelengths is None):
             raise InputError(
                 f"{name}: the first and number {k + 1} of the list have different wavelengths; ask for one at a time."
@@ -233,4 +310,5 @@ def _of_several(spectra: Sequence[Any], name: str) -> GivenSpectra:
     names = tuple(n for k, part in enumerate(parts) for n in (part.names or [str(k + 1)] * len(part.values)))
     masks = [np.zeros(p.values.shape, dtype=bool) if p.mask is None else p.mask for p in parts]
     values = np.concatenate([part.values for part in parts])
-    return GivenSpectra(values, False, first.wavelengths, first.unit, names, None, np.concatenate(masks))
+    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    return GivenSpectra(values, False, first.wavelengths, first.axis, names, None, np.concatenate(masks), notes)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from geonode.data.dataset import SpectralDataset
-from geonode.data.given import GivenSpectra, given_spectra, is_of
+from geonode.data.given import GivenSpectra, axis_column, given_spectra, is_of
+from geonode.data.named_axis import unit_of
 from geonode.data.readers import load_standards
 from geonode.data.readers.names import quantity_in
 from geonode.errors import InputError
@@ -80,7 +81,7 @@ def _of_frame(frame: Any) -> SpectralDataset:
     if columns:
         given = given_spectra(frame.drop(columns=columns[0]), name=_WHERE)
         labels = [str(one) for one in frame[columns[0]]]
-    elif is_of(frame.index, "pandas", "RangeIndex") and not _has_axis_column(frame):
+    elif is_of(frame.index, "pandas", "RangeIndex") and axis_column(frame) is None:
         raise InputError(
             f"{_WHERE} are a DataFrame without concentrations; set them as its index, or add a column 'concentration'."
         )
@@ -88,12 +89,6 @@ def _of_frame(frame: Any) -> SpectralDataset:
         given = given_spectra(frame, name=_WHERE)
         labels = list(given.names)
     return _dataset(given, *_concentrations(labels))
-
-
-def _has_axis_column(frame: Any) -> bool:
-    from geonode.data.axis_units import names_axis
-
-    return any(isinstance(column, str) and names_axis(column) for column in frame.columns)
 
 
 def _of_dataarray(array: Any) -> SpectralDataset:
@@ -130,11 +125,13 @@ def _concentrations(labels: Sequence[str]) -> tuple[np.ndarray, str]:
 def _dataset(given: GivenSpectra, concentrations: np.ndarray, unit: str) -> SpectralDataset:
     if given.wavelengths is None:
         raise InputError(f"{_WHERE} have no wavelengths; give them as columns, index or coordinate 'wavelength'.")
+    wavelength_unit, note = unit_of(given.axis, given.wavelengths, _WHERE)
     return SpectralDataset(
         given.values,
         concentrations,
         given.wavelengths,
         concentration_unit=unit,
         mask=given.mask,
-        wavelength_unit=given.unit or "nm",
+        wavelength_unit=wavelength_unit,
+        notes=(*given.notes, *([note] if note else [])),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import DetectionLimits, ambiguity_map, detection_limits, resolution
@@ -207,7 +207,7 @@ class Conclusion:
         named = ", ".join(f"{one:g}" for one in outside)
         extrapolated = f"; {', '.join(f'{one:g}' for one in ends)} extrapolated" if ends else ""
         inside = f"{count - len(outside)} of {count} levels, each left out, lie in their own 80 % sets"
-        if binom.sf(len(outside) - 1, count, 1.0 - SETS) > RARE:
+        if bdtrc(len(outside) - 1, count, 1.0 - SETS) > RARE:
             return f"; {inside} (not {named}{self.unit}{extrapolated})"
         return f"; but only {inside} (not {named}{self.unit}{extrapolated}): take intervals for too narrow"
 

@@ -14,6 +14,7 @@ from typing import Any
 from geonode.config import GeodesicConfig
 from geonode.errors import InputError
 from geonode.flow import FLOWS
+from geonode.settings import said_once
 from geonode.sweep.jobs import Job, content_of, load_data, name_of
 
 
@@ -105,9 +106,12 @@ class Spec:
     def _settings(self) -> list[tuple[GeodesicConfig, dict[str, Any]]]:
         """(whole settings, what the grid says of them) of every combination and seed."""
         base = GeodesicConfig.from_json(json.dumps(self.config), "path_independent")
-        seeds = self.seeds
-        if base.seed != GeodesicConfig().seed and seeds is not None:
+        seeds, training = self.seeds, self.config.get("training")
+        of_config = self.config | (training if isinstance(training, dict) else {})
+        if "seed" in of_config and seeds is not None:
             raise InputError("The seed stands under config and under seeds, and one would be ignored; give it once.")
+        if both := sorted(self.grid.keys() & of_config.keys()):
+            raise InputError(f"{both[0]!r} stands under config and under grid, and one would be ignored; give it once.")
         found = []
         for values in itertools.product(*self.grid.values()):
             setting = dict(zip(self.grid, values, strict=True))
@@ -152,9 +156,18 @@ def read_spec(path: str | Path) -> Spec:
     """
     import yaml
 
+    class Once(yaml.SafeLoader):
+        """Refuses what stands twice, of which YAML would take the last."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            said_once([(str(self.construct_object(key, deep=True)), None) for key, _ in node.value])
+            return super().construct_mapping(node, deep)
+
     path = Path(path)
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = yaml.load(path.read_text(encoding="utf-8"), Once)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{path} cannot be read as YAML ({' '.join(str(error).split())}); correct it.") from None
     if not isinstance(values, dict):

@@ -1,8 +1,11 @@
 """A stack too large for a CPU's cache, trained as chunks of models side by side: one thread a chunk, one core a thread.
 
-Models of a stack never touch each other, so the chunks are the same training. On a GPU the whole stack is one batch; on
-a CPU a batch of many models only moves its activations through memory (measured: 48 models of the default size cost
-46 ms a step and model as one batch, half of it in the kernel for page faults, and 19 ms one at a time).
+Models of a stack never touch each other, so the chunks are the same training, and their threads wait for each other
+only at the end of an epoch. They are counted by cores (`workers_for`), whatever the size of a step; the threads that
+share out one step, which wait for each other in every product of it, by that size (`step_size`, `geonode.threads`). On
+a GPU the whole stack is one batch; on a CPU a batch of many models only moves its activations through memory (measured:
+48 models of the default size cost 46 ms a step and model as one batch, half of it in the kernel for page faults, and
+19 ms one at a time).
 """
 
 from __future__ import annotations
@@ -39,6 +42,11 @@ def chunk_size(problem: Problem, config: GeodesicConfig, models: int | None = No
     return max(1, min(models, CACHE // layer))
 
 
+def step_size(problem: Problem, models: int) -> int:
+    """Numbers that a step of ``models`` of ``problem`` computes: of each, pairs of levels × wavelengths."""
+    return models * problem.levels.shape[1] ** 2 * problem.target.shape[2]
+
+
 def select(problem: Problem, first: int, count: int) -> Problem:
     """Models ``first`` … ``first + count − 1`` of a stacked problem as a problem of their own."""
     rows = slice(first, first + count)
@@ -71,7 +79,7 @@ def select_model(ode: CoupledSpectralODE, problem: Problem, first: int) -> Coupl
 def side_by_side(workers: int) -> Iterator[Callable[[Callable[[Item], Result], Sequence[Item]], list[Result]]]:
     """``each(action, items)`` inside the block: ``action`` of every item, on ``workers`` threads with a core each.
 
-    Where one thread is enough it is this one, with all of torch's.
+    Where one thread is enough it is this one, with those that torch has.
     """
     if workers <= 1:
         yield lambda action, items: [action(item) for item in items]
@@ -85,7 +93,8 @@ def side_by_side(workers: int) -> Iterator[Callable[[Callable[[Item], Result], S
 
 
 def workers_for(stacks: int, device: torch.device | str) -> int:
-    """Threads that train ``stacks`` side by side: torch's number of threads on a CPU, one elsewhere."""
+    """Threads that train ``stacks`` side by side: torch's number of threads on a CPU, one elsewhere. To be asked before
+    `geonode.threads.threads_for` limits that number."""
     return min(torch.get_num_threads(), stacks) if torch.device(device).type == "cpu" else 1
 
 

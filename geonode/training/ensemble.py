@@ -19,9 +19,10 @@ from geonode.config import GeodesicConfig
 from geonode.device import device_setup
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE
+from geonode.threads import threads_for
 from geonode.training.batches import BatchSource
 from geonode.training.checkpoint import CheckpointFolder
-from geonode.training.chunks import chunk_size, copy_models, select, select_model, workers_for
+from geonode.training.chunks import chunk_size, copy_models, select, select_model, step_size, workers_for
 from geonode.training.compiling import compiler_failures
 from geonode.training.control import Outcome
 from geonode.training.loop import TrainingLoop
@@ -108,7 +109,7 @@ def train(
         parts = _Parts(ode, problem, size, seed, backend, rates, patience, compiled)
         workers = workers_for(len(parts.stacks), problem.target.device)
         loop = TrainingLoop(parts.stacks, config.training.epochs, workers, progress, keep, watch, stops, profile)
-        with compiler_failures() if compiled else nullcontext():
+        with compiler_failures() if compiled else nullcontext(), threads_for(step_size(problem, size.models)):
             outcome = loop.run(resume=resume or len(tried) > 1)
         parts.put_back()
         return outcome

@@ -22,8 +22,9 @@ from geonode.calibration import GeodesicGP
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.geodesic.ivp import fewest_rebuilt
+from geonode.threads import threads_for
 from geonode.training.batches import BatchSource, step_counts
-from geonode.training.chunks import chunk_size, side_by_side
+from geonode.training.chunks import chunk_size, side_by_side, step_size
 from geonode.training.control import is_evaluation
 from geonode.training.loss import losses, parameter_groups
 from geonode.training.memory import workspace_bytes
@@ -234,9 +235,11 @@ class Rate(NamedTuple):
 
 
 def measured_side_by_side(problem: Problem, config: GeodesicConfig, stacks: int) -> Rate:
-    """`measured_rate` of as many stacks as a CPU trains at once, a thread each: they share its memory, and Python."""
+    """`measured_rate` of as many stacks as a CPU trains at once, a thread each: they share its memory, and Python. One
+    alone has the threads that its step is worth, as in a training."""
     if stacks == 1:
-        return measured_rate(problem, config)
+        with threads_for(step_size(problem, problem.models)):
+            return measured_rate(problem, config)
     with side_by_side(stacks) as each:
         found = each(lambda _: measured_rate(problem, config), range(stacks))
     return Rate(*(float(seconds) for seconds in np.mean(found, 0)))

@@ -15,7 +15,6 @@ from geonode.data import SpectralDataset
 from geonode.device import resolve_device
 from geonode.errors import InputError
 from geonode.flow import CoupledSpectralODE
-from geonode.threads import threads_by_standards
 from geonode.training.checkpoint import CheckpointFolder, fingerprint
 from geonode.training.control import Outcome
 from geonode.training.ensemble import train
@@ -43,7 +42,6 @@ class Trained:
     outcome: Outcome
 
 
-@threads_by_standards
 def train_standards(
     dataset: SpectralDataset,
     gp: GeodesicGP,

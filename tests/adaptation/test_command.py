@@ -9,7 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 import geonode
+import geonode_runtime
 from geonode.cli import app
+from geonode.export.export import LIMITS
 from geonode.prior.stored import model_card
 from tests.adaptation.instrument import series
 
@@ -71,6 +73,12 @@ def test_from_the_files_to_a_bundle_predictions_answers_and_an_export(adapted, f
     assert "adapted from small" in (tmp_path / "r" / "report.html").read_text()
     spectra = np.loadtxt(tmp_path / "p.csv", delimiter=",", skiprows=1)
     np.testing.assert_allclose(spectra[:, 1], model.predict_spectra([100.0])[0].values[0], rtol=1e-8)
+    loaded, asked = geonode_runtime.load(tmp_path / "a.onnx"), np.linspace(*model.served_range, 9)[1:-1]
+    expected, size = model.predict_spectra(asked), LIMITS["full"] * np.ptp(model.gp.level_means)
+    for one, other in zip(loaded.predict(asked), expected, strict=True):
+        assert np.abs(one - other.values).max() < size
+    unknown = expected[0].values[5]
+    assert loaded.quantify(unknown).estimate == pytest.approx(model.quantify(unknown).estimate, rel=1e-4)
     done = run("evaluate", today, "--weights", out, "--method", "node", "--method", "gp", "--json", tmp_path / "e.json")
     assert done.exit_code == 0, done.output
     assert set(json.loads((tmp_path / "e.json").read_text())["methods"]) == {"node", "gp"}

@@ -187,3 +187,28 @@ def test_numbers_of_columns_are_no_wavelengths(unnamed, named_first):
     assert (model.wavelengths_in_ is None) != named_first
     values = spectra([15.0, 45.0], seed=3)
     np.testing.assert_allclose(model.predict(unknowns(values)), model.predict(values), rtol=1e-12)
+
+
+def as_text(values, wavelengths):
+    """As `pandas.read_csv` gives a table with wavelengths in its header."""
+    return pandas.DataFrame(values, columns=[f"{w:g}" for w in wavelengths])
+
+
+@pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
+@pytest.mark.parametrize("text_first", [True, False])
+def test_wavelengths_read_as_text_are_the_same_wavelengths(text_first, tmp_path):
+    numbers = pandas.DataFrame
+    standards = as_text(spectra(LEVELS), WAVE) if text_first else numbers(spectra(LEVELS), columns=WAVE)
+    model = GeodesicCalibrator().fit(standards, LEVELS)
+    model.save(tmp_path / "m.bundle")
+    values = spectra([15.0, 45.0], seed=3)
+    for one in (model, GeodesicCalibrator.load(tmp_path / "m.bundle")):
+        plain = one.predict(values)
+        turned = numbers(values[:, ::-1], columns=WAVE[::-1]) if text_first else as_text(values[:, ::-1], WAVE[::-1])
+        np.testing.assert_allclose(one.predict(turned), plain, rtol=1e-12)
+        moved = numbers(values, columns=WAVE + 50.0) if text_first else as_text(values, WAVE + 50.0)
+        with pytest.raises(InputError, match="300 is missing"):
+            one.predict(moved)
+        if text_first:
+            with pytest.raises(ValueError, match="same order as they were in fit"):
+                one.predict(as_text(values[:, ::-1], WAVE[::-1]))

@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 
 import geonode
 from geonode.cli import app
+from geonode.commands.plan import read_config
 from geonode.config import ALIASES, GeodesicConfig
+from geonode.errors import InputError
 
 OTHER = {
     "seed": 7,
@@ -117,6 +119,23 @@ def test_no_option_of_a_command_with_settings_has_a_default_of_its_own():
         for parameter in commands[name].params:
             if parameter.name in names:
                 assert parameter.default is None, f"geonode {name}: {parameter.opts[0]}"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"seed": 1, "seed": 2}', "'seed' stands twice; leave one"),
+        ('{"training": {"epochs": 1, "epochs": 2}}', "'epochs' stands twice; leave one"),
+        ('{"flow": "path_independent", "training": {"epochs": 2}, "epochs": 3}', "'epochs' stands twice, as training"),
+        ("[1]", "Settings are an object"),
+        ("null", "Settings are an object"),
+    ],
+)
+def test_of_two_values_of_one_setting_none_is_taken(tmp_path, text, said):
+    path = tmp_path / "settings.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=rf"settings\.json is not a file of settings \({said}"):
+        read_config(path, blueprint=False)
 
 
 @pytest.mark.parametrize(("options", "seed"), [({}, 11), ({"seed": 0}, 0), ({"seed": 4}, 4)])

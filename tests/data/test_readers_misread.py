@@ -234,7 +234,11 @@ def test_a_plate_of_readings_is_no_set_of_spectra(tmp_path, rows, columns, delim
         ("mm^-1", np.linspace(400, 700, 30), "mm^-1"),
         ("Wavenumber (kcm-1)", np.linspace(12, 25, 30), "kcm-1"),
         ("wavenumber / 10^3 cm^-1", np.linspace(12, 25, 30), "10^3 cm^-1"),
-        ("Field (mT)", np.linspace(400, 700, 30), ""),
+        ("Field (mT)", np.linspace(400, 700, 30), "mT"),
+        ("Binding Energy (eV)", np.linspace(400, 700, 30), ""),
+        ("Kinetic energy / eV", np.linspace(400, 700, 30), ""),
+        ("BE / eV", np.linspace(400, 700, 30), ""),
+        ("Distance (µm)", np.linspace(400, 700, 30), ""),
         ("x [arb]", np.linspace(400, 700, 30), ""),
     ],
 )

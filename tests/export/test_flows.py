@@ -110,12 +110,12 @@ def test_dead_units_are_left_out_and_no_spectrum_changes(trained, kill, units):
         torch.testing.assert_close(lean(asked)[0], whole(asked)[0], rtol=0, atol=2e-6)
 
 
-def test_a_pruned_file_is_smaller_says_so_and_answers_alike(trained, tmp_path):
-    full = export_onnx(trained, tmp_path / "full.onnx")
-    model = with_dead(with_dead(trained, silent, list(range(30))), saturated, list(range(30, 48)))
+def test_a_pruned_file_is_smaller_says_so_and_answers_alike(node, tmp_path):
+    full, members = node.report, node.model.ode.models
+    model = with_dead(with_dead(node.model, silent, list(range(30))), saturated, list(range(30, 48)))
     lean = export_onnx(model, tmp_path / "lean.onnx")
-    assert (full.pruned, lean.pruned) == (0, 48) and lean.units == full.units
-    assert f"48 of {full.units} hidden units were dead and left out" in lean.sentence()
+    assert (full.pruned, lean.pruned) == (0, 48 * members) and lean.units == full.units
+    assert f"{lean.pruned} of {full.units} hidden units were dead and left out" in lean.sentence()
     assert lean.bytes < full.bytes and lean.mean_error < EXPORTED
     asked = np.array([4.0, 33.0, 57.0])
     found = geonode_runtime.load(tmp_path / "lean.onnx").predict(asked)[0]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
 import geonode
 import geonode_runtime
+from geonode.export import export
 from geonode.export.export import LIMITS, export_onnx
 
 EXPORTED = LIMITS["full"]
@@ -18,11 +21,24 @@ def standards(concentrations=(0.0, 10.0, 20.0, 30.0, 45.0, 60.0), **options):
     return geonode.simulate_assay(concentrations, wavelengths=GRID, noise=0.003, seed=3, **options)
 
 
+def assert_same(model, path, limit=EXPORTED) -> None:
+    """Spectra and an answer of the file are the library's."""
+    loaded = geonode_runtime.load(path)
+    asked = np.linspace(*model.served_range, 23)[1:-1].astype(np.float32).astype(float)
+    asked = np.union1d(asked, model.gp.levels)
+    mean, std = model.predict_spectra(asked)
+    found, width = loaded.predict(asked)
+    size = np.ptp(model.gp.level_means)
+    assert np.abs(found - mean.values).max() < limit * size
+    assert np.abs(width - std.values).max() < limit * size
+    unknown = model.predict_spectra([0.4 * asked[0] + 0.6 * asked[-1]])[0].values[0]
+    assert loaded.quantify(unknown).estimate == pytest.approx(model.quantify(unknown).estimate, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("data", "config"),
     [
         (standards(), {"folds": True}),
-        (standards((5.0, 12.0, 40.0)), {}),
         (standards((10.0, 20.0, 30.0, 60.0), replicates=2), {"margin": 0.5}),
     ],
 )
@@ -30,19 +46,21 @@ def test_the_runtime_gives_the_librarys_spectra_and_answers(data, config, tmp_pa
     model = geonode.fit(data, geonode.GeodesicConfig(**config))
     report = export_onnx(model, tmp_path / "a.onnx")
     assert report.mean_error < EXPORTED and report.std_error < EXPORTED
-    loaded = geonode_runtime.load(tmp_path / "a.onnx")
-    asked = np.linspace(*model.served_range, 23)[1:-1].astype(np.float32).astype(float)
-    asked = np.union1d(asked, model.gp.levels)
-    mean, std = model.predict_spectra(asked)
-    found, width = loaded.predict(asked)
-    size = np.ptp(model.gp.level_means)
-    assert np.abs(found - mean.values).max() < EXPORTED * size
-    assert np.abs(width - std.values).max() < EXPORTED * size
-    unknown = model.predict_spectra([0.4 * asked[0] + 0.6 * asked[-1]])[0].values[0]
-    assert loaded.quantify(unknown).estimate == pytest.approx(model.quantify(unknown).estimate, rel=1e-4)
+    assert_same(model, tmp_path / "a.onnx")
 
 
-def test_reductions_hold_for_it_too(tmp_path):
-    model = geonode.fit(standards())
+def test_three_standards_in_full_and_reduced(tmp_path, monkeypatch):
+    """The full graph is made on the way to the reduced one, to compare with."""
+    real = export._measured
+
+    def kept(folder, one, check):
+        real(folder, one, check)
+        if one.form == "full":
+            shutil.copy(folder / "try.onnx", tmp_path / "full.onnx")
+
+    monkeypatch.setattr(export, "_measured", kept)
+    model = geonode.fit(standards((5.0, 12.0, 40.0)))
     report = export_onnx(model, tmp_path / "a.onnx", distill=True)
     assert report.form in ("table", "network") and report.mean_error < 1e-3
+    assert_same(model, tmp_path / "full.onnx")
+    assert_same(model, tmp_path / "a.onnx", LIMITS["distilled"])

@@ -79,6 +79,12 @@ def test_what_the_process_does_not_have_is_refused_or_not_repeated(text, jobs, s
         ("config: {folds: true}", "folds=True is for the bands"),
         ("grid: {folds: [false, true]}", "folds=True is for the bands"),
         ("config: {seed: 3}\nseeds: [0, 1]", "The seed stands under config and under seeds"),
+        ("config: {seed: 0}\nseeds: [1, 2]", "The seed stands under config and under seeds"),
+        ("config: {training: {seed: 0}}\nseeds: [1, 2]", "The seed stands under config and under seeds"),
+        ("config: {epochs: 3}\ngrid: {epochs: [4, 5]}", "'epochs' stands under config and under grid"),
+        ("config: {training: {epochs: 3}}\ngrid: {epochs: [4, 5]}", "'epochs' stands under config and under grid"),
+        ("config: {training: {epochs: 3}, epochs: 4}", "'epochs' stands twice, as training.epochs too"),
+        ("grid: {epochs: [3, 3]}", "names a job twice"),
         ("grid: {seed: [0, 1]}", "list the seeds under seeds"),
         ("grid: {epoch: [3]}", "Unknown setting 'epoch'"),
     ],
@@ -204,3 +210,12 @@ def test_a_worker_with_other_standards_under_the_same_name_refuses(spec):
     load_data.cache_clear()  # as in another process
     with pytest.raises(InputError, match=r"standards\.csv holds other standards here"):
         run_job(jobs[0], "cpu")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["seeds: 2\nseeds: 3", "config: {epochs: 3, epochs: 4}", "grid: {epochs: [3]}\nconfig: {}\ngrid: {members: [1]}"],
+)
+def test_what_stands_twice_in_the_file_is_refused(text, spec):
+    with pytest.raises(InputError, match=r"sweep\.yaml: '\w+' stands twice; leave one"):
+        write(spec, f"data: standards.csv\n{text}")

@@ -1,13 +1,18 @@
-"""On a CPU a stack is trained in chunks of models: the same weights as one batch, as alone, and nothing left behind."""
+"""On a CPU a stack is trained in chunks of models: the same weights as one batch, as alone, and nothing left behind;
+with a thread a chunk, whoever trains, and the threads that its step is worth where there is one chunk."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 
-from geonode.training import build_problem, train
+import geonode
+from geonode.training import build_problem, fit_node_folds, train
 from geonode.training import ensemble as module
-from geonode.training.chunks import chunk_size, select, side_by_side
+from geonode.training.chunks import chunk_size, select, side_by_side, step_size
 
 
 def _trained(ode):
@@ -69,3 +74,34 @@ def test_a_failure_beside_others_is_raised_and_threads_are_as_before(workers):
     with side_by_side(workers) as each:
         assert each(lambda n: n * n, range(5)) == [0, 1, 4, 9, 16]
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(("size", "workers"), [(1, 2), (2, 1)])
+def test_a_fit_and_the_folds_of_evaluate_have_the_same_threads(folds, assay, small, monkeypatch, size, workers):
+    """Counted as cores before torch's are limited by the size of a step: two small models are two chunks on two threads
+    in either, each with one of its own."""
+    seen = []
+
+    class Loop(module.TrainingLoop):
+        def run(self, resume=False):
+            seen.append((self.workers, torch.get_num_threads()))
+            return super().run(resume)
+
+    monkeypatch.setattr(module, "TrainingLoop", Loop)
+    monkeypatch.setattr(module, "chunk_size", lambda *_: size)
+    config = small.replace(epochs=1, flow="path_independent")
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        geonode.fit(assay, config, device="cpu")
+        fit_node_folds(folds[:2], [np.array([1.0])] * 2, assay.wavelengths, config)
+        assert torch.get_num_threads() == 4
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [(workers, 1)] * 2
+
+
+def test_a_step_is_worth_pairs_of_levels_times_wavelengths_of_every_model_in_it():
+    problem = SimpleNamespace(levels=torch.zeros(3, 6), target=torch.zeros(1).expand(3, 40, 601))
+    assert step_size(problem, 1) == 36 * 601
+    assert step_size(problem, 3) == 3 * 36 * 601

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.stats import ortho_group
 
 TURNS = 199
 CHANCE = 0.025
@@ -28,6 +27,8 @@ def better_than_chance(search: Callable[[np.ndarray], float], spectra: np.ndarra
         search: the smallest detection limit that it finds among spectra ``[N, W]``.
         spectra: ``[N, W]``. concentrations: ``[N]``, equal ones for replicates, which are turned together.
     """
+    from scipy.stats import ortho_group  # heavy: a third of a second in every command
+
     levels, index = np.unique(concentrations, return_inverse=True)
     n = len(levels)
     means = np.stack([spectra[index == i].mean(axis=0) for i in range(n)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.special import ndtri
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _LEVEL = 0.8
 _DRAWS = 9
 """Spectra of every concentration: the curve's with noise of its own."""
+_KEPT: WeakKeyDictionary[Calibration, dict[tuple[bytes, int], PosteriorWidths]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,18 @@ class PosteriorWidths:
 def posterior_widths(calibration: Calibration, concentrations: np.ndarray, replicates: int = 1) -> PosteriorWidths:
     """For means of ``replicates`` spectra with the standards' noise at ``concentrations [C]``.
 
-    The noise is white (in the standards' own scale) and the same at every concentration, so that u(c) is smooth.
+    The noise is white (in the standards' own scale) and the same at every concentration, so that u(c) is smooth. What
+    was asked of a calibration before is kept with it: its conclusion, its figures and its limits ask the same.
     """
+    asked = np.ascontiguousarray(concentrations, dtype=np.float64)
+    kept = _KEPT.setdefault(calibration, {})
+    key = asked.tobytes(), replicates
+    if key not in kept:
+        kept[key] = _posterior_widths(calibration, asked, replicates)
+    return kept[key]
+
+
+def _posterior_widths(calibration: Calibration, concentrations: np.ndarray, replicates: int) -> PosteriorWidths:
     learned, rules = calibration.posterior, calibration.facts.rules
     mean = calibration.gp.predict_mean(concentrations)
     noise = calibration.inverse.projection.scale / np.sqrt(replicates)

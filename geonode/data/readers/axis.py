@@ -20,7 +20,7 @@ def axis_unit(header: str, axis: Floats, which: str, recording: Recording) -> st
         return ""
     if units.is_other_axis(header):
         recording.notes.append(f"the abscissa is no wavelength: the {which} is headed '{shorten(header)}'")
-        return split_unit(header)[1]
+        return other_unit(header)
     if split_unit(header)[1]:
         recording.notes.append(
             f"the abscissa is no wavelength of a unit known here: the {which} is headed '{shorten(header)}'"
@@ -33,6 +33,13 @@ def axis_unit(header: str, axis: Floats, which: str, recording: Recording) -> st
         f"the file does not say the unit of its {which.removeprefix('the ')}, {span}; none is assumed"
     )
     return ""
+
+
+def other_unit(header: str) -> str:
+    """The unit that the header of an axis that is no wavelength states; none where wavelengths have that unit too, so
+    that a binding energy in eV never becomes a wavelength."""
+    unit = split_unit(header)[1]
+    return unit if units.wavelength_unit(unit) is None else ""
 
 
 def in_nanometres(axis: Floats, recording: Recording) -> Floats:

@@ -43,12 +43,15 @@ _OTHER_INVERSE = re.compile(
 _OTHER_LENGTH = re.compile(r"[\[(/]\s*((?:1\s*/\s*)?(?:[pfmd]|k)?m(?:\s*\^?\s*[-−⁻][1¹])?)\s*[\])]?\s*$")
 _OTHER = re.compile(
     r"\b(time|zeit|temps|tiempo|tempo|sec(onds?)?|min(utes?)?|hours?|temp(erature)?|temperatur|potential|voltage|volt|"
-    r"conc(entration)?|dose|volume|ph|binding energy|m/z|mass|2.?theta|angle|cycle|distance|depth)\b|^t\s*[(/\[]",
+    r"conc(entration)?|dose|volume|ph|(binding|kinetic) energy|energy loss|m/z|mass|2.?theta|angle|cycle|distance|"
+    r"depth)\b|^(t|[BK]\.?E\.?)\s*[(/\[]",
     re.I,
 )
-# An energy or a frequency in a unit that is not read.
+# An energy or a frequency in a unit that is not read, and what may stand beside a wavelength in a header of one.
 _OTHER_SCALE = re.compile(
-    r"\b(frequen(cy|z)|fréquence|frecuencia|[kMP]?Hz|[kM]eV|kJ|kcal|hartree|energ(y|ie|ía))\b", re.I
+    r"\b(frequen(cy|z)|fréquence|frecuencia|[kMP]?Hz|[kM]eV|kJ|kcal|hartree|energ(y|ie|ía)|fields?|currents?|pressure|"
+    r"flow|power|bias|gate|strain|stress|(chemical )?shift|retention|delay|elution)\b",
+    re.I,
 )
 _COUNTER = re.compile(
     r"\s*(#|no\.?|nr\.?|n|i|idx|index|rows?|lines?|pixels?|px|(data ?)?points?|channels?|ch\.?|scan|unnamed: ?0|id|"

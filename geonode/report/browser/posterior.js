@@ -3,7 +3,7 @@
 const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
   const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, above } = GeonodeShapes;
-  const { doubtOf, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls;
+  const { doubtOf, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
   const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15;
 
   // Standards and weights from the JSON of the page, null where the posterior does not answer there.
@@ -67,10 +67,12 @@ const GeonodePosterior = (function () {
       return { said: ["does not match", `its misfit is ${general(stray, 3)} times (square) that of the worst standard left out`], sets };
     }
     if (model.pls !== null) return byPls(model, mean, usable, sets.map((at) => at.level));
+    const closed = ended(model.posterior.known, one, mean, usable, sets), said = bySets(rules, one, ...closed.sets);
+    if (said[0] === "quantified") said.push(closed.note);
     // a sliver of the last cell is none of the search
-    const said = bySets(rules, one, ...sets), end = one.edges[one.edges.length - 1] - SMOOTHING * one.span;
+    const end = one.edges[one.edges.length - 1] - SMOOTHING * one.span;
     const beyond = said[0] === "outside calibrated range" && sets[0].components.every((c) => c.low >= end);
-    return { said, sets: beyond ? sets.map((at) => above(at, rules.highest)) : sets };
+    return { said, sets: beyond ? sets.map((at) => above(at, rules.highest)) : closed.sets };
   }
 
   function bySets(rules, one, found, at95) {
@@ -88,15 +90,13 @@ const GeonodePosterior = (function () {
       }
     }
     const wide = doubtOf(rules, found, true), open = doubtOf(rules, at95, false);
-    const [own] = found.components, [only] = at95.components;
-    const atTheEnd = (!only.openHigh || own.high >= rules.highest) && (!only.openLow || own.low <= rules.lowest);
-    if (wide || !atTheEnd) return ["ambiguous", wide || open];
+    if (wide || open) return ["ambiguous", wide || open];
     if (zeroWithin(rules, at95.components[0])) {
       return ["below detection limit", "the 95 % set includes zero: it cannot be told from a blank"];
     }
     const best = found.components[0].estimate;
     const inside = best >= rules.lowest && best <= rules.highest;
-    return ["quantified", inside ? "" : `the estimate lies outside ${limits}, but the 95 % set reaches into it`, open];
+    return ["quantified", inside ? "" : `the estimate lies outside ${limits}, but the 95 % set reaches into it`];
   }
 
   return { open, answered, ODD, STRANGE };

@@ -300,5 +300,5 @@ const GeonodeCells = (function () {
     };
   }
 
-  return { CELLS, cellsOf, spanOf };
+  return { CELLS, cellsOf, coordinates, spanOf };
 })();

@@ -19,8 +19,10 @@ from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from geonode.config import GeodesicConfig
 from geonode.device import resolve_device
 from geonode.errors import InputError
+from geonode.threads import threads_for
 from geonode.training.batches import step_counts
 from geonode.training.checkpoint import CheckpointFolder, fingerprint
+from geonode.training.chunks import step_size
 from geonode.training.compiling import compiler_failures
 from geonode.training.launch import SHARDED, launched, require_strategy
 from geonode.training.lightning.checkpoints import KeepCheckpoints, SafetensorsIO
@@ -174,7 +176,8 @@ def _train_once(
         trainer = build_trainer(config, len(data.dataset.levels), device, **options)
         trainer.callbacks.append(stop)  # pyright: ignore[reportAttributeAccessIssue]
         numerics = set_up_for(config, resolve_device(device))
-        with numerics, compiler_failures() if compiled else nullcontext(), _interruptible():
+        threads = threads_for(step_size(data.problem, data.problem.models))
+        with numerics, threads, compiler_failures() if compiled else nullcontext(), _interruptible():
             trainer.fit(module, data, ckpt_path=resume)
     stop.require_finished()
     module.finish()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from geonode_runtime.causes.cause import Axis, Cause, Told
@@ -197,6 +199,10 @@ class Resolution(Cause):
     parameters = 1
     remedy = "measure with the slit, the step and the smoothing that the standards had"
 
+    def __init__(self) -> None:
+        # the same widths are tried at one concentration after another
+        self._blunting = lru_cache(maxsize=24)(_blunting)
+
     def axes(self, wavelengths: np.ndarray) -> tuple[Axis, ...]:
         """σ of the blunting Gaussian, negative for sharper bands, zero left out."""
         step = float(np.median(np.diff(wavelengths)))
@@ -207,9 +213,7 @@ class Resolution(Cause):
         """Each spectrum convolved; sharper ones are 2 A − G∗A, one step of van Cittert's (1931)."""
         made = []
         for (sigma,) in settings:
-            apart = (wavelengths[:, None] - wavelengths[None]) / max(abs(sigma), 1e-12)
-            kernel = np.exp(-0.5 * apart**2)
-            blunt = curve @ (kernel / kernel.sum(axis=1, keepdims=True)).T
+            blunt = curve @ self._blunting(np.ascontiguousarray(wavelengths, float).tobytes(), abs(float(sigma))).T
             made.append(blunt if sigma > 0.0 else 2.0 * curve - blunt)
         return np.stack(made, axis=1)
 
@@ -222,6 +226,13 @@ class Resolution(Cause):
             if sigma > 0.0
             else f"another resolution: bands are sharper than the standards', by about {width} (half maximum)"
         )
+
+
+def _blunting(wavelengths: bytes, sigma: float) -> np.ndarray:
+    """``[W, W]`` weights of a Gaussian's mean around each wavelength."""
+    x = np.frombuffer(wavelengths)
+    kernel = np.exp(-0.5 * ((x[:, None] - x[None]) / max(sigma, 1e-12)) ** 2)
+    return kernel / kernel.sum(axis=1, keepdims=True)
 
 
 KINDS: dict[str, type[Cause]] = {

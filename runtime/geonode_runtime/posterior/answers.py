@@ -131,7 +131,7 @@ class LearnedPosterior:
         sets = posterior.highest(level), posterior.highest(VERDICT_LEVEL)
         usable = None if unknown.usable.all() else unknown.usable
         said, reasons, sets, pls = judge(
-            facts, self.known.levels, posterior, strange, float(stray[0]), sets, unknown.spectra.mean(axis=0), usable
+            facts, self.known, posterior, strange, float(stray[0]), sets, unknown.spectra.mean(axis=0), usable
         )
         misfit = Misfit(float(stray[0]), float("inf"), float(stray[1]), float("inf"))
         answered = quantification((said, reasons), sets, unknown, facts, misfit, factor, self.known.dof, _BASIS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -36,7 +37,7 @@ class Posterior:
     span: float
     floor: bool
 
-    @property
+    @cached_property
     def cumulative(self) -> np.ndarray:
         """``[K + 1]`` probability below each edge."""
         return self.below + np.concatenate([[0.0], np.cumsum(self.mass)])
@@ -49,7 +50,7 @@ class Posterior:
         """Where the share ``probability`` of the mass between the cumulative values ``low`` and ``high`` lies below."""
         return float(np.interp(low + probability * (high - low), self.cumulative, self.edges))
 
-    @property
+    @cached_property
     def density(self) -> np.ndarray:
         """``[K]`` smoothed (`SMOOTHING`), per unit of concentration."""
         middle = 0.5 * (self.edges[1:] + self.edges[:-1])
@@ -102,7 +103,7 @@ class Posterior:
         found.sort(key=lambda c: -c.probability)
         return ConcentrationSet(level, tuple(found), 0.0, 1.0)
 
-    @property
+    @cached_property
     def _padded(self) -> np.ndarray:
         return np.concatenate([[self.below], self.mass, [self.above]])
 

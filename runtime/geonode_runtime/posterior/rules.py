@@ -6,8 +6,8 @@
 3. less than 5 % of the rest lies within the calibrated range: outside calibrated range;
 4. the reported set or that of 95 % has several pieces or an end out of reach, or the reported one is wider than 0.8 of
    the range: ambiguous. Pieces that only a gap beyond the calibrated range parts are one, and so are a piece that
-   includes zero and one that begins below the first standard above a blank; and where the reported set
-   reaches across an end of the range, that of 95 % may be open there, which a note says;
+   includes zero and one that begins below the first standard above a blank; and where the spectrum is an end
+   standard's, sets end where the search did (:mod:`geonode_runtime.posterior.ends`), which a note says;
 5. a blank was measured and the 95 % set includes zero: below detection limit;
 6. otherwise: quantified.
 
@@ -25,6 +25,8 @@ import numpy as np
 from geonode_runtime.answers import Facts, by_pls
 from geonode_runtime.pls import PLSRegression
 from geonode_runtime.posterior.density import SMOOTHING, Posterior
+from geonode_runtime.posterior.ends import ended
+from geonode_runtime.posterior.standards import PosteriorStandards
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.shapes import above_all, judged_by_shape
 from geonode_runtime.verdicts import VerdictRules, loose_end
@@ -47,7 +49,7 @@ Sets = tuple[ConcentrationSet, ConcentrationSet]
 
 def judge(
     facts: Facts,
-    levels: np.ndarray,
+    known: PosteriorStandards,
     posterior: Posterior,
     strange: float,
     stray: float,
@@ -58,14 +60,14 @@ def judge(
     """The verdict, the notes that explain it, the sets that stand, and PLS where it answers.
 
     Args:
-        facts: of the standards; their limits of misfit are not used. levels: ``[n]`` of the standards, ascending.
+        facts: of the standards; their limits of misfit are not used. known: what the posterior knows of them.
         strange: probability that the spectrum holds something that the standards do not.
         stray: its misfit outside their span ÷ that of the worst of them left out, both square.
         sets: the reported one and that of 95 %.
         spectrum: ``[W]``, the unknown's mean. usable: ``[W]``, None where all wavelengths are.
     """
     rules, pls = facts.rules, None
-    sets = joined(rules, levels, sets[0]), joined(rules, levels, sets[1])
+    sets = joined(rules, known.levels, sets[0]), joined(rules, known.levels, sets[1])
     if posterior.none > REFUSED:
         said = "does not match"
         reasons = [f"with probability {posterior.none:.2f} no concentration of this assay gives this spectrum"]
@@ -76,7 +78,10 @@ def judge(
         said, pls = "no curve", facts.pls
         reasons, sets = by_pls(facts, pls, spectrum, usable, sets)
     else:
+        sets, at_the_end = ended(known, posterior, spectrum, usable, sets)
         said, *reasons = _verdict(rules, posterior, *sets)
+        if at_the_end and said == "quantified":
+            reasons.append(at_the_end)
         end = posterior.edges[-1] - SMOOTHING * posterior.span  # a sliver of the last cell is none of the search
         if said == "outside calibrated range" and all(c.low >= end for c in sets[0].components):
             # Beyond what was searched there is no number: all that is known is that it is more than the highest.
@@ -154,8 +159,6 @@ def _verdict(
     if not rules.lowest <= found.best.estimate <= rules.highest:
         limits = f"{rules.lowest:g} to {rules.highest:g}"
         reasons.append(f"the estimate lies outside the standards' range {limits}, but the 95 % set reaches into it")
-    if said := loose_end(rules, at_95, reported=False):
-        reasons.append(said)
     return "quantified", *reasons
 
 
@@ -164,6 +167,4 @@ def _doubt(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet
         if len(one.components) > 1:
             percent = f"{100 * one.level:g} %"
             return f"{len(one.components)} separate ranges of concentration explain the spectrum (the {percent} set)"
-    best, only = found.best, at_95.best
-    at_the_end = (not only.open_high or best.high >= rules.highest) and (not only.open_low or best.low <= rules.lowest)
-    return loose_end(rules, found, reported=True) or ("" if at_the_end else loose_end(rules, at_95, reported=False))
+    return loose_end(rules, found, reported=True) or loose_end(rules, at_95, reported=False)

@@ -67,6 +67,8 @@ def of_size(name: str, spectrum: np.ndarray, times: float, curve, seed: int) -> 
         middle = np.sqrt(low * high)
         made = spoilt(name, spectrum, middle, np.random.default_rng(seed))
         size = np.sqrt(plain(problem(made, curve)).rss / len(WAVE))
+        if abs(size / times - 1.0) < 0.01:
+            break
         low, high = (middle, high) if size < times else (low, middle)
     return made if abs(size / times - 1.0) < 0.05 else None
 
