@@ -6,7 +6,7 @@ cause's free numbers and n wavelengths, the one with the least
     n_e ln(RSS/n) + k ln n_e
 
 is named (Schwarz 1978, Ann. Stat. 6, 461), n_e = n (1 − ρ)/(1 + ρ) for neighbours correlated by ρ (Bayley & Hammersley
-1946, J. R. Stat. Soc. Suppl. 8, 184), and no fewer than 4: beside a misfit that is all one slow bend two values would be
+1946, J. R. Stat. Soc. Suppl. 8, 184), and no fewer than 4: of a misfit that is all one slow bend two values would be
 left, of which nothing can be proved. None is named that takes less than 70 % of the misfit away or is not worth its own
 numbers. Where the best would put the spectrum at the end of the range that is searched it may as well lie beyond: then
 causes are tried within the standards' own range, if without any cause the spectrum lies there, and one is named that
