@@ -218,6 +218,32 @@ def test_two_hundred_unknowns_get_the_librarys_answer(models, name):
     assert fault in said and ("fault" in said) == (fault != "")
 
 
+@needs_node
+def test_an_end_standard_measured_again_gets_the_librarys_answer():
+    """Its sets are closed where the search ended, at every level; a little further on they are not."""
+
+    def falling(c):
+        return monotone(120.0 - np.asarray(c))
+
+    model = fitted(falling, LEVELS[1:])
+    unknowns = [
+        {
+            "name": f"u{c:g}",
+            "wavelengths": WAVE,
+            "values": noisy(falling, [c], 18),
+            "mask": None,
+            "options": {"level": p},
+        }
+        for c in (60.0, 61.0, 68.0, 10.0)
+        for p in (0.5, 0.8, 0.95)
+    ]
+    theirs = [of_library(model, one) for one in unknowns]
+    for mine, one in zip(asked(answer_data(model), [as_json(one) for one in unknowns]), theirs, strict=True):
+        compare(model, mine, one)
+    ended = [any("sets end where the search did" in note for note in one.notes) for one in theirs]
+    assert any(ended) and not all(ended)
+
+
 SPOILT = {
     "offset": lambda s: s + 0.05,
     "tilt": lambda s: s + np.linspace(0.08, -0.02, len(WAVE)),

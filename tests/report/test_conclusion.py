@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import re
 import zipfile
@@ -41,15 +42,18 @@ def spectra(levels: np.ndarray, noise: float = 0.002) -> np.ndarray:
     return clean + noise * np.random.default_rng(1).standard_normal(clean.shape)
 
 
+@functools.cache
 def healthy() -> Calibration:
     return Calibration(LEVELS, spectra(LEVELS), WAVE, unit="µM")
 
 
+@functools.cache
 def silent() -> Calibration:
     one = np.repeat(spectra(np.array([20.0]), 0.0), len(LEVELS), axis=0)
     return Calibration(LEVELS, one + 0.002 * np.random.default_rng(2).standard_normal(one.shape), WAVE, unit="µM")
 
 
+@functools.cache
 def foreign() -> Calibration:
     """Samples in which another substance varies more than the analyte."""
     rng = np.random.default_rng(3)
@@ -197,6 +201,7 @@ def test_one_wavelength_stands_beside_the_whole_spectrum():
 # ---------------------------------------------------------------------- files
 
 
+@functools.cache
 def gp_model() -> geonode.GeodesicModel:
     data = geonode.SpectralDataset(spectra(LEVELS), LEVELS, WAVE, concentration_unit="µM", signal="absorbance")
     return geonode.fit(data, geonode.GeodesicConfig(predictor="gp"))

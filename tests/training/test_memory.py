@@ -147,15 +147,21 @@ def test_a_stack_that_runs_out_of_memory_trains_in_smaller_parts_to_the_same_wei
         shrinking(lambda size: _limited(0)(size.models), Size(4, small), 6, False, lambda _: None)
 
 
-@pytest.mark.parametrize("under", ["loop", "lightning"])
-def test_memory_that_runs_out_later_goes_on_with_less_and_ends_as_one_that_did_not(
-    assay, small, tmp_path, monkeypatch, under
-):
-    """From the checkpoint of the epoch before, where there is one."""
+@pytest.fixture(scope="module")
+def in_micro_batches(assay, small):
+    """A configuration, its data, and what becomes of it where memory is enough."""
     config = small.replace(flow="velocity", batch_size=8, micro_batch=4, epochs=8)
     data = SpectralDataModule(assay, config)
+    return config, data, train(data.problem.to("cpu", torch.float64), config)
+
+
+@pytest.mark.parametrize("under", ["loop", "lightning"])
+def test_memory_that_runs_out_later_goes_on_with_less_and_ends_as_one_that_did_not(
+    in_micro_batches, tmp_path, monkeypatch, under
+):
+    """From the checkpoint of the epoch before, where there is one."""
+    config, data, whole = in_micro_batches
     problem = data.problem.to("cpu", torch.float64)
-    whole = train(problem, config)
     monkeypatch.setattr(trainer if under == "lightning" else memory, "fitted", lambda problem, size: size)
     monkeypatch.setattr("geonode.training.ensemble.fitted", lambda problem, size: size)
     met, seen = [], []
