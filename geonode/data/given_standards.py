@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from geonode.data.dataset import SpectralDataset
-from geonode.data.given import GivenSpectra, axis_column, given_spectra, is_of
+from geonode.data.given import GivenSpectra, axis_column, given_spectra, is_of, sample_name
 from geonode.data.named_axis import unit_of
 from geonode.data.readers import load_standards
 from geonode.data.readers.concentration_table import split_unit
@@ -81,7 +81,6 @@ def _of_frame(frame: Any) -> SpectralDataset:
         raise InputError(
             f"{_WHERE}: the columns {' and '.join(columns)} may both be concentrations; leave one of them out."
         )
-    called = columns[0] if columns else frame.index.name
     if columns:
         given = given_spectra(frame.drop(columns=columns[0]), name=_WHERE)
         labels = [str(one) for one in frame[columns[0]]]
@@ -92,6 +91,8 @@ def _of_frame(frame: Any) -> SpectralDataset:
     else:
         given = given_spectra(frame, name=_WHERE)
         labels = list(given.names)
+    rows = labels == [sample_name(one) for one in frame.index]
+    called = columns[0] if columns else frame.index.name if rows else frame.columns.name
     written = (*frame.columns, *frame.index, *(frame[columns[0]] if columns else ()))
     texts = {one for one in written if isinstance(one, str)}
     _require_no_doubt([label for label in labels if label in texts])
