@@ -1,8 +1,9 @@
 """How often the regions of two analytes cover the truth, on simulated pH × chloride plates.
 
-    python benchmarks/two_analytes_inverse.py --plates 8 --unknowns 40
+    python benchmarks/two_analytes_inverse.py --plates 14 --unknowns 30
 
-Each plate is of other levels, noise and errors of preparation; its unknowns lie anywhere within its standards.
+Each plate is of other levels, noise and errors of preparation: the first eight are four designs twice, those after them
+are drawn at random. Unknowns lie anywhere within a plate's standards.
 """
 
 from __future__ import annotations
@@ -22,15 +23,28 @@ PLATES = [
 ]
 
 
+def plate_of(seed: int) -> tuple[np.ndarray, list[float], float, float]:
+    """Levels of pH and chloride, noise and error of preparation."""
+    if seed < 2 * len(PLATES):
+        ph, chloride, noise, preparation = PLATES[seed % len(PLATES)]
+        return ph, [float(c) for c in chloride], noise, preparation
+    rng = np.random.default_rng(seed)
+    rows, columns = int(rng.integers(4, 8)), int(rng.integers(5, 8))
+    ph = np.linspace(rng.uniform(5.2, 6.0), rng.uniform(7.9, 8.6), rows)
+    chloride = [0.0, *np.geomspace(rng.uniform(6.0, 20.0), rng.uniform(350.0, 700.0), columns - 1).round(1).tolist()]
+    return ph, chloride, float(rng.choice([0.003, 0.005, 0.01])), float(rng.choice([0.0, 0.0, 0.01, 0.02, 0.03]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plates", type=int, default=8)
+    parser.add_argument("--plates", type=int, default=14)
+    parser.add_argument("--first", type=int, default=0, help="number of the first plate")
     parser.add_argument("--unknowns", type=int, default=40)
     args = parser.parse_args()
     covered = []
     print("plate  levels   noise  preparation   τ     80 % region  95 % region  pH     Cl    (80 %)")
-    for seed in range(args.plates):
-        ph, chloride, noise, preparation = PLATES[seed % len(PLATES)]
+    for seed in range(args.first, args.first + args.plates):
+        ph, chloride, noise, preparation = plate_of(seed)
         plate = simulate_sensor(
             ph.tolist(), chloride, range(360, 521, 4), noise=noise, preparation=preparation, seed=seed
         )

@@ -241,3 +241,61 @@ def test_a_table_read_by_pandas_has_replicates_as_the_file_has(heads):
 def test_what_belongs_elsewhere_says_where(model, call, said):
     with pytest.raises(InputError, match=said):
         call(model)
+
+
+@pytest.mark.parametrize(
+    ("heads", "said"),
+    [
+        (["0 ppm", "500 ppm", "1,000 ppm"], "'1,000 ppm' is 1000 or 1; write it in one way"),
+        (["0", "500", "1.000"], "'1.000' is 1000 or 1.000; name the samples by numbers"),
+        (["0", "5", "5.1", "10"], "'5.1' is 5.1, or what pandas makes of a second column '5'; head .* '5.0.1'"),
+        (["5", "5.1", "5.2", "10"], "'5.1' is 5.1, or what pandas makes"),
+        (["5", "10", "10.1"], "'10.1' is 10.1, or what pandas makes"),
+        (["0", "1_5", "10"], "'1_5' is no concentration"),
+        (["9_M4kR", "8_M4kR", "7_M1"], "'9_M4kR' is no concentration"),
+        (["0", "5-10", "20"], "'5-10' is no concentration"),
+    ],
+)
+def test_levels_as_text_that_may_be_two_things_are_refused(heads, said):
+    values = noisy(monotone, np.linspace(0.0, 50.0, len(heads)), 0)
+    frame = pd.DataFrame(values.T, columns=heads)
+    frame.insert(0, "wavelength", WAVE)
+    rows = pd.DataFrame(values, columns=WAVE).assign(concentration=heads)
+    for form in (frame, rows, rows.set_index("concentration")):
+        with pytest.raises(InputError, match=said):
+            given_standards(form)
+
+
+@pytest.mark.parametrize(
+    ("heads", "levels"),
+    [
+        (["0", "0.1", "0.2", "0.5", "1"], [0.0, 0.1, 0.2, 0.5, 1.0]),  # 0.3 is not there: none counts
+        ([0.0, 5.0, 5.1], [0.0, 5.0, 5.1]),  # numbers are what they are
+        ([500.0, 1.125, 2.25], [1.125, 2.25, 500.0]),
+        (["0 M", "1e-4 M", "5·10^-4 M"], [0.0, 1e-4, 5e-4]),
+        (["1/4 mM", "1/2 mM", "1 mM"], [0.25, 0.5, 1.0]),
+    ],
+)
+def test_levels_that_are_beyond_doubt_are_read(heads, levels):
+    values = noisy(monotone, np.linspace(0.0, 50.0, len(heads)), 0)
+    rows = pd.DataFrame(values, columns=WAVE, index=pd.Index(heads, name="concentration"))
+    np.testing.assert_allclose(given_standards(rows).concentrations, levels)
+
+
+def test_a_column_read_twice_by_pandas_is_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    values = noisy(monotone, [5.0, 5.0, 10.0, 20.0], 0)
+    lines = ["wavelength,5,5,10,20", *(",".join(map(str, row)) for row in np.column_stack([WAVE, values.T]))]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InputError, match="second column '5'"):
+        given_standards(pd.read_csv(path))
+
+
+@pytest.mark.parametrize("name", ["concentration (mM)", "conc [mM]", "concentration_mM", "Conc. / mM"])
+def test_the_unit_in_the_name_of_the_concentrations_is_theirs(name):
+    values = noisy(monotone, LEVELS, 0)
+    rows = pd.DataFrame(values, columns=WAVE).assign(**{name: LEVELS})
+    assert given_standards(rows).concentration_unit == "mM"
+    assert given_standards(rows.set_index(name)).concentration_unit == "mM"
+    with pytest.raises(InputError, match="are in µM and their column says mM"):
+        given_standards(rows.assign(**{name: [f"{c:g} µM" for c in LEVELS]}))

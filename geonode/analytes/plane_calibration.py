@@ -25,8 +25,10 @@ from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import VERDICT_LEVEL, Quantification, VerdictRules, verdict
 
 NOMINAL = 0.8
-WIDENINGS = tuple(0.25 * 2.0 ** (0.5 * k) for k in range(17))
-"""Factors τ on what the process does not know, of which standards left out choose one."""
+WIDENINGS = tuple(0.125 * 2.0 ** (0.5 * k) for k in range(19))
+"""Factors τ on what the process does not know, between two of which standards left out choose."""
+_HALVINGS = 3
+"""How often the step between two of them, which is worth five points of coverage, is halved."""
 FEWEST = 9
 """Fewer levels leave too few to leave out: the process's own word, not narrowed, is all there is."""
 _COARSE = 31  # grid points per analyte while τ is chosen
@@ -94,12 +96,18 @@ class PlaneCalibration:
             place, noise, q = seen[k]
             return planes[k].density(place, max(q, 1.0) * noise, widening, _COARSE)
 
+        def enough(widening: float) -> bool:
+            return bool(np.median([credibility(asked(k, widening), gp.levels[i]) for k, i in enumerate(out)]) <= 0.5)
+
         low, high = 0, len(WIDENINGS) - 1
         while low < high:
             middle = (low + high) // 2
-            found = [credibility(asked(k, WIDENINGS[middle]), gp.levels[i]) for k, i in enumerate(out)]
-            low, high = (low, middle) if np.median(found) <= 0.5 else (middle + 1, high)
+            low, high = (low, middle) if enough(WIDENINGS[middle]) else (middle + 1, high)
         widening = WIDENINGS[low]
+        least = WIDENINGS[low - 1] if low > 0 else widening
+        for _ in range(_HALVINGS if low > 0 else 0):
+            middle = float(np.sqrt(least * widening))
+            least, widening = (least, middle) if enough(middle) else (middle, widening)
         t2 = max(float(asked(k, widening).squared.min()) for k in range(len(out)))
         return widening, max(q_limit, max(q for *_, q in seen)), max(t2_limit, t2), len(out)
 

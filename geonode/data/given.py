@@ -168,7 +168,7 @@ def _of_dataarray(array: Any, name: str) -> GivenSpectra:
     labels = {str(key): coord for key, coord in array.coords.items() if coord.dims == (sample,)}
     names = next((labels[key].values for key in ("name", str(sample)) if key in labels), ())
     groups = tuple(str(one) for one in labels[GROUP].values) if GROUP in labels else None
-    return GivenSpectra(values, False, wavelengths, said, tuple(_name(one) for one in names), groups)
+    return GivenSpectra(values, False, wavelengths, said, tuple(sample_name(one) for one in names), groups)
 
 
 def _axis_of_dataarray(array: Any, name: str) -> Any:
@@ -193,7 +193,8 @@ def _axis_of_dataarray(array: Any, name: str) -> Any:
     return named[0]
 
 
-def _name(label: Any) -> str:
+def sample_name(label: Any) -> str:
+    """The name of a sample that an index or the columns of a DataFrame label so."""
     return f"{label:g}" if isinstance(label, float | np.floating) else str(label)
 
 
@@ -221,7 +222,7 @@ def _of_frame(frame: Any, name: str) -> GivenSpectra:
         axis = _numbers(frame.index)
         if axis is None or groups is not None:
             raise InputError(f"the wavelengths of {name} (its '{frame.index.name}') must be numbers, one a row.")
-        names = tuple(map(_name, frame.columns))
+        names = tuple(map(sample_name, frame.columns))
         return GivenSpectra(_values_of(frame.to_numpy().T, name, 2), False, axis, down, names, None, None, notes)
     if across is None:
         raise InputError(
@@ -237,7 +238,14 @@ def _of_frame(frame: Any, name: str) -> GivenSpectra:
             "wavelength."
         )
     return GivenSpectra(
-        _values_of(frame.to_numpy(), name, 2), False, across, said, tuple(map(_name, frame.index)), groups, None, notes
+        _values_of(frame.to_numpy(), name, 2),
+        False,
+        across,
+        said,
+        tuple(map(sample_name, frame.index)),
+        groups,
+        None,
+        notes,
     )
 
 

@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 
 from geonode.data.dataset import SpectralDataset
-from geonode.data.given import GivenSpectra, axis_column, given_spectra, is_of
+from geonode.data.given import GivenSpectra, axis_column, given_spectra, is_of, sample_name
 from geonode.data.named_axis import unit_of
 from geonode.data.readers import load_standards
-from geonode.data.readers.names import quantity_in
+from geonode.data.readers.concentration_table import split_unit
+from geonode.data.readers.names import doubts, is_unit, quantity_in
 from geonode.errors import InputError
 
 _CONCENTRATION = re.compile(r"conc(entrations?|\.)?([ _]*[(\[/].*)?|concentrations?_\w+|levels?|y", re.I)
 _REPLICATE = re.compile(r"\s*([-+]?\d+\.\d+)\.\d+\s*")
 """A repeated level as files of standards head it: ``5.0.1``."""
+_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(\.\d{3})+")
 _WHERE = "the standards"
 
 
@@ -88,7 +91,47 @@ def _of_frame(frame: Any) -> SpectralDataset:
     else:
         given = given_spectra(frame, name=_WHERE)
         labels = list(given.names)
-    return _dataset(given, *_concentrations(labels))
+    rows = labels == [sample_name(one) for one in frame.index]
+    called = columns[0] if columns else frame.index.name if rows else frame.columns.name
+    written = (*frame.columns, *frame.index, *(frame[columns[0]] if columns else ()))
+    texts = {one for one in written if isinstance(one, str)}
+    _require_no_doubt([label for label in labels if label in texts])
+    values, unit = _concentrations(labels)
+    stated = _unit_in(called)
+    if unit and stated and unit != stated:
+        raise InputError(f"{_WHERE}: concentrations are in {unit} and their column says {stated}; give one unit.")
+    return _dataset(given, values, unit or stated)
+
+
+def _unit_in(name: Any) -> str:
+    """The unit that the name of the concentrations states: ``concentration (mM)``, ``c / mM``, ``conc_mM``."""
+    unit = split_unit(str(name or "").replace("_", " "))[1]
+    return unit if is_unit(unit) else ""
+
+
+def _require_no_doubt(labels: Sequence[str]) -> None:
+    """Refuse levels written as text that may be read in two ways.
+
+    Raises:
+        InputError: thousands or decimals, or a level that may be what pandas makes of a column that stands twice.
+    """
+    wholes = {label for label in labels if label.isdecimal()}
+    for label in labels:
+        if wholes and _THOUSANDS.fullmatch(label):
+            raise InputError(
+                f"{_WHERE}: '{label}' is {label.replace('.', '')} or {label}; name the samples by numbers, or write "
+                "the level without a separator between thousands."
+            )
+    repeated = [label for label in labels if "." in label]
+    if repeated and all(_may_repeat(label, wholes, labels) for label in repeated):
+        first = repeated[0]
+        whole = first.partition(".")[0]
+        raise InputError(
+            f"{_WHERE}: '{first}' is {first}, or what pandas makes of a second column '{whole}'; head a level and its "
+            f"replicates '{whole}.0', '{whole}.0.1', or name the columns by numbers."
+        )
+    if found := doubts(labels):
+        raise InputError(f"{_WHERE}: {found[0]}; write it in one way.")
 
 
 def _of_dataarray(array: Any) -> SpectralDataset:
@@ -101,6 +144,13 @@ def _of_dataarray(array: Any) -> SpectralDataset:
     return _dataset(given, np.asarray(coordinate.values, dtype=np.float64), str(coordinate.attrs.get("units", "")))
 
 
+def _may_repeat(label: str, wholes: set[str], labels: Sequence[str]) -> bool:
+    """Whether ``5.2`` may be the second that pandas calls so beside ``5``: ``5.1`` is there too."""
+    level, _, count = label.partition(".")
+    counts = count.isdecimal() and len(count) < 4 and not count.startswith("0")
+    return level in wholes and counts and all(f"{level}.{k}" in labels for k in range(1, int(count)))
+
+
 def _concentrations(labels: Sequence[str]) -> tuple[np.ndarray, str]:
     """Concentrations from labels such as ``5``, ``5.0.1`` (a replicate of ``5.0``) or ``5 µM``, and their unit."""
     values, found = [], set()
@@ -108,13 +158,12 @@ def _concentrations(labels: Sequence[str]) -> tuple[np.ndarray, str]:
         repeated = _REPLICATE.fullmatch(label)
         label = repeated[1] if repeated else label
         quantity = quantity_in(label)
-        try:
-            values.append(float(label) if quantity is None else float(quantity[0]))
-        except ValueError:
+        if quantity is None and not _NUMBER.fullmatch(label) and label != "nan":  # 1_5 is 15 to Python
             raise InputError(
                 f"{_WHERE}: '{label}' is no concentration; name the samples by their concentrations, or give a column "
                 "'concentration'."
-            ) from None
+            )
+        values.append(float(label) if quantity is None else float(quantity[0]))
         found.add("" if quantity is None else quantity[1])
     if len(found) > 1:
         said = " and ".join(sorted(unit or "none" for unit in found))

@@ -117,7 +117,8 @@ def _univariate(calibration: Calibration) -> dict[str, Any]:
     arguments = (calibration.concentrations, calibration.spectra, calibration.wavelengths)
     if len(calibration.spectra) < 3:
         return {}
-    single, ratio = single_wavelength(*arguments), wavelength_ratio(*arguments)
+    proven = calibration.response.proven
+    single, ratio = single_wavelength(*arguments, proven), wavelength_ratio(*arguments, proven)
     if not calibration.response.responds:
         reason = "these standards do not respond: no limit can be claimed"
         single, ratio = single.unclaimed(reason), None if ratio is None else ratio.unclaimed(reason)

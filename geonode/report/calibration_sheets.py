@@ -123,7 +123,10 @@ def _predicted(calibration: Calibration) -> Sheet:
         legend_below(axis)
 
     return Sheet(
-        "predicted", "Predicted against true concentration, each level left out (bars: 80 % sets)", columns, draw
+        "predicted",
+        "Predicted against true concentration, each level left out (bars: 80 % sets by the curve)",
+        columns,
+        draw,
     )
 
 

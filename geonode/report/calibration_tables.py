@@ -66,7 +66,7 @@ def verdict_table(calibration: Calibration, names: tuple[str, ...], data: dict[s
         cells.append(number(result.estimate))
         rows.append(cells + _held_out_cells(calibration, left.get(i)))
     head = ("standard", f"prepared{unit}", "verdict, all standards in place", "found", "found, its level left out",
-            "80 % set, left out", "truth")  # fmt: skip
+            "80 % set by the curve", "truth")  # fmt: skip
     return Table("Verdicts", head, rows)
 
 

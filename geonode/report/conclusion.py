@@ -12,8 +12,9 @@ from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import DetectionLimits, ambiguity_map, detection_limits, resolution
 from geonode.report.tables import number
 
-SETS, RARE = 0.8, 0.05
-"""Level of the sets that standards left out should lie in, and how seldom chance has as many of them outside."""
+SETS, RARE = 0.8, 0.1
+"""Level of the sets that standards left out should lie in, and how seldom chance has as many of them outside: then the
+sets are called too narrow. Levels outside are told in any case."""
 MOST_LEVELS = 12
 """Of more standards the errors of the largest are told."""
 
@@ -96,7 +97,8 @@ class Conclusion:
         if len(shown) < len(inner):
             said += f" (the {MOST_LEVELS} largest of {len(inner)})"
         edges = [f"{one.level:g}: {_signed(one.error)}" for one in self.errors if one.edge]
-        return said + (f"; the ends, extrapolated: {', '.join(edges)}" if edges else "")
+        said += f"; the ends, extrapolated: {', '.join(edges)}" if edges else ""
+        return said if self.calibration.curve_check.pls_is_better else said + self._uncovered()
 
     def wrong(self) -> str:
         """What is wrong."""
@@ -137,7 +139,6 @@ class Conclusion:
     def headline(self) -> str:
         """One sentence for somebody who reads no further."""
         low, high = self.calibration.range
-        span = f"{low:g} to {high:g}{self.unit}"
         standing = self.calibration.standing
         if not self.usable and standing.replicates:
             return f"Not usable as it stands: {standing.contradictions[0]}{self._without()}."
@@ -151,34 +152,64 @@ class Conclusion:
             return f"Not usable: {[*self.contradictions, self._useless()][0]}."
         inner = [one for one in self.errors if not one.edge]
         if not inner or not self.calibration.checked:
+            span = f"{low:g} to {high:g}{self.unit}"
             return f"Unproven from {span}: too few standards to leave any out and see how good it is."
         rms = float(np.sqrt(np.mean([one.error**2 for one in inner])))
         spectra = float(np.sqrt(np.mean([one.spectrum**2 for one in inner])))
         count = len(self.findings)
         but = "nothing else was found wrong" if not count else f"{count} {'remark' if count == 1 else 'remarks'} below"
         return (
-            f"Usable from {span}: a standard between others, left out, is found within {number(rms, self.unit)} (root "
-            f"mean square) and its spectrum within {_percent(spectra)} of the response{self._undetected()}"
+            f"Usable from {self._span()}: a standard between others, left out, is found within "
+            f"{number(rms, self.unit)} (root mean square) and its spectrum within {_percent(spectra)} of the response"
+            f"{self._undetected()}"
             f"{self._uncovered()}; {but}."
         )
 
+    def _span(self) -> str:
+        """From where to where it is usable: not from the blank on, but from what can be told from it."""
+        limit, (low, high) = self.limits.detection, self.calibration.range
+        start = f"{low:g}" if limit is None or limit <= low else f"{number(limit)} (its detection limit)"
+        return f"{start} to {high:g}{self.unit}"
+
     def _undetected(self) -> str:
-        """Of a detection limit above the lowest standard that is no blank: the range that is usable begins there."""
+        """Of a detection limit above standards that are no blanks, or beyond the range."""
         limit, levels = self.limits.detection, self.calibration.levels
-        low = levels[levels > 0.0]
-        if limit is None or not len(low) or limit <= low[0]:
+        if limit is None and self.calibration.has_blank:
+            return "; but no single result of the range is told from a blank (the detection limit is not reached)"
+        below = levels[(levels > 0.0) & (levels < (limit or 0.0))]
+        if not len(below):
             return ""
-        return f"; below the detection limit, {number(limit, self.unit)}, nothing can be told from a blank"
+        named = ", ".join(f"{one:g}" for one in below)
+        which = f"the {'standard' if len(below) == 1 else 'standards'} {named}{self.unit}"
+        return f"; below the detection limit, {which} included, nothing can be told from a blank"
+
+    @cached_property
+    def outside(self) -> tuple[list[float], int]:
+        """Levels that lie, each left out, outside the 80 % sets of what answers (of replicates, more than half of
+        them), and how many were left out."""
+        made = self.calibration
+        if not made.checked:
+            return [], 0
+        if not made.unfit_for_posterior:
+            own = made.own_levels
+            return [float(made.levels[i]) for i in own.asked[own.covered < 0.5]], len(own.asked)
+        held = made.held_out
+        share = [float((held.coverage[held.level == i] <= SETS).mean()) for i in held.left_out]
+        found = [float(made.levels[i]) for i, covered in zip(held.left_out, share, strict=True) if covered < 0.5]
+        return found, len(held.left_out)
 
     def _uncovered(self) -> str:
-        """Of more levels outside their own 80 % sets, each left out, than one assay in twenty has by chance."""
-        held = self.calibration.held_out
-        levels = [int(i) for i in held.left_out]
-        outside = [i for i in levels if (held.coverage[held.level == i] > SETS).all()]
-        if not outside or bdtrc(len(outside) - 1, len(levels), 1.0 - SETS) > RARE:
+        """Of levels outside their own sets; of more than chance has, that the sets are too narrow."""
+        outside, count = self.outside
+        if not outside:
             return ""
-        named = ", ".join(f"{self.calibration.levels[i]:g}" for i in outside)
-        return f"; but {len(outside)} of {len(levels)} levels ({named}{self.unit}) lie outside their own 80 % sets"
+        ends = [one for one in outside if one in self.calibration.range]
+        named = ", ".join(f"{one:g}" for one in outside)
+        extrapolated = f"; {', '.join(f'{one:g}' for one in ends)} extrapolated" if ends else ""
+        inside = f"{count - len(outside)} of {count} levels, each left out, lie in their own 80 % sets"
+        if bdtrc(len(outside) - 1, count, 1.0 - SETS) > RARE:
+            return f"; {inside} (not {named}{self.unit}{extrapolated})"
+        return f"; but only {inside} (not {named}{self.unit}{extrapolated}): take intervals for too narrow"
 
     def _without(self) -> str:
         """What the standards are worth without the wrong replicates; empty where that is nothing."""

@@ -29,7 +29,7 @@ def _predicted(columns: dict[str, np.ndarray], unit: str) -> str:
     covered = columns["covered_by_80_percent_set"]
     said = "no set is claimed from so few standards"
     if not np.isnan(covered).any():
-        said = f"{int(covered.sum())} of {len(true)} lie inside their 80 % set"
+        said = f"{int(covered.sum())} of {len(true)} lie inside their 80 % set by the curve"
     return (
         f"{len(true)} left-out spectra; root mean square error {np.sqrt(np.mean((found - true) ** 2)):.3g}{unit}, the "
         f"largest at {true[worst]:g}{unit}, where {found[worst]:.4g}{unit} is found; {said}."

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import geonode
-from geonode.errors import ReaderError
+from geonode.errors import InputError, ReaderError
 from tests.data.small_tables import LIST, X, files, levels_by_name, spectrum, table, write
 
 # --- concentrations that belong to another sample: tables -------------------------------------------------------------
@@ -247,7 +247,17 @@ def joined(tmp_path, note, names=NAMES, **how):
     return geonode.load_standards(plate, concentrations=write(tmp_path / "note.csv", note), **how)
 
 
-@pytest.mark.parametrize("note", ["a,10\nb,20\nc,30\nd,40\n", "10;a\n20;b\n30;c\n40;d\n", "a\t10\nb\t20\nc\t30\n"])
+@pytest.mark.parametrize(
+    "note",
+    [
+        "a,10\nb,20\nc,30\nd,40\n",
+        "10;a\n20;b\n30;c\n40;d\n",
+        "a\t10\nb\t20\nc\t30\n",
+        "a\t10 mg/L\nb\t20 mg/L\nc\t30 mg/L\nd\t40 mg/L\n",
+        "a,10 mM\nb,20 mM\nc,30 mM\n",
+        "10 µM;a\n20 µM;b\n30 µM;c\n",
+    ],
+)
 def test_a_table_without_a_header_is_refused_and_its_first_line_not_lost(tmp_path, note):
     with pytest.raises(ReaderError, match=r"the first line .* reads like a sample.*write a header above it"):
         joined(tmp_path, note)
@@ -321,3 +331,14 @@ def test_a_lone_column_of_numbers_before_spectra_in_rows_is_the_concentration(tm
     data = geonode.load_standards(write(tmp_path / "frame.csv", "\n".join(rows)))
     for row, c in zip(data.spectra, data.concentrations, strict=True):
         np.testing.assert_allclose(row, spectrum(c))
+
+
+@pytest.mark.parametrize(("header", "said"), [("µM", "uM"), ("ug/mL", "µg/mL"), ("uM", "µM"), ("mM", "mM")])
+def test_a_unit_in_another_spelling_is_the_same_unit(header, said, tmp_path):
+    head = ",".join(f"{c} {header}" for c in (0, 5, 10, 20))
+    rows = "\n".join(f"{w},0.1,0.2,0.3,0.{w % 7 + 1}" for w in range(400, 420))
+    (tmp_path / "s.csv").write_text(f"wavelength,{head}\n{rows}\n", encoding="utf-8")
+    data = geonode.load_standards(tmp_path / "s.csv", concentration_unit=said)
+    assert list(data.levels) == [0.0, 5.0, 10.0, 20.0]
+    with pytest.raises(InputError, match=r"concentrations are in .*, not in kg/L; leave the unit out, or convert"):
+        geonode.load_standards(tmp_path / "s.csv", concentration_unit="kg/L")

@@ -79,6 +79,16 @@ def unsteady(c) -> np.ndarray:
     return straight(c) + amount[:, None] * band(560.0, 45.0)
 
 
+def mislabelled(c) -> np.ndarray:
+    """A bottle of 10 that holds 18, which blanks cannot be told from."""
+    return straight(np.where(np.asarray(c) == 10.0, 18.0, c))
+
+
+def relabelled(c) -> np.ndarray:
+    """A bottle of 40 that holds 20."""
+    return monotone(np.where(np.asarray(c) == 40.0, 20.0, c))
+
+
 TWICE = np.repeat(LEVELS, 2)
 CALIBRATIONS = {
     "saturating": lambda: fitted(monotone),
@@ -91,6 +101,8 @@ CALIBRATIONS = {
     "several analytes": lambda: fitted(drifting, np.linspace(0.0, 60.0, 13), 0.0005),
     "smoothed": lambda: fitted(folding, preprocessing="savgol:7,2"),
     "PLS a little better": lambda: fitted(unsteady, np.linspace(0.0, 60.0, 5), 0.005),
+    "mislabelled": lambda: fitted(mislabelled, LEVELS, 0.0005),
+    "relabelled": lambda: fitted(relabelled, np.append(LEVELS, 50.0)),
 }
 TRUTHS = {
     "several analytes": drifting,
@@ -99,6 +111,7 @@ TRUTHS = {
     "uncertain standards": folding,
     "smoothed": folding,
     "straight, measured twice": straight,
+    "mislabelled": straight,
 }
 
 
@@ -199,8 +212,38 @@ def test_two_hundred_unknowns_get_the_librarys_answer(models, name):
     unknowns = unknowns_of(TRUTHS.get(name, monotone), seed=len(name))
     answers = asked(answer_data(model), [as_json(one) for one in unknowns])
     assert len(answers) == 25
-    for mine, one in zip(answers, unknowns, strict=True):
-        compare(model, mine, of_library(model, one))
+    theirs = [of_library(model, one) for one in unknowns]
+    for mine, one in zip(answers, theirs, strict=True):
+        compare(model, mine, one)
+    said = " ".join(why for one in theirs if not isinstance(one, str) for why in one.why)
+    fault = model.calibration.standing.fault
+    assert fault in said and ("fault" in said) == (fault != "")
+
+
+@needs_node
+def test_an_end_standard_measured_again_gets_the_librarys_answer():
+    """Its sets are closed where the search ended, at every level; a little further on they are not."""
+
+    def falling(c):
+        return monotone(120.0 - np.asarray(c))
+
+    model = fitted(falling, LEVELS[1:])
+    unknowns = [
+        {
+            "name": f"u{c:g}",
+            "wavelengths": WAVE,
+            "values": noisy(falling, [c], 18),
+            "mask": None,
+            "options": {"level": p},
+        }
+        for c in (60.0, 61.0, 68.0, 10.0)
+        for p in (0.5, 0.8, 0.95)
+    ]
+    theirs = [of_library(model, one) for one in unknowns]
+    for mine, one in zip(asked(answer_data(model), [as_json(one) for one in unknowns]), theirs, strict=True):
+        compare(model, mine, one)
+    ended = [any("sets end where the search did" in note for note in one.notes) for one in theirs]
+    assert any(ended) and not all(ended)
 
 
 SPOILT = {

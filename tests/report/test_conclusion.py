@@ -7,6 +7,7 @@ import functools
 import json
 import re
 import zipfile
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -68,7 +69,7 @@ def foreign() -> Calibration:
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (healthy, "Usable from 0 to 100 µM"),
+        (healthy, "(its detection limit) to 100 µM: "),
         (silent, "Not usable: these standards do not respond"),
         (foreign, "PLS is the better tool"),
     ],
@@ -221,7 +222,7 @@ def test_the_page_begins_with_date_and_conclusion_and_can_be_printed():
     report = CalibrationReport(model.calibration)
     page = html_report(model, report, report.sheets())
     head = page[page.index("<h1>") : page.index("<nav")]
-    assert f'<time datetime="{report.data["date"]}">' in head and "Usable from 0 to 100 µM" in head
+    assert f'<time datetime="{report.data["date"]}">' in head and report.data["conclusion"] in head
     assert "@media print" in page and "@page" in page
     assert '<section id="single"' in page and '<section id="pls"' not in page
 
@@ -291,21 +292,48 @@ def test_a_range_that_begins_below_the_detection_limit_is_said_to(noise: float) 
     noisy = Calibration(levels, spectra(levels, noise), WAVE, unit="µM")
     limit = detection_limits(noisy).detection
     assert limit is not None and limit > 1.0
-    assert f"below the detection limit, {number(limit, ' µM')}, nothing" in Conclusion(noisy).headline()
-    assert "detection limit" not in Conclusion(healthy()).headline()
+    found = Conclusion(noisy).headline()
+    below = ", ".join(f"{one:g}" for one in levels[(levels > 0.0) & (levels < limit)])
+    assert (
+        f"; below the detection limit, the standard{'s' if ',' in below else ''} {below} µM included, nothing" in found
+    )
+    assert found.startswith(f"Usable from {number(limit)} (its detection limit) to 100 µM: ")
+    assert "below the detection limit" not in Conclusion(healthy()).headline()
 
 
-@pytest.mark.parametrize(("outside", "said"), [((), False), ((2,), False), ((1, 2, 3), False), ((1, 2, 3, 4), True)])
-def test_more_levels_outside_their_sets_than_chance_has_are_told(outside, said):
-    import types
+@pytest.mark.parametrize("levels", [LEVELS[1:], np.array([2.0, 4.0, 8.0, 16.0, 32.0]), np.append(LEVELS[1:], 80.0)])
+def test_without_a_blank_the_range_begins_at_the_lowest_standard(levels):
+    found = Conclusion(Calibration(levels, spectra(levels), WAVE)).headline()
+    assert found.startswith(f"Usable from {levels.min():g} to {levels.max():g}: ")
 
-    from tests.calibration.assays import LEVELS, monotone, noisy
 
-    calibration = Calibration(LEVELS, noisy(monotone, LEVELS, 0))
-    coverage = np.where(np.isin(np.arange(6), outside), 0.99, 0.3)
-    held = types.SimpleNamespace(**{**vars(calibration.held_out), "coverage": coverage})
-    calibration.held_out = held  # pyright: ignore[reportAttributeAccessIssue]
-    text = Conclusion(calibration).headline()
-    assert ("lie outside their own 80 % sets" in text) == said
-    if said:
-        assert f"{len(outside)} of 6 levels" in text
+@pytest.mark.parametrize("count", [6, 7])
+def test_a_range_in_which_nothing_is_told_from_a_blank_is_said_to_be_one(count, monkeypatch):
+    c = np.linspace(0.0, 60.0, count)
+    found = Conclusion(Calibration(c, spectra(c), WAVE))
+    found.limits = replace(found.limits, detection=None, quantification=None, reason="not reached")
+    assert "; but no single result of the range is told from a blank" in found.headline()
+
+
+@pytest.mark.parametrize("by", ["posterior", "profile"])
+@pytest.mark.parametrize(
+    ("outside", "said"),
+    [
+        ((), None),
+        ((2,), "; 5 of 6 levels, each left out, lie in their own 80 % sets (not 10)"),
+        ((1, 4), "; 4 of 6 levels, each left out, lie in their own 80 % sets (not 5, 50)"),
+        ((1, 2, 3), "; but only 3 of 6 levels, each left out, lie in their own 80 % sets (not 5, 10, 20): take"),
+        ((1, 2, 3, 4), "; but only 2 of 6 levels"),
+    ],
+)
+def test_levels_outside_the_sets_of_what_answers_are_told(outside, said, by, monkeypatch):
+    calibration = Calibration(LEVELS, spectra(LEVELS), WAVE)
+    out = np.isin(np.arange(6), outside)
+    if by == "posterior":
+        own = replace(calibration.own_levels, covered=np.where(out, 0.0, 1.0))
+        monkeypatch.setattr(Calibration, "own_levels", own)
+    else:
+        monkeypatch.setattr(Calibration, "unfit_for_posterior", "it is not asked")
+        calibration.held_out = replace(calibration.held_out, coverage=np.where(out, 0.99, 0.3))
+    for text in (Conclusion(calibration).headline(), Conclusion(calibration).good()):
+        assert (said in text) if said else "80 % sets" not in text

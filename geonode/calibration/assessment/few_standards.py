@@ -3,9 +3,10 @@
 Of so few levels any smooth curve passes through all, so only two things speak against one of them:
 
 * *beside the line*: the others lie on one straight line of the space of wavelengths, at places proportional to their
-  concentrations (Beer and Lambert's law, nothing else gives that of three levels or four), and this one lies on the
-  same line at another place. An interior level may be anywhere; the highest, which saturation moves too, only
-  where it is the place of half or twice, a fifth or five times, a tenth or ten times what is written.
+  concentrations (Beer and Lambert's law, nothing else gives that of three levels or four that are not all but two
+  places), and this one lies on the same line at another place. An interior level may be anywhere; the highest, which
+  saturation moves too, only where it is the place of half or twice, a fifth or five times, a tenth or ten times what is
+  written.
 * *one spectrum twice*: two neighbours differ by no more than noise, while every other pair differs by far more than
   both that and what a smooth curve has room for. Which of the two is wrong is not known.
 """
@@ -17,12 +18,15 @@ from dataclasses import dataclass
 import numpy as np
 
 MOST_LEVELS = 5
-"""Of more levels, leaving two out tells more (:mod:`~geonode.calibration.assessment.standards_check`)."""
+"""Of more levels, another label tells more (:mod:`~geonode.calibration.assessment.wrong_label`)."""
 STRAIGHT = 0.02
 """The others lie within this share of their spread of a straight line, …"""
 OFF = 0.1
 """… and this one so far from its place on it, as a share of the whole way, with the rest of it beside the line no more
 than a third of that."""
+SPREAD = 0.1
+"""Of the gaps between the others the second largest has this share of their range; else they are two places, through
+which a line always goes."""
 SLIPS = (0.1, 0.2, 0.5, 2.0, 5.0, 10.0)
 """Factors of a slip of dilution or of a label, …"""
 SLIP = 0.06
@@ -80,6 +84,8 @@ def slips_among(levels: np.ndarray, means: np.ndarray, noise: np.ndarray) -> lis
 def _beside_the_line(levels: np.ndarray, white: np.ndarray, i: int) -> Slip | None:
     rest = np.delete(np.arange(len(levels)), i)
     c, x = levels[rest], white[rest]
+    if np.sort(np.diff(c))[-2] < SPREAD * np.ptp(c):
+        return None
     centre, mean = c - c.mean(), x.mean(axis=0)
     slope = centre @ (x - mean) / (centre @ centre)
     length, width = float(np.linalg.norm(slope)), x.shape[1]

@@ -13,9 +13,9 @@ Standards do not respond where what they differ by is noise, or drift of the ins
 * all that is more than noise is what an instrument does to any spectrum, and it follows no order: an offset, a tilt,
   a bend, scattered light and a factor (lamp, filling), small beside the spectra, neither rising nor falling with
   concentration (from six levels on, nor turning once), and no level left out is predicted. An offset and a tilt alone,
-  with no part of any band, are a baseline that drifts, in order or not. A factor that follows the order of
-  concentration is what Beer and Lambert's law gives, and says nothing against an assay: standards measured in random
-  order tell the two apart.
+  with no part of any band, are a baseline that drifts, in order or not, where they are most of what there is. A factor
+  that follows the order of concentration is what Beer and Lambert's law gives, and says nothing against an assay:
+  standards measured in random order tell the two apart.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ PREDICTED = 0.3
 """Left-out levels of which this share of the variance is predicted do respond, whatever the noise."""
 ORDER_FROM = 6
 """Levels from which order tells anything."""
+PROVEN = 5.0
+"""Times the edge of noise from which no search among noise has to be feared."""
+MOSTLY = 0.4
+"""What a drifting baseline leaves of all that standards differ by, at most: where noise hides the rest of a weak
+response, taking a baseline away leaves most of it."""
 UNORDERED = 0.8
 """Von Neumann's ratio (1 for no order) from which neighbours are no more alike than any two."""
 
@@ -73,6 +78,11 @@ class Response:
         if self.drift:
             return False
         return not (self.levels >= ORDER_FROM and self.explained < 0.0 and self.disorder >= UNORDERED)
+
+    @property
+    def proven(self) -> bool:
+        """Whether the response is so far beyond noise that what follows it was not found by searching."""
+        return self.responds and self.strength >= PROVEN
 
     def sentence(self) -> str:
         """What to say of standards that do not respond; empty of those that do."""
@@ -122,9 +132,10 @@ def _drift(white: np.ndarray, ones: np.ndarray, wavelengths: np.ndarray, edge: f
     mean = white.mean(axis=0)
     x = white - mean
     baseline = np.stack([ones, ones * line], axis=1)
-    if _beside(x, baseline[:, :0]) <= NOISE_EDGE * edge:
+    whole, left = _beside(x, baseline[:, :0]), _beside(x, baseline)
+    if whole <= NOISE_EDGE * edge:
         return ""
-    if _beside(x, baseline) <= NOISE_EDGE * edge:
+    if left <= NOISE_EDGE * edge and (left <= MOSTLY * whole or explained < PREDICTED):
         return "a baseline that drifts (an offset and a tilt of the whole spectrum)"
     lengths = bool((wavelengths > 0.0).all())
     scattered = (wavelengths / wavelengths.max()) ** -4.0 if lengths else line**3  # Rayleigh's law

@@ -63,6 +63,36 @@ class Standing:
         return _without(sound, keep)
 
     @cached_property
+    def trusted_rows(self) -> np.ndarray:
+        """``[N]`` the standards that `trusted` has."""
+        made, rows = self._calibration, [row for check in self.replicates for row in check.rows]
+        keep = np.isin(made.concentrations, self.trusted.concentrations)
+        if self.sound is not made.of_process:
+            keep[rows] = False
+        return keep
+
+    @cached_property
+    def has_curve(self) -> bool:
+        """Whether some of the standards make a curve that a spectrum can be held against: they respond, and what is
+        left without those that contradict the others is free of contradictions."""
+        made, trusted = self._calibration, self.trusted
+        if made.curve_check.pls_is_better or not made.response.responds:
+            return False
+        return not self.contradictions or (trusted is not made.of_process and not trusted.standing.contradictions)
+
+    @cached_property
+    def fault(self) -> str:
+        """What the standards are at fault for, one clause for an answer that suffers from it; empty of sound ones."""
+        if self.contradictions:
+            return self.contradictions[0].split(": ")[0].split(", which lie ")[0]
+        made = self._calibration
+        if not made.response.responds:
+            return "they do not respond to the concentration"
+        if made.curve_check.pls_is_better:
+            return "their spectra depend on more than the concentration and make no curve"
+        return "" if self.usable else "each left out, they are found hardly better than by a guess"
+
+    @cached_property
     def q_limit(self) -> float:
         """Upper limit of Q for genuine spectra, learned without standards that contradict the others: one bad standard
         widens it so far (10⁴ times and more) that anything passes."""

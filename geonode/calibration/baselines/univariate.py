@@ -113,11 +113,16 @@ def noncentrality(dof: int, alpha: float = ALPHA, beta: float = ALPHA) -> float:
     return float(nctdtrinc(dof, beta, stdtrit(dof, 1.0 - alpha)))
 
 
-def single_wavelength(concentrations: Any, spectra: Any, wavelengths: Any) -> UnivariateCalibration:
+def single_wavelength(
+    concentrations: Any, spectra: Any, wavelengths: Any, responds: bool = False
+) -> UnivariateCalibration:
     """The wavelength whose straight line has the smallest detection limit.
 
     Args:
         concentrations: ``[N]``; spectra: ``[N, W]``; wavelengths: ``[W]``.
+        responds: whether the whole spectra prove that the standards respond
+            (`geonode.calibration.assessment.response.Response.proven`). Else limits are claimed only where a search
+            among noise finds no line as straight, which four or five levels hardly show.
 
     Raises:
         InputError: as `straight_line`.
@@ -130,13 +135,15 @@ def single_wavelength(concentrations: Any, spectra: Any, wavelengths: Any) -> Un
         return float(_lines(x, turned[:, [_best(x, turned, noise)]]).unit[0])
 
     error = _cross_validated(x, signals, noise)
-    found = bool(np.isfinite(error)) and better_than_chance(search, signals, x)
+    found = bool(np.isfinite(error)) and (responds or better_than_chance(search, signals, x))
     line, reasons = _claimed(straight_line(x, signals[:, best]), x, error, found)
     wavelength = float(np.asarray(wavelengths, dtype=np.float64)[best])
     return UnivariateCalibration(wavelength, None, line, error, reasons)
 
 
-def wavelength_ratio(concentrations: Any, spectra: Any, wavelengths: Any) -> UnivariateCalibration | None:
+def wavelength_ratio(
+    concentrations: Any, spectra: Any, wavelengths: Any, responds: bool = False
+) -> UnivariateCalibration | None:
     """The ratio of two wavelengths whose straight line has the smallest detection limit; None where no wavelength keeps
     away from zero at all levels (a denominator must stay above a tenth of the largest signal).
 
@@ -167,7 +174,7 @@ def wavelength_ratio(concentrations: Any, spectra: Any, wavelengths: Any) -> Uni
         return float(_lines(x, divided[:, [_best(x, divided, scatter)]]).unit[0])
 
     error = _cross_validated(x, ratios, scatter)
-    found = bool(np.isfinite(error)) and better_than_chance(search, y, x)
+    found = bool(np.isfinite(error)) and (responds or better_than_chance(search, y, x))
     line, reasons = _claimed(straight_line(x, ratios[:, best]), x, error, found)
     return UnivariateCalibration(
         float(wavelengths[over[best]]),

@@ -15,11 +15,6 @@ from geonode_runtime.verdicts import Quantification
 if TYPE_CHECKING:
     from geonode.calibration.calibration import Calibration
 
-PLAINLY_THERE = 30.0
-"""A spectrum so many times the noise from a blank is none, whatever the standards can tell, …"""
-HALF_WAY = 0.5
-"""… if it has gone this share of the way to the lowest standard that is no blank."""
-
 
 @dataclass(frozen=True)
 class Overlay:
@@ -66,35 +61,6 @@ class Explained(Explaining):
     def explainer(self) -> Explainer:
         """Of the calibration."""
         return self.calibration.explainer
-
-    @property
-    def why(self) -> tuple[str, ...]:
-        """The sentences of `explanation`. Where the standards contradict each other, and cannot tell a spectrum from a
-        blank though it is far from one, the first is that it is the standards that cannot."""
-        said, standing = super().why, self.calibration.standing
-        if self.verdict != "below detection limit" or (standing.usable and not standing.contradictions):
-            return said
-        times = self.times_noise_above_blank
-        if times <= PLAINLY_THERE:
-            return said
-        return (
-            f"the spectrum lies {times:.2g} times the noise from the blank, towards the lowest standard: the "
-            "measurement tells it from a blank, and these standards do not, because they scatter or contradict each "
-            "other",
-            *said,
-        )
-
-    @property
-    def times_noise_above_blank(self) -> float:
-        """How far the spectrum lies from the blank towards the lowest other standard, in standard deviations of the
-        noise; 0 where it goes less than half of that way."""
-        usable, gp = self.unknown.usable, self.calibration.measured.gp
-        scale = np.sqrt(gp.noise_variance)[usable]
-        blank, lowest = gp.level_means[:2, usable] / scale
-        step, way = lowest - blank, self.unknown.spectra.mean(axis=0)[usable] / scale - blank
-        square = float(step @ step)
-        along = float(way @ step) / square if square > 0.0 else 0.0
-        return along * float(np.sqrt(square)) if along >= HALF_WAY else 0.0
 
     @cached_property
     def overlay(self) -> Overlay:

@@ -10,6 +10,7 @@ import numpy as np
 
 from geonode.calibration.assessment.match_limits import textbook_limits
 from geonode.calibration.causes.registry import registered
+from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.measurement_noise import whitening_variance
 from geonode_runtime.causes.explainer import Explainer
 from geonode_runtime.unknowns import Unknown
@@ -25,11 +26,16 @@ def explainer_of(calibration: Calibration) -> Explainer:
     """What explains why spectra lie off the curve of ``calibration``.
 
     Causes act on spectra as measured, so they are fitted there. Those that the preprocessing takes away (an offset
-    behind a derivative) may be there as well, and are not named.
+    behind a derivative) may be there as well, and are not named. Standards that contradict the others have no part in
+    the curve that spectra are held against.
     """
-    measured, inverse = calibration.measured, calibration.inverse
-    gp = measured.gp
-    deviations = calibration.deviations if measured.preprocessing is None else _deviations(calibration)
+    measured, inverse, standing = calibration.measured, calibration.inverse, calibration.standing
+    keep = standing.trusted_rows
+    gp, deviations = measured.gp, _deviations(calibration)
+    if not keep.all():
+        gp = GeodesicGP().fit(calibration.concentrations[keep], measured.spectra[keep])
+        index = np.unique(calibration.concentrations[keep], return_inverse=True)[1]
+        deviations = measured.spectra[keep] - gp.level_means[index] if keep.sum() > len(gp.levels) else None
     return Explainer(
         wavelengths=measured.wavelengths,
         levels=gp.level_means,
@@ -40,9 +46,9 @@ def explainer_of(calibration: Calibration) -> Explainer:
         centre=gp.column_mean,
         ignored=tuple(_invisible(calibration)),
         textbook=textbook_limits(inverse.rank, inverse.dof, calibration.spectra.shape[1])[0],
-        silent=calibration.curve_check.pls_is_better
-        or not calibration.response.responds
-        or bool(calibration.standing.contradictions),
+        silent=not standing.has_curve,
+        fault=standing.fault,
+        highest=calibration.range[1],
         wavelength_unit=_unit(calibration.wavelength_label),
         signal=signal_words(calibration.signal),
         unit=calibration.unit,

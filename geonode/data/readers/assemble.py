@@ -10,6 +10,7 @@ import numpy as np
 from geonode.data import checks
 from geonode.data.dataset import SpectralDataset
 from geonode.data.readers.concentrations import listing
+from geonode.data.readers.names import spelled
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.selection import Found, alternatives, select_traces
 from geonode.errors import InputError, ReaderError
@@ -201,7 +202,7 @@ def _on_one_grid(found: Found, names: list[str], notes: list[str], where: str):
 
 def _with_unit(data: SpectralDataset, unit: str | None, where: str) -> SpectralDataset:
     """The data set with its concentration unit stated by the caller; a contradiction is refused."""
-    if unit is None or unit == data.concentration_unit:
+    if unit is None or spelled(unit) == spelled(data.concentration_unit):
         return data
     if data.concentration_unit:
         raise InputError(

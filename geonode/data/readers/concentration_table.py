@@ -220,8 +220,11 @@ def read_table(path: Path, decimal: str = "") -> ConcentrationTable:
 
 
 def _require_header(path: Path, rows: list[list[str]], dialect: Dialect) -> None:
-    """Refuse a table whose first line is a sample: a number stands in it wherever one stands in every other line."""
-    numbers = [[dialect.number(cell) is not None for cell in row] for row in rows]
+    """Refuse a table whose first line is a sample: a number, with its unit or without, stands in it wherever one
+    stands in every other line."""
+    numbers = [
+        [dialect.number(cell) is not None or names.quantity_in(cell) is not None for cell in row] for row in rows
+    ]
     if any(numbers[0]) and len(rows) > 1 and all(row == numbers[0] for row in numbers):
         raise ReaderError(
             f"{path}: the first line ('{text.shorten(dialect.delimiter.join(rows[0]))}') reads like a sample, and no "

@@ -218,6 +218,12 @@ def _settled(found: Sequence[NamedConcentration], decimal: str = "") -> list[Nam
     return [_with_doubt(one, plain, counted, decimal) for one in found]
 
 
+def doubts(names: Sequence[str]) -> list[str]:
+    """What is in doubt about the concentrations that names hold, each seen beside the others."""
+    found = [one for name in names if (one := named_concentration(name)) is not None]
+    return [one.doubt for one in _settled(found) if one.doubt]
+
+
 def _count_samples(found: Sequence[NamedConcentration]) -> bool:
     """Whether the numbers that blanks part from the values count the samples: ``std 1 100 ppm``, ``std 2 200 ppm``.
 

@@ -5,7 +5,8 @@ const GeonodeExplanation = (function () {
   const { general } = GeonodeNumbers, { KINDS, linspace } = GeonodeCauses, { fit, plain } = GeonodeCauseFit;
   const LEAST_EXPLAINED = 0.7, EVIDENCE = 10, AS_WELL = 0.999, AS_LITTLE = 0.05, MOST_WAVELENGTHS = 800, FIRST = 33;
   const HOLDS = [["tilt", "offset"], ["scale", "other path length"]];
-  const NEARLY_ALL = 0.9, LARGER = 1.3, FEWEST_WAVELENGTHS = 8, { ODD, STRANGE } = GeonodePosterior;
+  const NEARLY_ALL = 0.9, FEWEST_VALUES = 4, LARGER = 1.3, FEWEST_WAVELENGTHS = 8, PLAINLY_THERE = 30, HALF_WAY = 0.5;
+  const { ODD, STRANGE } = GeonodePosterior;
 
   // From the JSON of the page; `array` unpacks one, or finds it among others.
   function open(data, array) {
@@ -15,24 +16,33 @@ const GeonodeExplanation = (function () {
   }
 
   function explain(problem, told) {
-    const alone = plain(problem), size = problem.spectrum.reduce((sum, v, j) => sum + (v / problem.scale[j]) ** 2, 0);
-    const fits = {};
+    const alone = plain(problem), { concentrations, highest } = problem;
+    let found = bestOf(problem, alone), inside = found.fit.concentration < concentrations[concentrations.length - 1];
+    if (!inside && highest !== null && alone.concentration <= highest) {
+      const again = bestOf({ ...problem, concentrations: concentrations.filter((c) => c <= highest) }, alone);
+      if (again.explained >= NEARLY_ALL) [found, inside] = [again, true];
+    }
+    const { best, explained, scores, without } = found, cause = KINDS[best];
+    const named = explained >= LEAST_EXPLAINED && without >= EVIDENCE && inside;
+    const concentration = named ? found.fit.concentration : alone.concentration, row = problem.curve(concentration);
+    const stretches = stretchesOf(named ? problem.spectrum.map((v, j) => v - row[j]) : alone.left, problem);
+    const noise = Math.sqrt(problem.scale.reduce((sum, v) => sum + v * v, 0) / problem.scale.length);
+    const words = named ? cause.words({ ...found.fit, x: problem.x, ...told }) : "";
+    const twins = named ? twinsOf(problem, cause, found.fit, alone) : [];
+    return { cause: named ? best : null, best, scores, explained, concentration, words, remedy: cause.remedy, twins, noise, ...stretches };
+  }
+
+  // Every cause fitted, and the one that fits best; `alone`: the curve as it is, over all concentrations.
+  function bestOf(problem, alone) {
+    const fits = {}, size = problem.spectrum.reduce((sum, v, j) => sum + (v / problem.scale[j]) ** 2, 0);
     for (const name in KINDS) {
       if (problem.ignored.includes(KINDS[name])) continue;
       const found = fit(problem, KINDS[name]);
       const empty = found.concentration <= problem.concentrations[0] || found.rss > (1 - LEAST_EXPLAINED) * size;
       fits[name] = KINDS[name].multiplies && empty ? alone : found;
     }
-    const { scores, without } = scored(fits, alone);
-    const best = simplest(Object.keys(scores)[0], fits, alone), found = fits[best], cause = KINDS[best];
-    const explained = alone.rss > 0 ? 1 - found.rss / alone.rss : 0, { concentrations } = problem;
-    const named = explained >= LEAST_EXPLAINED && without >= EVIDENCE && found.concentration < concentrations[concentrations.length - 1];
-    const concentration = named ? found.concentration : alone.concentration, row = problem.curve(concentration);
-    const stretches = stretchesOf(named ? problem.spectrum.map((v, j) => v - row[j]) : alone.left, problem);
-    const noise = Math.sqrt(problem.scale.reduce((sum, v) => sum + v * v, 0) / problem.scale.length);
-    const words = named ? cause.words({ ...found, x: problem.x, ...told }) : "";
-    const twins = named ? twinsOf(problem, cause, found, alone) : [];
-    return { cause: named ? best : null, best, scores, explained, concentration, words, remedy: cause.remedy, twins, noise, ...stretches };
+    const { scores, without } = scored(fits, alone), best = simplest(Object.keys(scores)[0], fits, alone);
+    return { best, fit: fits[best], explained: alone.rss > 0 ? 1 - fits[best].rss / alone.rss : 0, scores, without };
   }
 
   // The criterion of each cause less the least, best first; and that of no cause at all less the least.
@@ -42,7 +52,7 @@ const GeonodeExplanation = (function () {
     let square = 0, neighbours = 0;
     left.forEach((v, j) => { square += v * v; if (j) neighbours += v * left[j - 1]; });
     const rho = Math.min(Math.max(square > 0 ? neighbours / square : 0, 0), 0.95);
-    const effective = Math.max(n * (1 - rho) / (1 + rho), 2), tiny = 1e-12 * alone.rss + 1e-300;
+    const effective = Math.max(n * (1 - rho) / (1 + rho), Math.min(FEWEST_VALUES, n)), tiny = 1e-12 * alone.rss + 1e-300;
     const criterion = (found, parameters) => effective * Math.log((found.rss + tiny) / n) + parameters * Math.log(effective);
     const values = Object.keys(fits).map((name) => [name, criterion(fits[name], KINDS[name].parameters)]).sort((a, b) => a[1] - b[1]);
     const least = values[0][1];
@@ -137,6 +147,7 @@ const GeonodeExplanation = (function () {
     const problem = { x: at(known.wavelengths), scale: at(known.scale).map((v) => v / Math.sqrt(count)),
       spectrum: at(unknown.spectra[0].map((_, j) => unknown.spectra.reduce((sum, one) => sum + one[j], 0) / count)),
       concentrations: spread.filter((v, k) => k === 0 || v !== spread[k - 1]), ignored: known.ignored.map((name) => KINDS[name]),
+      highest: known.highest,
       curve(c) {
         let k = 0;
         while (k < grid.length - 2 && grid[k + 1] < c) k++;
@@ -161,14 +172,43 @@ const GeonodeExplanation = (function () {
     return largest > 0 ? norm(mean) / largest : 1;
   }
 
+  // How far a spectrum lies from the lowest standard towards the next, in standard deviations of the noise.
+  function aboveBlank(known, unknown) {
+    const width = known.wavelengths.length, count = unknown.spectra.length;
+    let square = 0, along = 0;
+    unknown.usable.forEach((flag, j) => {
+      if (!flag) return;
+      const blank = known.levels[j], step = (known.levels[width + j] - blank) / known.scale[j];
+      const mean = unknown.spectra.reduce((sum, one) => sum + one[j], 0) / count;
+      square += step * step;
+      along += step * (mean - blank) / known.scale[j];
+    });
+    along = square > 0 ? along / square : 0;
+    return along >= HALF_WAY ? along * Math.sqrt(square) : 0;
+  }
+
+  // What the standards are at fault for: that no cause is known, or that a spectrum passes for a blank.
+  function blamed(known, verdict, found, unknown) {
+    if (!known.fault) return [];
+    if (verdict === "does not match") {
+      return [found ? `take this with caution, for the standards are not without fault: ${known.fault}`
+        : `no cause is looked for, for the standards are at fault themselves: ${known.fault}`];
+    }
+    const times = verdict === "below detection limit" ? aboveBlank(known, unknown) : 0;
+    return times <= PLAINLY_THERE ? [] : [`the spectrum lies ${general(times, 2)} times the noise from the blank, towards the lowest ` +
+      `standard: the measurement tells it from a blank, and these standards do not: ${known.fault}`];
+  }
+
   // What is said under an answer {verdict, q, strange}: strange null where the profile answered.
   function reasons(known, answer, unknown) {
     const refused = answer.verdict === "does not match";
     const strange = answer.strange === null ? answer.q > known.textbook : answer.strange > STRANGE || answer.q > ODD;
     let found = null;
-    if (answer.verdict !== "outside calibrated range" && !known.silent && (refused || strange)) found = explained(known, unknown);
-    if (!refused && found && (found.cause === null || found.explained < NEARLY_ALL)) found = null;
+    const asked = refused || (strange && !known.fault);
+    if (answer.verdict !== "outside calibrated range" && !known.silent && asked) found = explained(known, unknown);
+    if (!(refused && !known.fault) && found && (found.cause === null || found.explained < NEARLY_ALL)) found = null;
     const said = found ? [...found.sentences] : [], times = refused ? larger(known, unknown) : 1;
+    said.push(...blamed(known, answer.verdict, found, unknown));
     if (times >= LARGER) {
       said.unshift(`the spectrum is ${general(times, 2)} times as large as that of any standard: the sample may be too ` +
         "concentrated, or the detector at its limit; dilute it and measure again");

@@ -2,8 +2,10 @@
 
 A spectrum that does not match is always explained, unless the standards themselves make no curve. For other verdicts
 only where the spectrum is further from the standards' span than noise and one cause explains nearly all of that; never
-beyond the calibrated range, where the curve is carried on and not known, nor where the standards contradict each other
-or do not respond: then it is as likely the curve that is off.
+beyond the calibrated range, where the curve is carried on and not known, nor where the standards contradict each other:
+then it is as likely the curve that is off. A spectrum that does not match standards of which some contradict the others
+is held against the curve of the others, and a cause is named only where it explains nearly all. Where the standards are
+at fault themselves, and no cause can be looked for, or a spectrum passes for a blank, the answer says so.
 """
 
 from __future__ import annotations
@@ -16,21 +18,25 @@ from typing import Any
 import numpy as np
 
 from geonode_runtime.causes.cause import Cause
-from geonode_runtime.causes.explanation import Explanation, explain
+from geonode_runtime.causes.explanation import NEARLY_ALL, Explanation, explain
 from geonode_runtime.causes.fitting import FIRST, Problem
 from geonode_runtime.causes.kinds import KINDS
 from geonode_runtime.posterior.rules import ODD, STRANGE
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import Quantification
 
-NEARLY_ALL = 0.9
-"""Of a spectrum that is not refused, a cause is told only where it explains this share of the misfit."""
+PLAINLY_THERE = 30.0
+"""A spectrum so many times the noise from a blank is none, whatever the standards can tell, …"""
+HALF_WAY = 0.5
+"""… if it has gone this share of the way to the lowest standard that is no blank."""
 LARGER = 1.3
 """A refused spectrum this many times as large as every standard's may be of a sample too concentrated."""
 FEWEST_WAVELENGTHS = 8
 """Of fewer nothing is explained."""
 ARRAYS = ("wavelengths", "levels", "scale", "grid", "weights", "residual", "centre")
 WORDS = ("wavelength_unit", "signal", "unit")
+LATER = ("fault", "highest")
+"""Facts that earlier files do not hold."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,10 @@ class Explainer:
             ``centre + weights @ residual``.
         ignored: names of causes that the preprocessing takes away: they may be there as well, and are not named.
         textbook: limit of Q by noise alone.
-        silent: whether the standards make no curve, contradict each other or do not respond.
+        silent: whether no curve can be trusted: the standards make none, do not respond, or contradict each other so
+            that no sound ones are left.
+        fault: what the standards themselves are at fault for, a clause; empty of sound ones. highest: the highest
+            standard; None in files of before.
         wavelength_unit: " nm" or nothing, with its space. signal: what a spectrum is called in a sentence. unit: of
             concentration.
         kinds: the causes, by name.
@@ -64,17 +73,20 @@ class Explainer:
     wavelength_unit: str
     signal: str
     unit: str
+    fault: str = ""
+    highest: float | None = None
     kinds: Mapping[str, type[Cause]] = field(default_factory=lambda: KINDS)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays, and what else there is, for JSON."""
-        facts = {name: getattr(self, name) for name in ("textbook", "silent", *WORDS)}
+        facts = {name: getattr(self, name) for name in ("textbook", "silent", *LATER, *WORDS)}
         return {name: getattr(self, name) for name in ARRAYS}, facts | {"ignored": list(self.ignored)}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> Explainer:
         """From the ``arrays`` and ``facts`` of `state`."""
         rest = {name: facts[name] for name in ("textbook", "silent", *WORDS)}
+        rest |= {name: facts[name] for name in LATER if name in facts}
         return cls(**{name: arrays[name] for name in ARRAYS}, **rest, ignored=tuple(facts["ignored"]))
 
     def explained(self, unknown: Unknown) -> Explanation | None:
@@ -91,6 +103,7 @@ class Explainer:
             lambda c: centre + self._weights_at(c) @ residual,
             np.unique(spread),
             tuple(self.kinds[name]() for name in self.ignored),
+            self.highest,
         )
         return explain(problem, self.wavelength_unit, self.signal, self.kinds)
 
@@ -105,6 +118,16 @@ class Explainer:
         largest = float(np.linalg.norm(self.levels[:, usable], axis=1).max())
         size = float(np.linalg.norm(unknown.spectra.mean(axis=0)[usable]))
         return size / largest if largest > 0.0 else 1.0
+
+    def above_blank(self, unknown: Unknown) -> float:
+        """How far a spectrum lies from the lowest standard towards the second lowest, in standard deviations of the
+        noise; 0 where it goes less than half of that way."""
+        usable = unknown.usable
+        blank, lowest = self.levels[:2, usable] / self.scale[usable]
+        step, way = lowest - blank, unknown.spectra.mean(axis=0)[usable] / self.scale[usable] - blank
+        square = float(step @ step)
+        along = float(way @ step) / square if square > 0.0 else 0.0
+        return along * float(np.sqrt(square)) if along >= HALF_WAY else 0.0
 
 
 @dataclass(frozen=True)
@@ -130,12 +153,12 @@ class Explaining(Quantification):
         if known is None or self.verdict == "outside calibrated range":
             return None
         refused = self.verdict == "does not match"
-        if known.silent or not (refused or self._strange(known)):
+        if known.silent or not (refused or (self._strange(known) and not known.fault)):
             return None
         found = known.explained(self.unknown)
-        if refused or (found is not None and found.cause is not None and found.explained >= NEARLY_ALL):
+        if refused and not known.fault:
             return found
-        return None
+        return found if found is not None and found.cause is not None and found.explained >= NEARLY_ALL else None
 
     def _strange(self, known: Explainer) -> bool:
         """Whether the spectrum holds more that the standards do not than noise explains."""
@@ -145,13 +168,14 @@ class Explaining(Quantification):
 
     @property
     def why(self) -> tuple[str, ...]:
-        """The sentences of `explanation`; none where there is nothing to explain. Of a spectrum that is refused and far
-        larger than every standard's the first thing to think of is a sample too concentrated for the range or for the
-        detector."""
+        """The sentences of `explanation`, and what the standards themselves are at fault for where that matters; none
+        where there is nothing to explain. Of a spectrum that is refused and far larger than every standard's the first
+        thing to think of is a sample too concentrated for the range or for the detector."""
         known = self.explainer
         if known is None:
             return ()
         said = () if self.explanation is None else self.explanation.sentences(known.unit)
+        said = (*said, *self._blamed(known))
         larger = known.larger(self.unknown) if self.verdict == "does not match" else 1.0
         if larger < LARGER:
             return said
@@ -159,6 +183,22 @@ class Explaining(Quantification):
             f"the spectrum is {larger:.2g} times as large as that of any standard: the sample may be too concentrated, "
             "or the detector at its limit; dilute it and measure again",
             *said,
+        )
+
+    def _blamed(self, known: Explainer) -> tuple[str, ...]:
+        """What the standards are at fault for: that no cause is known, or that a spectrum passes for a blank."""
+        if not known.fault:
+            return ()
+        if self.verdict == "does not match":
+            if self.explanation is None:
+                return (f"no cause is looked for, for the standards are at fault themselves: {known.fault}",)
+            return (f"take this with caution, for the standards are not without fault: {known.fault}",)
+        times = known.above_blank(self.unknown) if self.verdict == "below detection limit" else 0.0
+        if times <= PLAINLY_THERE:
+            return ()
+        return (
+            f"the spectrum lies {times:.2g} times the noise from the blank, towards the lowest standard: the "
+            f"measurement tells it from a blank, and these standards do not: {known.fault}",
         )
 
     def explanation_dict(self) -> dict[str, Any] | None:

@@ -6,8 +6,11 @@ cause's free numbers and n wavelengths, the one with the least
     n_e ln(RSS/n) + k ln n_e
 
 is named (Schwarz 1978, Ann. Stat. 6, 461), n_e = n (1 − ρ)/(1 + ρ) for neighbours correlated by ρ (Bayley & Hammersley
-1946, J. R. Stat. Soc. Suppl. 8, 184). None is named that takes less than 70 % of the misfit away, that is not worth its
-own numbers, or that would put the spectrum at the end of the range that is searched, where it may as well lie beyond.
+1946, J. R. Stat. Soc. Suppl. 8, 184), and no fewer than 4: of a misfit that is all one slow bend two values would be
+left, of which nothing can be proved. None is named that takes less than 70 % of the misfit away or is not worth its own
+numbers. Where the best would put the spectrum at the end of the range that is searched it may as well lie beyond: then
+causes are tried within the standards' own range, if without any cause the spectrum lies there, and one is named that
+explains nine tenths.
 """
 
 from __future__ import annotations
@@ -33,6 +36,10 @@ AS_WELL = 0.999
 criterion notices a baseline whose ends differ by a hundredth."""
 AS_LITTLE = 0.05
 """A concentration at which a cause leaves this share of the misfit more than at the best one explains it as well."""
+NEARLY_ALL = 0.9
+"""The share that a cause must explain where the best of all ends beyond the standards' range."""
+FEWEST_VALUES = 4.0
+"""A misfit counts as no fewer independent values, however slowly it changes."""
 MOST_WAVELENGTHS = 800
 """Of more, every second, third, … is looked at."""
 
@@ -174,14 +181,16 @@ def explain(
     alone = plain(problem)
     ignored = {type(cause) for cause in problem.ignored}
     causes = {name: kind() for name, kind in kinds.items() if kind not in ignored}
-    fits = {name: fit(problem, cause) for name, cause in causes.items()}
-    fits = {n: alone if causes[n].multiplies and _empty(f, problem) else f for n, f in fits.items()}
-    scores, without = _scores(fits, causes, alone)
-    name = _simplest(next(iter(scores)), fits, alone)
-    found, cause = fits[name], causes[name]
-    explained = 1.0 - found.rss / alone.rss if alone.rss > 0.0 else 0.0
-    inside = found.concentration < problem.concentrations[-1]
-    named = bool(explained >= LEAST_EXPLAINED and without >= EVIDENCE and inside)
+    best = _best(problem, causes, alone)
+    inside = best.fit.concentration < problem.concentrations[-1]
+    if not inside and problem.highest is not None and alone.concentration <= problem.highest:
+        within = problem.concentrations[problem.concentrations <= problem.highest]
+        again = _best(replace(problem, concentrations=within), causes, alone)
+        if again.explained >= NEARLY_ALL:
+            best, inside = again, True
+    name, found, explained, scores = best.name, best.fit, best.explained, best.scores
+    cause = causes[name]
+    named = bool(explained >= LEAST_EXPLAINED and best.without >= EVIDENCE and inside)
     told = Told(found.settings, found.coefficients, problem.wavelengths, wavelength_unit, signal)
     # with the cause known, the curve is taken where the spectrum belongs and not where the cause has moved it to
     concentration = found.concentration if named else alone.concentration
@@ -203,6 +212,27 @@ def explain(
         wavelength_unit=wavelength_unit,
         signal=signal,
     )
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The cause that fits best, and how well the others do; ``without``: the criterion of no cause less the least."""
+
+    name: str
+    fit: Fit
+    explained: float
+    scores: dict[str, float]
+    without: float
+
+
+def _best(problem: Problem, causes: Mapping[str, Cause], alone: Fit) -> _Best:
+    """Every cause fitted; ``alone``: the curve as it is, over all concentrations."""
+    fits = {name: fit(problem, cause) for name, cause in causes.items()}
+    fits = {n: alone if causes[n].multiplies and _empty(f, problem) else f for n, f in fits.items()}
+    scores, without = _scores(fits, causes, alone)
+    name = _simplest(next(iter(scores)), fits, alone)
+    explained = 1.0 - fits[name].rss / alone.rss if alone.rss > 0.0 else 0.0
+    return _Best(name, fits[name], explained, scores, without)
 
 
 def _empty(found: Fit, problem: Problem) -> bool:
@@ -250,17 +280,18 @@ def _thinned(problem: Problem) -> Problem:
         lambda c: curve(c)[:, ::step],
         problem.concentrations,
         problem.ignored,
+        problem.highest,
     )
 
 
-def _scores(fits: dict[str, Fit], causes: dict[str, Cause], alone: Fit) -> tuple[dict[str, float], float]:
+def _scores(fits: Mapping[str, Fit], causes: Mapping[str, Cause], alone: Fit) -> tuple[dict[str, float], float]:
     """The criterion of each cause less the least, best first; and that of no cause at all less the least."""
     closest = min(fits.values(), key=lambda f: f.rss)
     n, left = len(closest.left), closest.left - closest.left.mean()
     square = float(left @ left)
     rho = float(left[1:] @ left[:-1]) / square if square > 0.0 else 0.0
     rho = min(max(rho, 0.0), 0.95)
-    effective = max(n * (1.0 - rho) / (1.0 + rho), 2.0)
+    effective = max(n * (1.0 - rho) / (1.0 + rho), min(FEWEST_VALUES, float(n)))
     tiny = 1e-12 * alone.rss + 1e-300  # a fit without any rest would have the logarithm of zero
 
     def criterion(found: Fit, parameters: int) -> float:

@@ -28,6 +28,7 @@ class Problem:
         curve: concentrations ``[C]`` → spectra of the standards' curve ``[C, W]``.
         concentrations: the grid to begin with, ascending.
         ignored: causes with coefficients alone that leave no trace behind the preprocessing; they may be there as well.
+        highest: the highest standard, beyond which the curve is carried on; None where it is not known.
     """
 
     spectrum: np.ndarray
@@ -36,6 +37,7 @@ class Problem:
     curve: Callable[[np.ndarray], np.ndarray]
     concentrations: np.ndarray
     ignored: Sequence[Cause] = ()
+    highest: float | None = None
 
 
 @dataclass(frozen=True)

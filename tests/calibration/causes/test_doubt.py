@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
 from geonode.calibration import Calibration
+from geonode_runtime.causes.explainer import Explainer, ExportedAnswer
+from geonode_runtime.verdicts import Quantification
 from tests.calibration.assays import WAVE, folding, monotone, noisy, straight
 
 LEVELS = np.array([0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0])
@@ -42,14 +46,33 @@ def test_without_a_fold_there_is_one(kind: str) -> None:
     assert found is not None and found.twins == () and found.corrected == pytest.approx(25.0, abs=1.0)
 
 
+def mislabelled(at: int, true: float) -> Calibration:
+    sold = LEVELS.copy()
+    sold[at] = true
+    return Calibration(LEVELS, noisy(monotone, sold, 0), WAVE)
+
+
 @pytest.mark.parametrize("kind", SPOILT)
-def test_nothing_is_claimed_behind_standards_that_contradict_each_other(kind: str) -> None:
-    true = LEVELS.copy()
-    true[3] = 38.0
-    calibration = Calibration(LEVELS, noisy(monotone, true, 0), WAVE)
+@pytest.mark.parametrize(("at", "true"), [(3, 38.0), (5, 25.0), (4, 20.0)])
+def test_behind_a_bad_standard_the_curve_of_the_others_tells_and_the_standard_is_named(kind, at, true) -> None:
+    calibration = mislabelled(at, true)
     assert calibration.standing.contradictions
     answer = calibration.quantify(SPOILT[kind](noisy(monotone, 25.0, 9)[0]), method="profile")
-    assert answer.explanation is None and answer.why == () and answer.overlay.concentration >= 0.0
+    assert answer.verdict == "does not match" and answer.explanation.cause == kind
+    assert answer.explanation.corrected == pytest.approx(25.0, abs=1.5)
+    assert answer.why[-1].endswith(f"not without fault: the standard {LEVELS[at]:g} contradicts the others")
+
+
+@pytest.mark.parametrize("kind", SPOILT)
+def test_behind_standards_of_which_none_can_be_trusted_no_cause_is_looked_for(kind: str) -> None:
+    few = np.array([0.0, 15.0, 30.0, 60.0])  # of four, none is left to learn from without one
+    calibration = Calibration(few, noisy(straight, np.array([0.0, 15.0, 45.0, 60.0]), 0), WAVE)
+    assert calibration.standing.contradictions and calibration.explainer.silent
+    answer = calibration.quantify(SPOILT[kind](noisy(straight, 25.0, 9)[0]), method="profile")
+    assert answer.explanation is None and answer.overlay.concentration >= 0.0
+    if answer.verdict == "does not match":
+        assert answer.why == ("no cause is looked for, for the standards are at fault themselves: the standard 30 "
+                              "contradicts the others",)  # fmt: skip
 
 
 @pytest.mark.parametrize("times", [1.5, 3.0, 10.0])
@@ -71,5 +94,21 @@ def test_a_calibration_that_cannot_tell_is_not_blamed_on_the_measurement(true):
     blank = made.quantify(noisy(straight, 0.0, 2, 0.0005)[0], method="profile")
     assert not any("from the blank" in why for why in blank.why)
     if answer.verdict == "below detection limit":
-        assert "times the noise from the blank" in answer.why[0] and "these standards do not" in answer.why[0]
-    assert answer.times_noise_above_blank > 30.0 and blank.times_noise_above_blank == 0.0
+        assert "times the noise from the blank" in answer.why[0]
+        assert answer.why[0].endswith(f"these standards do not: {made.standing.fault}")
+    far = [made.explainer.above_blank(one.unknown) for one in (answer, blank)]
+    assert far[0] > 30.0 and far[1] == 0.0
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: mislabelled(3, 38.0), lambda: Calibration(LEVELS, noisy(monotone, LEVELS, 0), WAVE)]
+)
+def test_what_is_kept_of_the_standards_says_the_same(make) -> None:
+    """An exported model's answer, from the arrays and facts in its file."""
+    calibration = make()
+    known = Explainer.from_state(*calibration.explainer.state())
+    for change in SPOILT.values():
+        answer = calibration.quantify(change(noisy(monotone, 25.0, 9)[0]), method="profile")
+        kept = {one.name: getattr(answer, one.name) for one in fields(Quantification)}
+        exported = ExportedAnswer(**kept, known=known, unknown=answer.unknown, name="u")
+        assert exported.why == answer.why and exported.why

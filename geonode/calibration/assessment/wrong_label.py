@@ -1,0 +1,162 @@
+"""Which standard has a wrong label: the one with which the others agree far better under another.
+
+Every level i left out has, by the others' curve, a concentration of its own, ĉ_i: that of the nearest spectrum. With
+e_j the error of level j, left out, and e_j′ the same once level i is called ĉ_i, over the other interior levels j
+
+    gain_i = ½ ln( Σ_j e_j² / Σ_j e_j′² )          whole_i: the same with level i among them
+
+A good standard is called something else where the curve is steep or sparse, but then the others agree no better for it.
+A label is wrong where `GAIN` and `WHOLE` are exceeded, ĉ_i lies beyond `OFF` of the way to the nearest level, and the
+spectrum is further from the others' curve than they leave room for (`DOUBTED`; of six or more a smaller way will do
+where that is `CERTAIN`, `SLIGHTLY`) and than noise explains (`NOISY`). The lowest and the highest level are known by
+extrapolation alone: there the others must be certain, and ĉ_i that of a slip of dilution or of a label. The clearest is
+named, and no other: of two wrong labels neither makes the others agree.
+
+Taking a level out instead, as was done before, opens a gap that hides what is gained, and accuses the ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geonode.calibration.assessment.few_standards import SLIPS
+from geonode.calibration.gp.geodesic_gp import GeodesicGP
+from geonode.calibration.leave_out import levels_kept, levels_to_leave_out
+
+if TYPE_CHECKING:
+    from geonode.calibration.calibration import Calibration
+
+FEWEST_LEVELS = 5
+"""Of four one interior level is left to agree, which any curve suits."""
+GAIN, WHOLE = 0.3, 0.7
+OFF, SLIGHTLY = 0.5, 0.2
+DOUBTED, CERTAIN = 1.5, 3.0
+"""Times the standard deviation that the others' curve is given there."""
+NOISY = 3.0
+"""Times the noise of a level's mean."""
+SLIP = 0.1
+"""How near to a slip's factor the ratio must be, as a share of it."""
+_GRID = 241
+
+
+@dataclass(frozen=True)
+class WrongLabel:
+    """A level that the others call something else.
+
+    Attributes:
+        position: among the levels, ascending. implied: ĉ, user units. gain: see the module.
+    """
+
+    position: int
+    implied: float
+    gain: float
+
+
+def wrong_label(calibration: Calibration) -> WrongLabel | None:
+    """The wrong label of a ``calibration`` with the Gaussian process; None where there is none."""
+    if len(calibration.levels) < FEWEST_LEVELS:
+        return None
+    now = _LeftOut(calibration, np.array(calibration.levels, dtype=float))
+    best, found = WHOLE, None
+    for i in now.suspects():
+        whole, gain = _better(now, _LeftOut(calibration, now.called(i)), i)
+        if whole > best and gain > GAIN:
+            best, found = whole, WrongLabel(i, now.implied(i), gain)
+    return found
+
+
+def _better(now: _LeftOut, then: _LeftOut, i: int) -> tuple[float, float]:
+    """whole_i and gain_i."""
+    others = [j for j in now.interior if j != i]
+    if not others:
+        return 0.0, 0.0
+    tiny = np.finfo(float).tiny
+
+    def log_ratio(levels: list[int]) -> float:
+        squares = [sum(one.error[j] ** 2 for j in levels) for one in (now, then)]
+        return 0.5 * float(np.log(max(squares[0], tiny) / max(squares[1], tiny)))
+
+    return log_ratio([*others, i]), log_ratio(others)
+
+
+class _LeftOut:
+    """Levels under some ``labels [n]``, each left out of the others.
+
+    Attributes:
+        interior: positions of those that lie between others. error: RMS of the residual spectrum, by position.
+    """
+
+    def __init__(self, calibration: Calibration, labels: np.ndarray) -> None:
+        self.calibration, self.labels = calibration, labels
+        n, gp = len(labels), calibration.gp
+        asked = [int(i) for i in levels_to_leave_out(n)]
+        folds = [levels_kept(n, i) for i in asked]
+        chain = calibration.preprocessing
+        self.means: dict[int, np.ndarray] = dict.fromkeys(asked, gp.level_means)
+        if chain is None or not chain.learns:
+            fitted = gp.fit_folds(labels, gp.level_means, folds)
+        else:
+            self.means = {i: _means_without(calibration, i) for i in asked}
+            fitted = [gp.fit_folds(labels, self.means[i], [fold])[0] for i, fold in zip(asked, folds, strict=True)]
+        self.process: dict[int, GeodesicGP] = dict(zip(asked, fitted, strict=True))
+        ranks = np.argsort(np.argsort(labels))
+        self.interior = [i for i in asked if 0 < ranks[i] < n - 1]
+        self.error = {i: _rms(one.predict_mean(labels[[i]])[0] - self.means[i][i]) for i, one in self.process.items()}
+
+    def suspects(self) -> list[int]:
+        """Levels that are off their label by so much that trying another is worth it."""
+        noise = self.calibration.inverse.projection
+        floor = NOISY * _rms(noise.scale / np.sqrt(noise.per_level))
+        found = []
+        for i, process in self.process.items():
+            label, others = self.labels[i], np.delete(self.labels, i)
+            if self.error[i] <= floor:
+                continue
+            low, high = process.predict(self.labels[[i]]).interval(0.68)
+            doubt = self.error[i] / _rms(0.5 * (high - low))
+            if doubt <= DOUBTED:
+                continue
+            certain = doubt > CERTAIN and len(self.labels) > FEWEST_LEVELS
+            implied, share = self.implied(i), SLIGHTLY if certain else OFF
+            if abs(implied - label) <= share * float(np.abs(others - label).min()):
+                continue
+            slip = label > 0.0 and any(abs(implied / label - s) < SLIP * s for s in SLIPS)
+            if i in self.interior or (slip and doubt > CERTAIN):
+                found.append(i)
+        return found
+
+    def implied(self, i: int) -> float:
+        """The concentration at which the others' curve comes nearest to the spectrum of level ``i``."""
+        inverse, process, spectrum = self.calibration.inverse, self.process[i], self.means[i][i]
+        low, high = inverse.low, inverse.high
+        grid = np.unique(np.concatenate([np.linspace(low, high, _GRID), inverse.grid]))
+        for _ in range(2):
+            far = ((process.predict_mean(grid) - spectrum) ** 2).mean(axis=1)
+            k = int(far.argmin())
+            low, high = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
+            nearest, grid = float(grid[k]), np.linspace(low, high, 21)
+        return nearest
+
+    def called(self, i: int) -> np.ndarray:
+        """The labels with that of level ``i`` replaced; two levels of one concentration stay two."""
+        labels, least = self.labels.copy(), 1e-3 * float(np.ptp(self.labels))
+        labels[i] = self.implied(i)
+        others = np.delete(self.labels, i)
+        while np.abs(others - labels[i]).min() < least:
+            labels[i] += 2.0 * least
+        return labels
+
+
+def _means_without(calibration: Calibration, i: int) -> np.ndarray:
+    """Level means ``[n, W]`` as the preprocessing fitted without level ``i`` gives them."""
+    assert calibration.preprocessing is not None
+    index = calibration.level_index
+    spectra = calibration.preprocessing.fitted_without(index == i)
+    return np.stack([spectra[index == k].mean(axis=0) for k in range(len(calibration.levels))])
+
+
+def _rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(values))))
