@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "kernels")]
 
 from calibration_coverage import run_row  # noqa: E402
-from posterior_ranks import rank_groups, rank_of, rank_table, ranks_by_family  # noqa: E402
+from posterior_ranks import is_blank, rank_groups, rank_of, rank_table, ranks_by_family  # noqa: E402
 from posterior_strangers import strangers  # noqa: E402
 
 from geonode.calibration.calibration import Calibration  # noqa: E402
@@ -75,6 +75,7 @@ def judged(said: Any, truth: float, kind: str, levels: np.ndarray, rank: float |
     return {
         "kind": kind,
         "inside": bool(levels[0] <= truth <= levels[-1]),
+        "blank": bool(levels[0] == 0.0 == truth),
         "error": float((said.nearest - truth) / span),
         "covered": [any(c.contains(truth) for c in part) for part in (said.components, said.verdict_components)],
         "width": None if low is None or high is None else sum(c.width for c in said.components) / span,
@@ -104,7 +105,7 @@ def one_assay(assays: Any, row: int, left_out: int | None, rng: np.random.Genera
         found["profile"].append(judged(said, float(c), name, calibration.levels, None))
         said = learned.answer(calibration.inverse, facts, unknown, float(k), 0.8)
         (one,), _, _ = learned.posteriors(x[None], np.array([float(k)]))
-        rank = rank_of(one, float(c), rng) if np.isfinite(c) else None
+        rank = rank_of(one, float(c), rng) if np.isfinite(c) and not is_blank(one, float(c)) else None
         found["posterior"].append(judged(said, float(c), name, calibration.levels, rank))
     for x, k, name in zip(disturbed, repeats, odd, strict=True):
         unknown = Unknown(x[None], np.ones(len(x), dtype=bool), ())
@@ -127,6 +128,7 @@ def figures(assays: list[dict[str, Any]], method: str) -> dict[str, float]:
             rmse.append(max(float(np.sqrt(np.mean(np.square(errors)))), 1e-5))
     quantified = [r for r in rows if r["verdict"] == "quantified"]
     foreign = [r for r in rows if r["kind"] in ("foreign", "nothing")]
+    blanks = [r for r in rows if r["kind"] == "sample" and r["blank"]]
     result = {
         "rmsep_percent": 100.0 * float(np.exp(np.mean(np.log(rmse)))),
         "coverage_80": share([r["covered"][0] for r in genuine]),
@@ -142,6 +144,7 @@ def figures(assays: list[dict[str, Any]], method: str) -> dict[str, float]:
         "falsely_refused": share([r["verdict"] == "does not match" for r in genuine]),
         "confidently_wrong_of_quantified": share([r["wrong"] for r in quantified]),
         "confidently_wrong_genuine": share([r["wrong"] for r in genuine]),
+        "blanks_told_from_a_blank": share([r["verdict"] in ("quantified", "ambiguous") for r in blanks]),
         "foreign_refused": share([r["verdict"] == "does not match" for r in foreign]),
         "foreign_quantified": share([r["verdict"] == "quantified" for r in foreign]),
         "interferent_refused_or_flagged": share(

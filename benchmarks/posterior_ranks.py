@@ -1,7 +1,8 @@
 """Simulation-based calibration of the posterior: the rank of the truth in it is uniform if it is right.
 
 Talts et al. 2018, arXiv:1804.06788. Of each assay one unknown enters the Kolmogorov–Smirnov test, since those of one
-assay are not independent; the histograms are of all.
+assay are not independent; the histograms are of all. Blanks are left out: how many unknowns are blanks is
+no part of what the posterior learned (geonode.calibration.posterior.examples.BLANK_WEIGHT).
 """
 
 from __future__ import annotations
@@ -26,11 +27,16 @@ from geonode_runtime.posterior.density import Posterior
 RANKED = ("sample", "rough")
 
 
+def is_blank(one: Posterior, c: float) -> bool:
+    """Whether there is nothing of the analyte."""
+    return one.floor and c == 0.0
+
+
 def rank_of(one: Posterior, c: float, rng: np.random.Generator) -> float:
     """The share of the posterior below the truth; where that is an atom (zero at the end of the range, or beyond it),
     anywhere within."""
     reach = (1e-5 if c <= one.edges[0] + 1e-9 * one.span else 1e-9) * one.span
-    low, high = one.below_of(np.array([c - reach, c + reach]))
+    low, high = np.asarray(one.below_of(np.array([c - reach, c + reach])))
     if c > one.edges[-1]:
         low, high = 1.0 - one.above, 1.0
     if c < one.edges[0]:
@@ -116,5 +122,6 @@ def _ranks(family: str, seed: list[int], step: int) -> list[list[float]]:
         spectra, repeats, truth, kind = unknowns_of(assays, row, None)
         chosen = [i for i in range(len(truth)) if UNKNOWNS[kind[i]] in RANKED]
         posteriors, _, _ = learned.posteriors(spectra[chosen], repeats[chosen]) if chosen else ([], None, None)
-        found.append([rank_of(one, float(truth[i]), rng) for one, i in zip(posteriors, chosen, strict=True)])
+        drawn = [(one, float(truth[i])) for one, i in zip(posteriors, chosen, strict=True)]
+        found.append([rank_of(one, c, rng) for one, c in drawn if not is_blank(one, c)])
     return found

@@ -20,8 +20,8 @@ MEANING = {
     "no curve": "the standards lie on no curve of concentration and PLS is much better: its value and its error stand",
 }
 VERDICTS = tuple(MEANING)
-LEARNED = "learned on simulated unknowns (posterior-2)"
-"""What stands in place of a prior where the posterior is the learned one."""
+LEARNED = "learned on simulated unknowns"
+"""What stands in place of a prior where the posterior is the learned one; an exported file has weights of its own."""
 ABOVE = "above the calibrated range"
 UNDETERMINED = 0.8
 """A set wider than this fraction of the calibrated range says nothing about the concentration."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _LEVEL = 0.8
 _DRAWS = 9
 """Spectra of every concentration: the curve's with noise of its own."""
+_QUANTILES = ndtri(np.linspace(0.05, 0.95, _DRAWS))
+"""Their noise along the way from the lowest standard to that concentration: drawn at random, the middle one of nine may
+lie half a standard deviation to either side."""
 _KEPT: WeakKeyDictionary[Calibration, dict[tuple[bytes, int], PosteriorWidths]] = WeakKeyDictionary()
 
 
@@ -55,8 +58,8 @@ def _posterior_widths(calibration: Calibration, concentrations: np.ndarray, repl
     learned, rules = calibration.posterior, calibration.facts.rules
     mean = calibration.gp.predict_mean(concentrations)
     noise = calibration.inverse.projection.scale / np.sqrt(replicates)
-    drawn = noise * np.random.default_rng(0).standard_normal((_DRAWS, mean.shape[1]))
-    spectra = (mean[:, None] + drawn).reshape(-1, mean.shape[1])
+    away = (mean - calibration.gp.predict_mean(calibration.levels[:1])) / noise
+    spectra = (mean[:, None] + noise * _draws(away)).reshape(-1, mean.shape[1])
     found, _, _ = learned.posteriors(spectra, np.full(len(spectra), float(replicates)))
     levels, widths, detected = learned.known.levels, [], []
     for one, c in zip(found, np.repeat(concentrations, _DRAWS), strict=True):
@@ -70,3 +73,13 @@ def _posterior_widths(calibration: Calibration, concentrations: np.ndarray, repl
         np.median(np.reshape(widths, (-1, _DRAWS)), axis=1),
         np.reshape(detected, (-1, _DRAWS)).mean(axis=1),
     )
+
+
+def _draws(away: np.ndarray) -> np.ndarray:
+    """Standard normal ``[C, 9, W]``, their parts along ``away [C, W]`` at `_QUANTILES`; where that has no length, as
+    drawn."""
+    drawn = np.random.default_rng(0).standard_normal((_DRAWS, away.shape[1]))
+    size = np.linalg.norm(away, axis=1, keepdims=True)
+    direction = np.where(size > 0.0, away / np.maximum(size, np.finfo(float).tiny), 0.0)
+    along = np.where(size > 0.0, _QUANTILES - direction @ drawn.T, 0.0)
+    return drawn + along[..., None] * direction[:, None]

@@ -29,8 +29,8 @@ from geonode_runtime.posterior.methods import chosen_method
 DETECTION_FACTOR = 3.29
 """k of the limit of detection: 1.645 + 1.645, 5 % false alarms and 5 % misses (Currie 1995, IUPAC, Pure Appl. Chem. 67,
 1699)."""
-_DETECTED = 0.95
 _PLACES = 41
+_FINER = 20  # places from the one before the critical value to the third behind it
 QUANTIFICATION_FACTOR = 10.0
 """k of the limit of quantification: 10 standard deviations, a relative standard deviation of 10 % (same source)."""
 
@@ -182,10 +182,10 @@ def detection_limits(calibration: Calibration, replicates: int = 1, method: str 
 
     LOD: the smallest c with c ≥ 3.29 u(c); LOQ: the smallest c with c ≥ 10 u(c), with everything that makes a result
     uncertain in u(c) (Currie's limits with the uncertainty of the multivariate result in place of the blank's, as in
-    Allegrini & Olivieri 2014, Anal. Chem. 86, 7858). Where the posterior answers, u(c) is its own width, and at least
-    95 % of spectra at a limit must be told from a blank, as the verdict does it; else u(c) = 1/√G(c). It is that of the
-    mean of ``replicates`` ≥ 1 spectra of the unknown. Where no limit can be claimed it is None, and ``reason`` says
-    why.
+    Allegrini & Olivieri 2014, Anal. Chem. 86, 7858), that of the mean of ``replicates`` ≥ 1 spectra of the unknown.
+    Where the posterior answers, u(c) is its own width, and both limits lie at least 1.645 u(c) above the critical
+    value, from which on spectra are told from a blank as the verdict does it; else u(c) = 1/√G(c). Where no limit can
+    be claimed it is None, and ``reason`` says why.
 
     Args:
         calibration: fitted.
@@ -211,11 +211,10 @@ def detection_limits(calibration: Calibration, replicates: int = 1, method: str 
     c = np.concatenate([np.geomspace(least, 1.0, fine) * (high - low), np.linspace(low, high, even)])
     c = np.unique(c[(c > 0.0) & (c <= high)])
     if by_posterior:
-        found = posterior_widths(calibration, c, replicates)
-        signal = np.where(found.detected >= _DETECTED, c / np.maximum(found.deviation, 1e-300), 0.0)
+        c, detected, signal = _by_widths(calibration, c, replicates)
     else:
-        signal = c * np.sqrt(fisher_information(calibration.inverse, c, replicates))
-    detection = _where_above(c, signal, DETECTION_FACTOR)
+        detected = signal = c * np.sqrt(fisher_information(calibration.inverse, c, replicates))
+    detection = _where_above(c, detected, DETECTION_FACTOR)
     quantification = _where_above(c, signal, QUANTIFICATION_FACTOR)
     return DetectionLimits(
         detection[0][0] if detection else None,
@@ -227,6 +226,31 @@ def detection_limits(calibration: Calibration, replicates: int = 1, method: str 
         detection,
         quantification,
     )
+
+
+def _by_widths(calibration: Calibration, c: np.ndarray, replicates: int) -> tuple[np.ndarray, ...]:
+    """Ascending places (``c``, finer where the critical value lies) and c ÷ u(c) there, by the posterior's widths; for
+    the limit of detection, and for that of quantification, which is nowhere below it.
+
+    The critical value c* is where half of the spectra are told from a blank. At a limit of detection a spectrum must be
+    told that lies 1.645 u(c) lower than most, so c − c* ≥ 1.645 u(c); u(c) has what the curve is uncertain by, which is
+    the same for all spectra, and not their noise alone.
+    """
+    found = posterior_widths(calibration, c, replicates)
+    told, deviation = found.detected >= 0.5, found.deviation
+    if not told.any():
+        return c, np.zeros(len(c)), np.zeros(len(c))
+    first = int(told.argmax())
+    around = c[max(first - 1, 0) : first + 4]
+    between = np.setdiff1d(np.geomspace(around[0], around[-1], _FINER), c)
+    finer = posterior_widths(calibration, between, replicates)
+    c = np.concatenate([c, between])
+    order = np.argsort(c, kind="stable")
+    c, told = c[order], np.concatenate([told, finer.detected >= 0.5])[order]
+    deviation = np.maximum(np.concatenate([deviation, finer.deviation])[order], 1e-300)
+    critical = c[int(told.argmax())]
+    detection = np.minimum(c, 2.0 * np.maximum(c - critical, 0.0)) / deviation
+    return c, detection, np.where(detection >= DETECTION_FACTOR, c / deviation, 0.0)
 
 
 def ambiguity_map(calibration: Calibration, points: int = 121, far: float = 0.1, near: float = 2.0) -> AmbiguityMap:

@@ -19,6 +19,19 @@ BATCH = 32
 _WIDTHS = (32, 48, 64, 96, 160, 320)
 LEFT_OUT = len(UNKNOWNS)
 """Kind of an unknown that is a replicate of a level left out."""
+LEFT_OUT_WEIGHT = 3.0
+"""Of all replicates of a level left out together."""
+FEW = 0.2
+"""Share of the assays that have four or five levels, one of which is left out, beside those that are as common: with so
+few standards nothing of the assay itself says how far off an estimate is."""
+BLANK_WEIGHT = 5.0
+"""Times the standard uncertainty of a blank as a share of the range, at most 1: how much an unknown that is a blank
+counts where zero is compared with other concentrations. A tenth of the unknowns are drawn as blanks, and how many are
+in a laboratory no corpus can say. Weighed so, a blank is as probable beforehand as concentrations within half an
+uncertainty of zero, as if zero were a one-sided test's (ISO 11843-1), however fine the assay is; with a fixed share the
+finer assay would ask for the larger multiple of its uncertainty (Lindley 1957, Biometrika 44, 187)."""
+NOISE_WEIGHT = 0.5
+"""Of the spectrum of noise alone that every assay has besides."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +40,8 @@ class Examples:
 
     Attributes:
         edges: ``[E, CELLS + 1]`` as shares of the calibrated range from its low end. truth: ``[E]`` likewise, NaN for
-            none. label: ``[E]`` cell or class. weight: ``[E]``. kind: ``[E]`` of `UNKNOWNS` or `LEFT_OUT`.
+            none. label: ``[E]`` cell or class. kind: ``[E]`` of `UNKNOWNS` or `LEFT_OUT`.
+        weight: ``[E]``. among: ``[E]`` how much of it counts where concentrations are compared (`BLANK_WEIGHT`).
         family, levels: ``[E]``. noise: ``[E]`` of the assay (:class:`~geonode.corpus.Assays`). assay: ``[E]`` number.
         estimates: ``[E, 7]`` as shares.
     """
@@ -42,6 +56,7 @@ class Examples:
     truth: Tensor
     label: Tensor
     weight: Tensor
+    among: Tensor
     kind: Tensor
     family: Tensor
     levels: Tensor
@@ -86,7 +101,8 @@ def examples(
     found = []
     for step in range(batches):
         rng = np.random.default_rng([seed, step])
-        levels = common_levels(seed, step) + 1
+        few = rng.random() < FEW
+        levels = int(rng.integers(4, 6)) if few else common_levels(seed, step) + 1
         assays = draw(
             BATCH,
             levels,
@@ -100,8 +116,8 @@ def examples(
             dtype=torch.float64,
         )
         for row in range(BATCH):
-            left_out = int(rng.integers(levels)) if rng.random() < 0.75 or levels < 5 else None
-            found.append(_of_assay(assays, row, left_out, step * BATCH + row))
+            left_out = int(rng.integers(levels)) if rng.random() < 0.75 or few or levels < 5 else None
+            found.append(_of_assay(assays, row, left_out, step * BATCH + row, rng))
         if progress is not None:
             progress(step + 1, batches)
     return joined(found)
@@ -132,15 +148,33 @@ def unknowns_of(
     return spectra, count.astype(float), truth, kind
 
 
-def _of_assay(assays: Assays, row: int, left_out: int | None, number: int) -> Examples:
+def noise_alone(assays: Assays, row: int, rng: np.random.Generator) -> tuple[np.ndarray, bool]:
+    """A spectrum ``[W]`` of noise as large as that of an assay's unknowns, and whether a measured blank is no more than
+    that."""
+    levels, means = assays.concentration[row].numpy(), assays.spectra[row].numpy()
+    # the median square of second differences of white noise is 6 · 0.455 of its variance
+    rough = np.median(np.diff(assays.unknown_spectra[row, 0].numpy(), n=2) ** 2)
+    noise = np.sqrt(rough / (6.0 * 0.455)) * rng.standard_normal(means.shape[1])
+    return noise, bool(levels[0] == 0.0 and np.sqrt((means[0] ** 2).mean()) < 3.0 * noise.std())
+
+
+def _of_assay(assays: Assays, row: int, left_out: int | None, number: int, rng: np.random.Generator) -> Examples:
     reading = standards_of(assays, row, left_out)
     spectra, count, truth, kind = unknowns_of(assays, row, left_out)
+    noise, is_blank = noise_alone(assays, row, rng)
+    spectra, count = np.concatenate([spectra, noise[None]]), np.append(count, 1.0)
+    truth, kind = np.append(truth, np.nan), np.append(kind, UNKNOWNS.index("nothing"))
     cells = unknown_cells(reading.known, spectra, count)
     label = labels(cells, truth)
     own = kind == LEFT_OUT
-    weight = np.where(own, 2.0 / max(int(own.sum()), 1), 1.0)
+    weight = np.where(own, LEFT_OUT_WEIGHT / max(int(own.sum()), 1), 1.0)
     # noise that no one could tell from a blank is neither one thing nor the other
+    weight[-1] = 0.0 if is_blank else NOISE_WEIGHT
     weight[(kind == UNKNOWNS.index("nothing")) & (cells.odd < -2.5)] = 0.0
+    share_of_zero = np.ones(len(truth))
+    if reading.known.floor:
+        at_zero = np.hypot(1.0 / max(reading.known.slope[0] * reading.span, 1e-9), reading.known.doubt[0])
+        share_of_zero[truth == 0.0] = min(BLANK_WEIGHT * float(at_zero), 1.0)
     scale = reading.levels[0], reading.span
 
     def share(c: np.ndarray) -> Tensor:
@@ -158,6 +192,7 @@ def _of_assay(assays: Assays, row: int, left_out: int | None, number: int) -> Ex
         truth=share(truth),
         label=torch.from_numpy(label),
         weight=torch.from_numpy(weight).float(),
+        among=torch.from_numpy(share_of_zero).float(),
         kind=torch.from_numpy(kind),
         family=assays.family[row] * of_all.long(),
         levels=len(reading.levels) * of_all.long(),

@@ -115,6 +115,7 @@ class Reading:
             replicates=float(self.counts.mean()),
             signal=float((self.standards**2).mean()),
             declared=0.0 if self.std is None else 1.0,
+            repeated=1.0,
         )
 
     # ------------------------------------------------------------------ the curve

@@ -14,7 +14,7 @@ from geonode_runtime.files import write_text
 from geonode_runtime.posterior.network import Weights
 
 SHIPPED = Path(__file__).parent / "weights"
-NAME = "posterior-2"
+NAME = "posterior-3"
 
 
 def save_posterior(network: PosteriorNetwork, card: dict[str, Any], folder: str | Path) -> Path:

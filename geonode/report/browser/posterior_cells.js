@@ -134,9 +134,10 @@ const GeonodeCells = (function () {
     return { estimates: found, near: nearestOn(known.mean, a, known.places).distance };
   }
 
-  // Left-out error of every method around its own estimate.
-  function errorsNear(known, estimates) {
-    const n = known.levels.length, m = known.left_out.length;
+  // Left-out error of every method around its own estimate, with the noise of an unknown of fewer replicates.
+  function errorsNear(known, estimates, phi, replicates) {
+    const n = known.levels.length, m = known.left_out.length, span = spanOf(known);
+    const more = Math.max(phi * (1 / replicates - 1 / known.replicates), 0);
     return estimates.map((c, method) => {
       const rank = rankOf(known.levels, c), inside = rank > 0 && rank < n - 1;
       let total = 0, square = 0;
@@ -146,7 +147,10 @@ const GeonodeCells = (function () {
         total += weight;
         square += weight * known.errors[i * METHODS + method] ** 2;
       }
-      return Math.sqrt(square / total) + SHARPEST * spanOf(known);
+      const error = Math.sqrt(square / total) + SHARPEST * span;
+      if (!(more > 0)) return error;
+      const slope = Math.max(interpolate(c, known.places, known.slope), 1e-9 / span);
+      return Math.hypot(error, Math.min(Math.sqrt(more) / slope, span));
     });
   }
 
@@ -286,7 +290,7 @@ const GeonodeCells = (function () {
     const noise = phi / replicates, { full, steps } = distances(known, a, noise);
     const plain = Array.from(known.places, (_, k) => sum(range(rank).map((s) => (a[s] - known.mean[k * rank + s]) ** 2)) / noise);
     const minima = deepest(known, full, steps), { closest } = minima, { estimates, near } = estimatesOf(known, a, x);
-    const error = errorsNear(known, estimates), inflation = Math.max(1, closest / Math.max(rank - 1, 1));
+    const error = errorsNear(known, estimates, phi, replicates), inflation = Math.max(1, closest / Math.max(rank - 1, 1));
     const likelihood = full.map((v) => -0.5 * (known.dof + 1) * Math.log1p(Math.max(v - closest, 0) / (known.dof * inflation)));
     const profile = profileOf(known.places, likelihood), edges = edgesOf(known, minima, estimates, error, profile);
     const base = baseOf(known, edges, minima, estimates, error, profile), ridge = ridgeOf(known, all, outside, replicates);

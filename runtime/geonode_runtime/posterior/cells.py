@@ -24,6 +24,8 @@ _COARSE = CELLS + 1 - MINIMA * len(_PEAK) - len(_FLANKED) * len(_FLANK) - _BROAD
 _NARROWEST = 1e-7  # of the searched range: a cell's least width
 CELL_FEATURES = 10 + MINIMA + len(METHODS)
 GLOBAL_FEATURES = 26 + 5 * len(METHODS) + 2 * MINIMA
+ERRORS = slice(26, 26 + len(METHODS))
+"""Among the features of the whole unknown: half the logarithm of every method's error, as a share of the range."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def unknown_cells(
     plain = ((a[:, None] - known.mean) ** 2).sum(-1) / (phi / replicates)[:, None]
     minima, scale, excess, closest = _minima(known, full, steps)
     estimates, near_curve = _estimates(known, a, x)
-    error = known.error_near(estimates)
+    error = known.error_of_unknown(estimates, phi, replicates)
     inflation = np.maximum(1.0, closest / max(known.rank - 1, 1))
     power = -0.5 * (known.dof + 1.0)
     likelihood = power * np.log1p((full - closest[:, None]).clip(0.0) / (known.dof * inflation[:, None]))

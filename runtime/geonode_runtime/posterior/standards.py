@@ -69,7 +69,8 @@ class PosteriorStandards:
         ridge_inverse: ``[n + 1, n + 1]`` of the mixing problem.
         low, high: of the searched range. dof: of the curve. replicates: mean number of them.
         signal: mean square of the level means in the kept directions. declared: 1 where the standards' uncertainty was
-            given, else 0. power: t, to which the density is raised.
+            given, else 0. power: t, to which the density is raised. repeated: 1 where errors of unknowns are scaled for
+            fewer replicates than the standards have, 0 in what was exported before they were.
     """
 
     levels: np.ndarray
@@ -110,6 +111,7 @@ class PosteriorStandards:
     signal: float
     declared: float
     power: float = 1.0
+    repeated: float = 0.0
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, float]]:
         """Arrays and numbers from which :meth:`from_state` makes it again."""
@@ -174,6 +176,17 @@ class PosteriorStandards:
         weight = weight * np.where(ends & inside, 0.15, 1.0) + 1e-9
         square = np.einsum("umi,im->um", weight, self.errors**2) / weight.sum(-1)
         return np.sqrt(square) + _SHARPEST * self.span
+
+    def error_of_unknown(self, c: np.ndarray, noise: np.ndarray, replicates: np.ndarray) -> np.ndarray:
+        """`error_near` of estimates ``c [U, 7]`` of means of ``replicates [U]`` spectra whose noise has ``noise [U]``
+        times the variance of the standards': levels left out are means of the standards' replicates, and where an
+        unknown has fewer its own noise counts besides."""
+        error = self.error_near(c)
+        more = np.maximum(noise * (1.0 / replicates - 1.0 / self.replicates), 0.0) * self.repeated
+        if not more.any():
+            return error
+        slope = np.maximum(np.interp(c, self.places, self.slope), 1e-9 / self.span)
+        return np.hypot(error, np.minimum(np.sqrt(more)[:, None] / slope, self.span))
 
     def ridge(self, a: np.ndarray, outside: np.ndarray, replicates: np.ndarray) -> np.ndarray:
         """Square distance per wavelength of whitened unknowns ``a [U, p]`` from mixes of the standards ``[U]``, whose

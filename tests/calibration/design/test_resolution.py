@@ -68,33 +68,34 @@ def iso_uncertainty(levels: np.ndarray, replicates: int, noise: float, at: float
 @pytest.mark.parametrize("replicates", [1, 5])
 @pytest.mark.parametrize("noise", [0.002, 0.005, 0.02])
 def test_limits_on_a_straight_line_beside_iso_11843(replicates: int, noise: float) -> None:
-    """ISO is told that the response is straight and the noise known and white. The posterior is not: its widths and the
-    limit of quantification, are those of ISO within a factor, and more is asked of a spectrum that is told from a
-    blank, because simulated blanks have baselines too."""
+    """ISO is told that the response is straight and the noise known and white, the posterior is not: its widths and its
+    limits are those of ISO within a factor, which is larger where no replicates show the noise."""
+    most = 1.5 if replicates > 1 else 1.9
     levels = np.linspace(0.0, 60.0, 7)
     c = np.repeat(levels, replicates)
     calibration = Calibration(c, noisy(straight, c, 1, noise), WAVE)
     limits, at = detection_limits(calibration), np.array([10.0, 30.0, 50.0])
     lod, loq = (k * iso_uncertainty(levels, replicates, noise, 0.0) for k in (3.29, 10.0))
-    assert limits.detection is not None and 0.9 * lod < limits.detection < 4.5 * lod
-    assert limits.quantification is not None and 0.6 * loq < limits.quantification < 1.8 * loq
+    assert limits.detection is not None and 0.8 * lod < limits.detection < most * lod
+    assert limits.quantification is not None and 0.6 * loq < limits.quantification < 1.6 * loq
     share = resolution(calibration, at).standard_deviation / [
         iso_uncertainty(levels, replicates, noise, place) for place in at
     ]
-    assert (share > 0.5).all() and (share < (1.5 if replicates > 1 else 3.5)).all()
+    assert (share > 0.8).all() and (share < (1.6 if replicates > 1 else 3.0)).all()
 
 
 @pytest.mark.parametrize("truth", [straight, monotone])
 def test_spectra_at_the_limit_are_told_from_a_blank_and_blanks_are_not(truth) -> None:
-    c = np.repeat(LEVELS, 3)
-    calibration = Calibration(c, noisy(truth, c, 3), WAVE)
-    limit = detection_limits(calibration).detection
-    assert limit is not None
-    below = [
-        np.mean([a.verdict == "below detection limit" for a in calibration.quantify_many(noisy(truth, [at] * 40, 5))])
-        for at in (0.0, limit)
-    ]
-    assert below[0] >= 0.85 and below[1] <= 0.15
+    """Of one calibration nearly all or few: what its curve is off by at zero is the same for all its unknowns."""
+    c, below = np.repeat(LEVELS, 3), []
+    for seed in (3, 4, 5):
+        calibration = Calibration(c, noisy(truth, c, seed), WAVE)
+        limit = detection_limits(calibration).detection
+        assert limit is not None
+        asked = noisy(truth, np.repeat([0.0, limit], 20), 5)
+        said = np.array([a.verdict == "below detection limit" for a in calibration.quantify_many(asked)])
+        below.append(said.reshape(2, -1).mean(1))
+    assert np.mean(below, 0)[0] >= 0.95 and np.mean(below, 0)[1] <= 0.2
 
 
 def test_detection_limit_is_where_signal_meets_its_factor(line: Calibration) -> None:

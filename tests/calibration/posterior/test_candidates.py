@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from geonode.calibration.baselines.method import inverse_method
-from geonode.calibration.posterior.quantifier import reading_of
+from geonode.calibration.posterior.quantifier import learned_posterior, reading_of
 from geonode.calibration.posterior.scores import score_process
+from geonode_runtime.posterior.answers import LearnedPosterior
 from geonode_runtime.posterior.cells import unknown_cells
 from geonode_runtime.posterior.standards import METHODS
-from tests.calibration.assays import LEVELS, folding, monotone, noisy, straight
+from tests.calibration.assays import LEVELS, band, folding, monotone, noisy, straight
 
 ASKED = np.array([3.0, 14.0, 25.0, 37.0, 55.0])
 
@@ -59,3 +62,23 @@ def test_left_out_errors_are_those_of_a_process_without_the_level(levels: int) -
         near = np.exp(-0.5 * (((means[i] - middle) @ one.basis - one.points) ** 2).sum(1) / one.lengths[:, None] ** 2)
         alone = one.middle + float((one.amounts * near).sum()) - c[i]
         assert errors[i] == pytest.approx(alone, abs=0.3 + 0.3 * abs(alone))
+
+
+def test_candidates_know_the_noise_of_an_unknown_that_was_measured_once() -> None:
+    """Levels left out are means of five spectra; their errors are not those of one spectrum, but of five together."""
+    c = np.repeat(np.linspace(0.0, 60.0, 7), 5)
+    least = 0.002 / np.linalg.norm(0.01 * band(600, 40))  # of the best estimate from one spectrum there is (Cramér–Rao)
+    one, five = np.ones(20), np.full(20, 5.0)
+    covered = []
+    for seed in (3, 4, 5, 6, 7, 8):  # what a calibration is off by is the same for all its unknowns
+        made = learned_posterior(c, noisy(straight, c, seed, 0.002))
+        unknown = noisy(straight, np.full(20, 10.0), seed + 50, 0.002)
+        before = LearnedPosterior(replace(made.known, repeated=0.0), made.weights)
+        found = [way.posteriors(unknown, one)[0] for way in (made, before)]
+        covered.append([np.mean([p.highest(0.8).contains(10.0) for p in way]) for way in found])
+        at = made.posteriors(unknown, one)[2].estimates
+        assert (made.known.error_of_unknown(at, one, one)[:, 2] > 0.85 * least).all()  # of PLS
+        for known, count in ((before.known, one), (made.known, five)):
+            np.testing.assert_array_equal(known.error_of_unknown(at, one, count), known.error_near(at))
+    now, then = np.mean(covered, 0)
+    assert now >= 0.7 and now > then + 0.1

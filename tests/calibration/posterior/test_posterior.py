@@ -16,6 +16,7 @@ from geonode.calibration.posterior.examples import examples, standards_of, unkno
 from geonode.calibration.posterior.network import PosteriorNetwork
 from geonode.calibration.posterior.quantifier import learned_posterior, reading_of
 from geonode.calibration.posterior.stored import (
+    NAME,
     SHIPPED,
     load_posterior,
     posterior_card,
@@ -23,14 +24,14 @@ from geonode.calibration.posterior.stored import (
     save_posterior,
     weights_of,
 )
-from geonode.calibration.posterior.training import PosteriorSettings, mean_loss, train
+from geonode.calibration.posterior.training import PosteriorSettings, distances, mean_loss, train
 from geonode.corpus import UNKNOWNS, draw
 from geonode.errors import InputError
 from geonode_runtime.distributions import student_cumulative
 from geonode_runtime.posterior.answers import LearnedPosterior
-from geonode_runtime.posterior.cells import CELLS, unknown_cells
+from geonode_runtime.posterior.cells import CELLS, ERRORS, unknown_cells
 from geonode_runtime.posterior.density import SMOOTHING, Posterior
-from geonode_runtime.posterior.network import evaluate
+from geonode_runtime.posterior.network import NONE, evaluate
 from geonode_runtime.posterior.standards import PosteriorStandards
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy, straight
 
@@ -184,6 +185,27 @@ def test_training_lowers_the_loss_and_is_repeatable(few):
         torch.testing.assert_close(a, b, rtol=0.0, atol=0.0)
 
 
+def test_distance_is_that_of_the_truth_from_the_mass(few):
+    """All mass in the truth's own cell costs next to nothing, in one ten cells beside it the way there, which the
+    cross-entropy does not know; what has no concentration costs nothing, and no gradient either."""
+    inside = torch.nonzero((few.label > 12) & (few.label < CELLS - 12))[:200, 0]
+    batch = few[inside]
+    found = []
+    for apart in (0, 10):
+        logs = torch.full((len(inside), CELLS + 3), -40.0)
+        logs.scatter_(1, (batch.label + apart)[:, None], 0.0)
+        found.append(distances(logs, batch))
+    assert (found[0] <= found[1]).all()
+    scale = torch.exp(2.0 * batch.whole[:, ERRORS]).amin(1).clamp(1e-4, 1.0).double()
+    near, far = (batch.edges.gather(1, (batch.label + k)[:, None])[:, 0] - batch.truth for k in (10, 11))
+    score, free = found[1].double() * scale, found[1] < 9.9
+    assert free.any() and (score[free] >= 0.99 * near[free]).all() and (score[free] <= 1.01 * far[free]).all()
+    none = few[torch.nonzero(few.label == NONE)[:20, 0]]
+    logs = torch.zeros(len(none), CELLS + 3, requires_grad=True)
+    distances(logs, none).sum().backward()
+    assert logs.grad is not None and not logs.grad.any()
+
+
 def test_examples_are_a_function_of_the_seed(few):
     again = examples(1, seed=5)
     count = len(again)
@@ -194,7 +216,9 @@ def test_shipped_weights_beat_their_start_on_new_families():
     card = posterior_card()
     fresh = examples(3, seed=77, families=card["families left out"])
     assert mean_loss(load_posterior(), fresh) < mean_loss(None, fresh) - 0.3
-    assert (SHIPPED / "posterior-2.safetensors").stat().st_size < 1 << 20
+    start = load_posterior(SHIPPED / f"{card['settings']['start']}.safetensors")
+    assert mean_loss(load_posterior(), fresh) < mean_loss(start, fresh)
+    assert (SHIPPED / f"{NAME}.safetensors").stat().st_size < 1 << 20
 
 
 def test_sets_cover_on_fresh_assays():
