@@ -7,7 +7,9 @@ import base64
 import json
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,11 +55,13 @@ process.stdout.write(JSON.stringify(answers));
 def asked(data: dict[str, Any], unknowns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the page's scripts answer to each of the unknowns."""
     assert NODE is not None
-    program = "".join(map(script, ANSWERING)) + ASK
     question = json.dumps({"data": data, "unknowns": unknowns}, allow_nan=False)
-    run = subprocess.run(
-        [NODE, "-e", program], input=question, capture_output=True, text=True, encoding="utf-8", check=False
-    )
+    with tempfile.TemporaryDirectory() as folder:  # the scripts are longer than an argument may be
+        program = Path(folder) / "page.js"
+        program.write_text("".join(map(script, ANSWERING)) + ASK, encoding="utf-8")
+        run = subprocess.run(
+            [NODE, str(program)], input=question, capture_output=True, text=True, encoding="utf-8", check=False
+        )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 
