@@ -36,11 +36,15 @@ def test_monotone_unknowns_are_found_and_covered(calibration: Calibration) -> No
 
 
 def test_folding_unknowns_are_ambiguous(folded: Calibration) -> None:
-    answers = folded.quantify_many(noisy(folding, [8.0, 9.0, 34.0], 2))
-    for answer, truth in zip(answers, (8.0, 9.0, 34.0), strict=True):
-        assert answer.verdict == "ambiguous"
-        pieces = answer.verdict_components
-        assert len(pieces) >= 2 and any(k.contains(truth) for k in pieces)
+    """Each has a twin on the other side of the fold. None is quantified, and nearly all are ambiguous: the posterior
+    may give one twin in ten less than a twentieth."""
+    truths = np.tile([8.0, 9.0, 34.0], 5)
+    answers = folded.quantify_many(noisy(folding, truths, 2))
+    assert not any(answer.verdict == "quantified" for answer in answers)
+    twins = [len(answer.verdict_components) >= 2 and answer.verdict == "ambiguous" for answer in answers]
+    assert np.mean(twins) >= 0.8
+    held = [any(k.contains(c) for k in a.verdict_components) for a, c in zip(answers, truths, strict=True)]
+    assert all(held)
 
 
 def test_sets_are_nested_and_agree_with_one_at_a_time(calibration: Calibration) -> None:

@@ -1,5 +1,4 @@
-"""The page's answers, computed by its own scripts under node, are those of the library: law first, then files, then
-what is refused. `test_browser_answers.py` does the same in a browser."""
+"""The page's answers, by its own scripts under node, are the library's; `test_browser_answers.py`: in a browser."""
 
 from __future__ import annotations
 

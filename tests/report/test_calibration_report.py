@@ -49,7 +49,8 @@ def test_numbers(calibration: Calibration, report: CalibrationReport) -> None:
 
 def test_text_says_definitions_with_the_values(report: CalibrationReport) -> None:
     text = report.to_markdown()
-    for words in ("k = 3.29", "k = 10", "no limit can be claimed", "85.7 %", "Uncertainty budget", "look alike"):
+    said = ("k = 3.29", "k = 10", "no straight line, do not use it", "not reached by this calibration", "85.7 %")
+    for words in (*said, "Uncertainty budget", "look alike"):
         assert words in text, words
     assert " mM" in text and " mm" not in text
 
