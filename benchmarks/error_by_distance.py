@@ -23,15 +23,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from prior import correlation, leave_out  # noqa: E402
+from prior import correlation, leave_out, one_batch  # noqa: E402
 from real_series import GROUPS, require_series  # noqa: E402
 
 from geonode.calibration.assessment.coverage import responding_wavelengths  # noqa: E402
 from geonode.data import load_standards  # noqa: E402
 from geonode.prior.feed import make, sized  # noqa: E402
-from geonode.prior.loss import upper_decile  # noqa: E402
 from geonode.prior.network import Network  # noqa: E402
-from geonode.prior.reading import ANCHORS  # noqa: E402
 from geonode.prior.settings import PretrainSettings  # noqa: E402
 from geonode.prior.stored import load_network  # noqa: E402
 from geonode.report.style import new_figure, save_figure  # noqa: E402
@@ -46,22 +44,13 @@ _SEED = 20_260_102
 def simulated(network: Network, batches: int) -> dict[str, np.ndarray]:
     """``error``, ``stated`` half width of 80 %, and both distances of every place asked for, one value each."""
     settings = PretrainSettings(tokens=13 * 48 * 24, warmup=0, decay=0)
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("error", "stated", *KINDS)}
+    parts = []
     for number in range(batches):
         levels = sorted(settings.levels)[number % len(settings.levels)]
-        batch = make(sized(settings, levels), seed=_SEED, step=number, device="cpu")
-        f, examples = batch.features, batch.examples
-        output = network(f, ANCHORS)
-        miss = ((f.reference - examples.measured) / f.scale).float() + output.change
-        half = upper_decile(output.dof) * output.variance(f.coordinate).sqrt()
-        _, lower, upper = output.metric.distances(f.coordinate)
-        away = (examples.places[:, :, None] - examples.levels[:, None]).abs().amin(-1)
-        extent = examples.levels[:, -1:] - examples.levels[:, :1]
-        parts["error"].append(miss.square().mean(-1).sqrt().numpy())
-        parts["stated"].append(half.square().mean(-1).sqrt().numpy())
-        parts["geodesic"].append(torch.minimum(lower, upper).mean(-1).numpy())
-        parts["plain"].append((away / extent).numpy())
-    return {name: np.concatenate([part.ravel() for part in found]) for name, found in parts.items()}
+        parts.append(one_batch(network, make(sized(settings, levels), seed=_SEED, step=number, device="cpu")))
+    rows = {name: np.concatenate([part[name].ravel() for part in parts]) for name in parts[0]}
+    distances = {kind: rows[f"{kind} distance"] for kind in KINDS}
+    return {"error": np.exp(rows["place error"]), "stated": np.exp(rows["place band"]), **distances}
 
 
 def real(folder: Path, network: Network) -> dict[str, dict[str, np.ndarray]]:

@@ -185,6 +185,7 @@ def one_batch(network: Network, batch: Batch) -> dict[str, np.ndarray]:
         "covered held out": inside[:, 0],
         "covered elsewhere": inside[:, 1:].mean(1),
         "place error": e.measured,
+        "place band": torch.log(half.square().mean(-1).sqrt()),
         "geodesic distance": torch.minimum(lower, upper).mean(-1),
         "plain distance": plain,
     }

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from geonode.data.given import numbers_of
 from geonode.errors import InputError
 
 _SAME = 1e-6
@@ -38,14 +39,11 @@ def wavelengths_of(X: Any) -> np.ndarray | None:
 
 
 def _numbers_of_text(values: np.ndarray) -> np.ndarray:
-    """Texts that are all numbers as these numbers; anything else as it is."""
+    """Texts that are all finite numbers as these numbers; anything else as it is."""
     if values.ndim != 1 or not values.size or not all(isinstance(v, str) for v in values):
         return values
-    try:
-        numbers = np.array([float(v) for v in values])
-    except ValueError:
-        return values
-    return numbers if np.isfinite(numbers).all() else values
+    numbers = numbers_of(values)
+    return values if numbers is None or not np.isfinite(numbers).all() else numbers
 
 
 def in_order_of(expected: np.ndarray | None, X: Any) -> Any:

@@ -184,7 +184,7 @@ def _axis_of_dataarray(array: Any, name: str) -> Any:
     if not named and array.ndim == 1:
         return array.dims[-1]
     if not named:
-        named = [dim for dim in array.dims if names_other_axis(dim) and not str(dim).lower().startswith("conc")]
+        named = [dim for dim in array.dims if _names_axis_of_spectra(dim)]
     if len(named) != 1:
         raise InputError(
             f"{name} has the dimensions {' and '.join(map(str, array.dims))}, and it cannot be told which of them is "
@@ -199,7 +199,7 @@ def sample_name(label: Any) -> str:
 
 
 def _of_series(series: Any, name: str) -> GivenSpectra:
-    axis = _numbers(series.index)
+    axis = numbers_of(series.index)
     if axis is None and not is_of(series.index, "pandas", "RangeIndex"):
         raise InputError(
             f"the index of {name} must be its wavelengths, as numbers; it begins with {series.index[0]!r}."
@@ -216,10 +216,10 @@ def _of_frame(frame: Any, name: str) -> GivenSpectra:
         groups, frame = tuple(str(one) for one in frame[GROUP]), frame.drop(columns=GROUP)
     column = axis_column(frame)
     frame, notes = _with_axis_as_index(frame, column, name)
-    across = _numbers(frame.columns)
+    across = numbers_of(frame.columns)
     down = named_axis(frame.index.name, name) if column is not None or _runs_down(frame, across, name) else None
     if down is not None:
-        axis = _numbers(frame.index)
+        axis = numbers_of(frame.index)
         if axis is None or groups is not None:
             raise InputError(f"the wavelengths of {name} (its '{frame.index.name}') must be numbers, one a row.")
         names = tuple(map(sample_name, frame.columns))
@@ -258,7 +258,7 @@ def axis_column(frame: Any) -> str | None:
         return named[0] if len(named) == 1 else None
     if not titles or frame.columns[0] != titles[0] or not names_other_axis(titles[0]):
         return None
-    across = _numbers(frame.columns[1:])
+    across = numbers_of(frame.columns[1:])
     return None if across is not None and len(across) and units.is_plausible_nm(across) else titles[0]
 
 
@@ -276,6 +276,11 @@ def _with_axis_as_index(frame: Any, column: str | None, name: str) -> tuple[Any,
     return frame, tuple(notes)
 
 
+def _names_axis_of_spectra(name: Any) -> bool:
+    """Whether a name is one of another axis than wavelengths along which spectra run: concentrations are samples'."""
+    return names_other_axis(name) and not str(name).lower().startswith("conc")
+
+
 def _runs_down(frame: Any, across: Floats | None, name: str) -> bool:
     """Whether the index is the axis of the spectra.
 
@@ -285,7 +290,7 @@ def _runs_down(frame: Any, across: Floats | None, name: str) -> bool:
     index, columns = frame.index.name, frame.columns.name
     if names_axis(str(index or "")):
         return not names_axis(str(columns or ""))
-    if not names_other_axis(index) or str(index).lower().startswith("conc"):
+    if not _names_axis_of_spectra(index):
         return False
     if across is None:
         return True
@@ -298,7 +303,8 @@ def _runs_down(frame: Any, across: Floats | None, name: str) -> bool:
     )
 
 
-def _numbers(index: Any) -> Floats | None:
+def numbers_of(index: Any) -> Floats | None:
+    """Labels of an index that are all numbers, or texts of numbers, as numbers; else None."""
     try:
         return np.array([float(label) for label in index], dtype=np.float64)
     except (TypeError, ValueError):

@@ -122,7 +122,7 @@ def hold_out(
         seen, means = [spectra] * len(left_out), [gp.level_means] * len(left_out)
     else:
         seen = [spectra_without(int(i)) for i in left_out]
-        means = [_level_means(one, level_index, n) for one in seen]
+        means = [level_means(one, level_index, n) for one in seen]
     deviations = [one - mean[level_index] for one, mean in zip(seen, means, strict=True)]
     if fold_gps is None:
         fold_gps = _fit_folds(gp, left_out, means, deviations, level_index, shared=spectra_without is None)
@@ -206,7 +206,8 @@ def _level_means_predicted(
     return np.stack(inside), np.stack(residual)
 
 
-def _level_means(spectra: np.ndarray, level_index: np.ndarray, n: int) -> np.ndarray:
+def level_means(spectra: np.ndarray, level_index: np.ndarray, n: int) -> np.ndarray:
+    """``[n, W]`` means of ``spectra [N, W]`` at each of n levels."""
     return np.stack([spectra[level_index == i].mean(axis=0) for i in range(n)])
 
 

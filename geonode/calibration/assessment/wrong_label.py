@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geonode.calibration.assessment.few_standards import SLIPS
+from geonode.calibration.assessment.held_out import level_means
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.leave_out import levels_kept, levels_to_leave_out
 
@@ -59,12 +60,13 @@ def wrong_label(calibration: Calibration) -> WrongLabel | None:
     """The wrong label of a ``calibration`` with the Gaussian process; None where there is none."""
     if len(calibration.levels) < FEWEST_LEVELS:
         return None
-    now = _LeftOut(calibration, np.array(calibration.levels, dtype=float))
+    means = _means_left_out(calibration)
+    now = _LeftOut(calibration, means, np.array(calibration.levels, dtype=float))
     best, found = WHOLE, None
-    for i in now.suspects():
-        whole, gain = _better(now, _LeftOut(calibration, now.called(i)), i)
+    for i, implied in now.suspects().items():
+        whole, gain = _better(now, _LeftOut(calibration, means, now.called(i, implied)), i)
         if whole > best and gain > GAIN:
-            best, found = whole, WrongLabel(i, now.implied(i), gain)
+            best, found = whole, WrongLabel(i, implied, gain)
     return found
 
 
@@ -83,34 +85,30 @@ def _better(now: _LeftOut, then: _LeftOut, i: int) -> tuple[float, float]:
 
 
 class _LeftOut:
-    """Levels under some ``labels [n]``, each left out of the others.
+    """Levels under some ``labels [n]``, each left out of the others; ``means`` are those of `_means_left_out`.
 
     Attributes:
         interior: positions of those that lie between others. error: RMS of the residual spectrum, by position.
     """
 
-    def __init__(self, calibration: Calibration, labels: np.ndarray) -> None:
-        self.calibration, self.labels = calibration, labels
+    def __init__(self, calibration: Calibration, means: dict[int, np.ndarray], labels: np.ndarray) -> None:
+        self.calibration, self.means, self.labels = calibration, means, labels
         n, gp = len(labels), calibration.gp
-        asked = [int(i) for i in levels_to_leave_out(n)]
-        folds = [levels_kept(n, i) for i in asked]
-        chain = calibration.preprocessing
-        self.means: dict[int, np.ndarray] = dict.fromkeys(asked, gp.level_means)
-        if chain is None or not chain.learns:
+        folds = [levels_kept(n, i) for i in means]
+        if all(one is gp.level_means for one in means.values()):
             fitted = gp.fit_folds(labels, gp.level_means, folds)
         else:
-            self.means = {i: _means_without(calibration, i) for i in asked}
-            fitted = [gp.fit_folds(labels, self.means[i], [fold])[0] for i, fold in zip(asked, folds, strict=True)]
-        self.process: dict[int, GeodesicGP] = dict(zip(asked, fitted, strict=True))
+            fitted = [gp.fit_folds(labels, one, [fold])[0] for one, fold in zip(means.values(), folds, strict=True)]
+        self.process: dict[int, GeodesicGP] = dict(zip(means, fitted, strict=True))
         ranks = np.argsort(np.argsort(labels))
-        self.interior = [i for i in asked if 0 < ranks[i] < n - 1]
+        self.interior = [i for i in means if 0 < ranks[i] < n - 1]
         self.error = {i: _rms(one.predict_mean(labels[[i]])[0] - self.means[i][i]) for i, one in self.process.items()}
 
-    def suspects(self) -> list[int]:
-        """Levels that are off their label by so much that trying another is worth it."""
+    def suspects(self) -> dict[int, float]:
+        """Levels that are off their label by so much that trying another is worth it, and that other: ĉ."""
         noise = self.calibration.inverse.projection
         floor = NOISY * _rms(noise.scale / np.sqrt(noise.per_level))
-        found = []
+        found = {}
         for i, process in self.process.items():
             label, others = self.labels[i], np.delete(self.labels, i)
             if self.error[i] <= floor:
@@ -125,7 +123,7 @@ class _LeftOut:
                 continue
             slip = label > 0.0 and any(abs(implied / label - s) < SLIP * s for s in SLIPS)
             if i in self.interior or (slip and doubt > CERTAIN):
-                found.append(i)
+                found[i] = implied
         return found
 
     def implied(self, i: int) -> float:
@@ -140,22 +138,23 @@ class _LeftOut:
             nearest, grid = float(grid[k]), np.linspace(low, high, 21)
         return nearest
 
-    def called(self, i: int) -> np.ndarray:
+    def called(self, i: int, implied: float) -> np.ndarray:
         """The labels with that of level ``i`` replaced; two levels of one concentration stay two."""
         labels, least = self.labels.copy(), 1e-3 * float(np.ptp(self.labels))
-        labels[i] = self.implied(i)
+        labels[i] = implied
         others = np.delete(self.labels, i)
         while np.abs(others - labels[i]).min() < least:
             labels[i] += 2.0 * least
         return labels
 
 
-def _means_without(calibration: Calibration, i: int) -> np.ndarray:
-    """Level means ``[n, W]`` as the preprocessing fitted without level ``i`` gives them."""
-    assert calibration.preprocessing is not None
-    index = calibration.level_index
-    spectra = calibration.preprocessing.fitted_without(index == i)
-    return np.stack([spectra[index == k].mean(axis=0) for k in range(len(calibration.levels))])
+def _means_left_out(calibration: Calibration) -> dict[int, np.ndarray]:
+    """Level left out → level means ``[n, W]`` as a preprocessing fitted without it gives them."""
+    asked = [int(i) for i in levels_to_leave_out(len(calibration.levels))]
+    without = calibration.measured.spectra_without(calibration.level_index)
+    if without is None:
+        return dict.fromkeys(asked, calibration.gp.level_means)
+    return {i: level_means(without(i), calibration.level_index, len(calibration.levels)) for i in asked}
 
 
 def _rms(values: np.ndarray) -> float:

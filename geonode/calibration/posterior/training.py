@@ -2,8 +2,8 @@
 
     python -m geonode.calibration.posterior.training weights/ --start posterior-2.safetensors
 
-makes the weights that ship again from those before them: the examples are a function of the seed, and so is everything
-that follows.
+trains new weights from those before them: the examples are a function of the seed, and so is everything that follows.
+The card beside weights says how they were made.
 """
 
 from __future__ import annotations
