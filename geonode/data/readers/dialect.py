@@ -149,7 +149,9 @@ def regular_rows(dialect: Dialect, width: int) -> re.Pattern[str]:
 
 @functools.cache
 def _quoted(delimiter: str) -> re.Pattern[str]:
-    return re.compile(rf'(?<![^{re.escape(delimiter)} ])"([^"{re.escape(delimiter)}]*)"(?![^{re.escape(delimiter)} ])')
+    mark = re.escape(delimiter)
+    # The quote comes first and what stands before it is looked at then: so it is searched for as a letter is.
+    return re.compile(rf'"(?<![^{mark} ]")([^"{mark}]*)"(?![^{mark} ])')
 
 
 # In order of preference where a line fits several: a comma that may be a decimal mark comes after one that may not.

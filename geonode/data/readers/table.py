@@ -23,6 +23,8 @@ MAX_CELLS = 6_000_000
 
 _BLOCK = 2**20
 """Characters of one block, about."""
+_CLOSER = 64
+"""Lines of the pieces in which a block that numpy cannot parse is tried again: an odd cell costs no more than these."""
 
 
 @dataclass
@@ -129,7 +131,10 @@ class _Job:
 
     def read(self, block: Lines, start: int) -> None:
         values = self._at_once(block)
-        if values is None:
+        if values is None and len(block) > _CLOSER:
+            for first in range(0, len(block), _CLOSER):
+                self.read(block[first : first + _CLOSER], start + first)
+        elif values is None:
             self._cell_by_cell(block, start)
         else:
             self.found.values[start : start + len(block)] = values
