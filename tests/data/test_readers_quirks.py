@@ -141,6 +141,21 @@ def test_dead_pixels_are_masked_with_a_count(tmp_path):
     assert data.shape == (3, 28) and not {404.0, 409.0} & set(data.wavelengths)
 
 
+@pytest.mark.parametrize("digits", [2, 3])
+@pytest.mark.parametrize("cut", [None, 2.3], ids=["a broad top", "cut off"])
+def test_a_broad_top_in_few_digits_is_no_saturated_detector(tmp_path, digits, cut):
+    """In few digits the top of a broad band repeats as a cap does, but falls off as a parabola beside it."""
+    x = np.arange(400.0, 700.0)
+    rows = np.outer([0.2, 0.5, 1.0], 2.5 * np.exp(-0.5 * ((x - 550.0) / 60.0) ** 2))
+    rows = np.minimum(rows, cut or np.inf).T
+    lines = [f"{w:g}," + ",".join(f"{v:.{digits}f}" for v in row) for w, row in zip(x, rows, strict=True)]
+    path = tmp_path / "top.csv"
+    path.write_text("wavelength / nm,1 mM,2 mM,5 mM\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    data = geonode.load_standards(path)
+    assert (len(data.wavelengths) == 300) == (cut is None)
+    assert any("the cap of the detector" in note for note in data.notes) == (cut is not None)
+
+
 @pytest.mark.parametrize("cap", ["3.450", "5.287", "9.980"])
 def test_saturated_values_are_masked_with_a_count(tmp_path, cap):
     body = rows(delimiter="\t", decimal=".")

@@ -92,12 +92,13 @@ def _mask_cap(recording: Recording) -> None:
     if not values:
         return
     cap = max(float(v.max()) for v in values)
-    large = cap in _FULL_SCALE
+    full = cap in _FULL_SCALE
+    large = full
     if recording.signal == "absorbance":
         large = cap >= CAP_ABSORBANCE
     elif recording.signal == "signal" and CAP_ABSORBANCE <= cap <= ABSORBANCE_REACHES:
         large = any((v != np.round(v)).any() for v in values)
-    if not large or not any(_longest_run(v == cap) >= CAP_RUN for v in values):
+    if not large or not masked_by_cap(values, full).any():
         return
     count = 0
     for trace in recording.traces:
@@ -108,6 +109,39 @@ def _mask_cap(recording: Recording) -> None:
     recording.mask_reasons[f"at {cap:g}, the cap of the detector"] += count
 
 
-def _longest_run(flags: Floats | np.ndarray) -> int:
+def masked_by_cap(spectra: list[Floats], full: bool) -> np.ndarray:
+    """Which of ``spectra`` hold values at the detector's cap: none where their largest value is none.
+
+    Args:
+        full: whether that value is the full scale of a converter, which needs no further proof.
+    """
+    cap, step = max(float(v.max()) for v in spectra), _last_digit(np.concatenate(spectra))
+    runs = [(v, first, stop) for v in spectra for first, stop in _runs(v == cap) if stop - first >= CAP_RUN]
+    proven = any(full or not _is_rounded_top(v, first, stop, step) for v, first, stop in runs)
+    return np.array([proven and bool((v == cap).any()) for v in spectra])
+
+
+def _last_digit(values: Floats) -> float:
+    """What two values of the file differ by at least: one unit of the last digit that was written."""
+    apart = np.diff(np.unique(values))
+    return float(apart.min()) if apart.size else 0.0
+
+
+def _is_rounded_top(values: Floats, first: int, stop: int, step: float) -> bool:
+    """Whether the run ``first … stop`` of the largest of ``values [W]`` may be the top of a band, rounded to ``step``.
+
+    A parabola that stays within one step over r points falls by no more than (1 + 2j/r)² steps up to j points beyond
+    them, and by one more where that is rounded. What falls faster, on either side, was cut off: of a parabola cut off
+    h below its top, 8h at j = r, so what passes has lost a step and a quarter at most.
+    """
+    run = stop - first
+    for side in (values[:first][::-1][:run], values[stop : stop + run]):
+        j = np.arange(1, len(side) + 1)
+        if (values[first] - side > step * (1.01 + (1.0 + 2.0 * j / run) ** 2)).any():
+            return False
+    return run < len(values)
+
+
+def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
     edges = np.flatnonzero(np.diff(np.concatenate(([0], flags.astype(np.int8), [0]))))
-    return int((edges[1::2] - edges[::2]).max()) if edges.size else 0
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

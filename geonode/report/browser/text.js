@@ -150,16 +150,39 @@ const GeonodeText = (function () {
     }
   }
 
+  // [first, stop] of each stretch at the cap that is long enough.
+  function runsAt(values, cap) {
+    const found = [];
+    let first = -1;
+    for (let k = 0; k <= values.length; k++) {
+      if (k < values.length && values[k] === cap) { if (first < 0) first = k; } else {
+        if (first >= 0 && k - first >= CAP_RUN) found.push([first, k]);
+        first = -1;
+      }
+    }
+    return found;
+  }
+
+  // Whether such a stretch may be the top of a band, rounded to `step`: geonode/data/readers/clean.py has the rule.
+  function isRoundedTop(values, [first, stop], step) {
+    const run = stop - first, falls = (k, j) => k >= 0 && k < values.length && values[first] - values[k] > step * (1.01 + (1 + 2 * j / run) ** 2);
+    for (let j = 1; j <= run; j++) if (falls(first - j, j) || falls(stop - 1 + j, j)) return false;
+    return run < values.length;
+  }
+
   // A detector at its cap repeats the largest value of the file: masked, as geonode's readers do.
   function maskCap(spectra, signal, notes) {
     const cap = largest(spectra.map((one) => largest(one.values)));
-    let large = FULL_SCALE.includes(cap);
+    const full = FULL_SCALE.includes(cap);
+    let large = full;
     if (signal === "absorbance") large = cap >= CAP;
     else if (signal === "signal" && cap >= CAP && cap <= CAP_REACHES) {
       large = spectra.some((one) => one.values.some((v) => Number.isFinite(v) && v !== Math.round(v)));
     }
-    const longest = (one) => one.values.reduce(([run, most], v) => (v === cap ? [run + 1, Math.max(most, run + 1)] : [0, most]), [0, 0])[1];
-    if (!large || !spectra.some((one) => longest(one) >= CAP_RUN)) return;
+    if (!large) return;
+    const finite = spectra.map((one) => Array.from(one.values).filter(Number.isFinite)), sorted = finite.flat().sort((a, b) => a - b);
+    const step = sorted.reduce((least, v, k) => (k && v > sorted[k - 1] ? Math.min(least, v - sorted[k - 1]) : least), Infinity);
+    if (!finite.some((values) => runsAt(values, cap).some((run) => full || !isRoundedTop(values, run, step)))) return;
     let count = 0;
     for (const one of spectra) one.values.forEach((v, j) => { if (v === cap) { one.masked[j] = true; count++; } });
     notes.push(`${count} value${count > 1 ? "s" : ""} masked: at ${general(cap)}, the cap of the detector`);
