@@ -37,13 +37,14 @@ def register(app: typer.Typer) -> None:
             geonode inspect plate.csv --concentrations note.csv --column Cl --select "pH=7.4"
         """
         from geonode.calibration.assessment.warnings import dataset_warnings
-        from geonode.data.readers.inspection import inspect_file
+        from geonode.data.readers.inspection import inspected
+        from geonode.data.readers.loading import record
         from geonode.schema import versioned
 
-        found = inspect_file(files, **reading.options())
-        warnings = []
-        if not found.problem:
-            warnings = dataset_warnings(reading.standards(files))
+        options = reading.options()
+        select = options.pop("select")
+        found, standards = inspected(record(list(files), **options), select)
+        warnings = [] if standards is None else dataset_warnings(standards)
         if as_json:
             said = {**found.as_dict(), "warnings": warnings}
             typer.echo(json.dumps(versioned("inspect", said), indent=2, ensure_ascii=False))

@@ -57,3 +57,17 @@ def test_every_option_reaches_the_reader(option, monkeypatch):
     assert {name for name, said in seen.items() if said is not None} == {
         "concentration_unit" if option == "unit" else option
     }
+
+
+@pytest.mark.parametrize("last", [5.0, 2.0], ids=["ready", "no standards"])
+def test_inspect_reads_a_file_once(last, monkeypatch, tmp_path):
+    from geonode.data.readers import loading
+
+    rows = (f"{400 + 5 * k},{0.1 + 0.01 * k},{0.2 + 0.02 * k},{0.3 + 0.03 * k * k}" for k in range(20))
+    path = tmp_path / "s.csv"
+    path.write_text(f"wavelength,1.0,2.0,{last:g}.0{'.1' if last == 2.0 else ''}\n" + "\n".join(rows) + "\n")
+    seen, read = [], loading.read_file
+    monkeypatch.setattr(loading, "read_file", lambda path, options: seen.append(path) or read(path, options))
+    result = CliRunner().invoke(app, ["inspect", str(path)])
+    assert result.exit_code == 0 and seen == [path], result.output
+    assert ("as standards: ready" in result.output) == (last == 5.0)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from geonode.data.checks import format_level
-from geonode.data.readers.assemble import assemble, merged_notes
-from geonode.data.readers.loading import record
+from geonode.data.dataset import SpectralDataset
+from geonode.data.readers.assemble import merged_notes
+from geonode.data.readers.loading import record, standards_of
 from geonode.data.readers.recording import Recording, Trace
 from geonode.errors import InputError
 
@@ -104,15 +105,16 @@ def inspect_file(
         ReaderError: a file cannot be read as spectra at all.
     """
     recordings = record(path, concentrations=concentrations, column=column, decimal=decimal, sheet=sheet)
-    return _describe(recordings, _problem(recordings, select))
+    return inspected(recordings, select)[0]
 
 
-def _problem(recordings: Sequence[Recording], select: str | None) -> str:
+def inspected(recordings: Sequence[Recording], select: str | None) -> tuple[Inspection, SpectralDataset | None]:
+    """What was found in files that were read, and the standards that they make; None where they make none."""
     try:
-        assemble(recordings, select=select).without_masked().require_levels(3)
+        return _describe(recordings, ""), standards_of(recordings, select=select)
     except InputError as error:
-        return str(error).removeprefix(f"{', '.join(str(recording.path) for recording in recordings)}: ")
-    return ""
+        named = ", ".join(str(recording.path) for recording in recordings)
+        return _describe(recordings, str(error).removeprefix(f"{named}: ")), None
 
 
 def _describe(recordings: Sequence[Recording], problem: str) -> Inspection:

@@ -54,6 +54,16 @@ def load_standards(
         InputError: an empty list of files, or a column where the concentrations are a mapping.
     """
     recordings = record(path, concentrations=concentrations, column=column, decimal=decimal, sheet=sheet)
+    return standards_of(recordings, select=select, concentration_unit=concentration_unit)
+
+
+def standards_of(
+    recordings: Sequence[Recording], *, select: str | None = None, concentration_unit: str | None = None
+) -> SpectralDataset:
+    """The data set that ``recordings`` make together.
+
+    Args and errors as for `load_standards`.
+    """
     data = assemble(recordings, select=select, concentration_unit=concentration_unit)
     _require_wavelengths(data)
     try:
