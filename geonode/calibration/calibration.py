@@ -16,24 +16,24 @@ from geonode.calibration.assessment.match_limits import match_limits
 from geonode.calibration.assessment.response import Response, response_of
 from geonode.calibration.causes.explained import Explained
 from geonode.calibration.causes.of_calibration import ExplainingCalibration
+from geonode.calibration.facts import facts_of
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.inverse.model import InverseModel
 from geonode.calibration.levels import level_std, merged_levels
 from geonode.calibration.measured_standards import MeasuredStandards
 from geonode.calibration.notebook import ShownCalibration
-from geonode.calibration.posterior.quantifier import posterior_of, unfit_for
-from geonode.calibration.remarks import remarks_on, wide_limits_of
+from geonode.calibration.posterior.quantifier import own_levels_of, posterior_of, unfit_for
+from geonode.calibration.remarks import remarks_on
 from geonode.data.given import given_spectra
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode_runtime.answers import Facts, answer, answer_many, check_options, without_matrix
 from geonode_runtime.posterior.methods import chosen_method
 from geonode_runtime.replicates import require_one_sample
-from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown
-from geonode_runtime.verdicts import FEWEST_CHECKED, VerdictRules
+from geonode_runtime.verdicts import FEWEST_CHECKED
 
 if TYPE_CHECKING:
     from geonode.calibration.assessment.standing import Standing
@@ -114,7 +114,8 @@ class Calibration(ShownCalibration, ExplainingCalibration):
         self.inverse = InverseModel(
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
-        self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations, without)
+        own = None if self.unfit_for_posterior else lambda: self.own_levels
+        self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations, without, own)
         self.own_limits = (_, self.t2_limit) = match_limits(self.inverse, self.held_out, x)
         self.notes = (*notes, *remarks_on(self))
 
@@ -295,9 +296,10 @@ class Calibration(ShownCalibration, ExplainingCalibration):
                 unknown, effective = self._without_matrix(unknown, blank, grid)
             prepared = self.measured.preprocessed(unknown, one.name)
             usable = None if prepared.usable.all() else prepared.usable
-            if self.facts.pls is None:  # the curve's word on what is one sample counts only where there is a curve
+            facts = self.facts if method == "posterior" else self.facts_of_profile
+            if facts.pls is None:  # the curve's word on what is one sample counts only where there is a curve
                 require_one_sample(self.inverse, self.range, prepared.spectra, usable, one.name, self.unit)
-            how = (self.inverse, self.facts, prepared, effective, level, dilution, dilution_std)
+            how = (self.inverse, facts, prepared, effective, level, dilution, dilution_std)
             found = self.posterior.answer(*how) if method == "posterior" else answer(*how)
             answers.append(Explained.of(found, self, unknown, one.name))
         return answers[0] if single else answers
@@ -332,23 +334,20 @@ class Calibration(ShownCalibration, ExplainingCalibration):
         ]
         unknowns = [self.measured.preprocessed(one, name) for one, name in zip(aligned, names, strict=True)]
         unknowns = [replace(one, notes=(*said, *one.notes)) for one in unknowns]
-        many = self.posterior.answer_many if method == "posterior" else answer_many
-        found = many(self.inverse, self.facts, unknowns, level)
+        by_posterior = method == "posterior"
+        many, facts = (self.posterior.answer_many, self.facts) if by_posterior else (answer_many, self.facts_of_profile)
+        found = many(self.inverse, facts, unknowns, level)
         return [Explained.of(f, self, u, name) for f, u, name in zip(found, aligned, names, strict=True)]
 
-    @property
+    @cached_property
     def posterior(self) -> LearnedPosterior:
         """What answers with ``method="posterior"``."""
-        return self._learned[0]
-
-    @property
-    def own_levels(self) -> OwnLevels:
-        """What the standards, each level left out, say of the posterior."""
-        return self._learned[1]
+        return posterior_of(self)
 
     @cached_property
-    def _learned(self) -> tuple[LearnedPosterior, OwnLevels]:
-        return posterior_of(self)
+    def own_levels(self) -> OwnLevels:
+        """What the standards, each level left out, say of the posterior."""
+        return own_levels_of(self)
 
     @property
     def unfit_for_posterior(self) -> str:
@@ -358,11 +357,12 @@ class Calibration(ShownCalibration, ExplainingCalibration):
     @cached_property
     def facts(self) -> Facts:
         """What answers need to know of the standards besides the curve."""
-        pls, caution = self.curve_check.in_answers(self.unit)
-        rules = VerdictRules(*self.range, self.has_blank, self.q_limit, self.t2_limit, pls is None)
-        wide = not self.checked or bool(wide_limits_of(self))
-        shapes = Shapes(self.gp.level_means, self.inverse.projection.scale, wide)
-        return Facts(len(self.levels), rules, self.standard_spectra, shapes, pls, caution)
+        return facts_of(self, self.curve_check)
+
+    @cached_property
+    def facts_of_profile(self) -> Facts:
+        """The same for ``method="profile"``, where PLS has to be better than the curve alone to answer."""
+        return facts_of(self, self.curve_check.of_curve)
 
     @cached_property
     def standard_spectra(self) -> StandardSpectra:

@@ -43,9 +43,9 @@ def textbook_limits(rank: int, dof: float, width: int) -> tuple[float, float]:
 def match_limits(inverse: InverseModel, held: HeldOut, spectra: np.ndarray) -> tuple[float, float]:
     """Upper limits of Q and T² for genuine spectra; infinite where fewer than four levels were left out.
 
-    A limit of Q beyond :data:`USELESS_FACTOR` times the textbook's, with which anything passes, is learned again
-    without the two ends, to which the others have to extrapolate; not where the others' own is beyond it too, as that
-    of standards with next to no noise, beside which every measured spectrum is far off.
+    A limit of Q beyond :data:`USELESS_FACTOR` times the textbook's, with which anything passes, is learned again with
+    the ends held to the others (:func:`ends_held`); not where that is beyond it too, as that of standards with next to
+    no noise, beside which every measured spectrum is far off.
 
     Args:
         inverse: of the full calibration.
@@ -56,12 +56,21 @@ def match_limits(inverse: InverseModel, held: HeldOut, spectra: np.ndarray) -> t
     coordinates, on_own_curve = inverse.projection.coordinates(spectra[held.rows])
     own = inverse.distances(coordinates, np.maximum(on_own_curve, 1.0)).closest
     t2 = np.maximum(np.where(held.edge, held.t2, _left_out_distances(inverse, held, spectra)), own)
-    q, inner = np.maximum(held.q, on_own_curve), ~held.edge
+    q = np.maximum(held.q, on_own_curve)
     limit = _limit(held.level, q, least_q)
     if limit > USELESS_FACTOR * least_q:
-        inside = _limit(held.level[inner], q[inner], least_q)
+        inside = _limit(held.level, ends_held(q, held.level), least_q)
         limit = inside if inside <= USELESS_FACTOR * least_q else limit
     return limit, _limit(held.level, t2, least_t2)
+
+
+def ends_held(misfit: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """The misfit ``[S]`` of left-out standards of the levels ``[S]``, that of the two ends, to which the others
+    extrapolate, taken for no more than the largest of the others'; as it is where those are too few to tell."""
+    edge = (level == level.min()) | (level == level.max())
+    if len(np.unique(level[~edge])) < FEWEST_LEFT_OUT:
+        return misfit
+    return np.where(edge, np.minimum(misfit, misfit[~edge].max()), misfit)
 
 
 def wide_limits(inverse: InverseModel, held: HeldOut, limits: tuple[float, float], width: int) -> list[str]:

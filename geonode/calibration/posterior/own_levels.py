@@ -29,12 +29,14 @@ class OwnLevels:
     Attributes:
         power: t. count: n. asked: ``[m]`` positions of the levels.
         covered: ``[m]`` share of each one's replicates whose 80 % set, widened by t, holds the true concentration.
+        squares: ``[m]`` mean squared error of their estimates.
     """
 
     power: float
     count: int
     asked: np.ndarray
     covered: np.ndarray
+    squares: np.ndarray
 
     def share(self, interior: bool = False) -> float:
         """Share of levels that were covered; where not all were left out, the interior ones stand for all of them. NaN
@@ -74,8 +76,9 @@ def own_levels(
         truth = float(levels[i])
         score += np.mean([[one.widened(t).log_density(truth) for t in POWERS] for one in group], axis=0)
     power = float(POWERS[int(score.argmax())])
-    covered = [
-        np.mean([one.widened(power).highest(_SET_LEVEL).contains(float(levels[i])) for one in group])
-        for i, group in zip(asked, found, strict=True)
-    ]
-    return OwnLevels(power, len(levels), asked, np.array(covered, dtype=float))
+    covered, squares = np.zeros(len(asked)), np.zeros(len(asked))
+    for k, (i, group) in enumerate(zip(asked, found, strict=True)):
+        truth, sets = float(levels[i]), [one.widened(power).highest(_SET_LEVEL) for one in group]
+        covered[k] = np.mean([one.contains(truth) for one in sets])
+        squares[k] = np.mean([(one.best.estimate - truth) ** 2 for one in sets])
+    return OwnLevels(power, len(levels), asked, covered, squares)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geonode.calibration.assessment.match_limits import FEWEST_LEFT_OUT, USELESS_FACTOR
+from geonode.calibration.assessment.match_limits import USELESS_FACTOR, ends_held
 from geonode.calibration.posterior.own_levels import OwnLevels, own_levels
 from geonode.calibration.posterior.reading import Reading
 from geonode.calibration.posterior.stored import posterior_weights
@@ -68,35 +68,35 @@ def levels_heard(
     return own_levels(levels, index, spectra, without)
 
 
-def posterior_of(calibration: Calibration) -> tuple[LearnedPosterior, OwnLevels]:
-    """For the standards of a ``calibration``, preprocessed as they are there, widened as its own levels ask for."""
-    standards = calibration.concentrations, calibration.spectra, calibration.concentration_std
+def own_levels_of(calibration: Calibration) -> OwnLevels:
+    """What the levels of a ``calibration``, each left out, say of the posterior for its standards."""
     without = calibration.measured.spectra_without(calibration.level_index)
-    own = levels_heard(*standards, spectra_without=without)
-    bare = learned_posterior(*standards)
-    return replace(
-        bare, known=replace(bare.known, power=own.power, left_out_ridge=_trusted_ridge(calibration, bare))
-    ), own
+    standards = calibration.concentrations, calibration.spectra, calibration.concentration_std
+    return levels_heard(*standards, spectra_without=without)
+
+
+def posterior_of(calibration: Calibration) -> LearnedPosterior:
+    """For the standards of a ``calibration``, preprocessed as they are there, widened as its own levels ask for."""
+    bare = learned_posterior(calibration.concentrations, calibration.spectra, calibration.concentration_std)
+    ridge, power = _trusted_ridge(calibration, bare), calibration.own_levels.power
+    return replace(bare, known=replace(bare.known, power=power, left_out_ridge=ridge))
 
 
 def _trusted_ridge(calibration: Calibration, made: LearnedPosterior) -> np.ndarray:
     """The misfit of levels left out ``[m]``, none taken for more than those of the standards that are trusted: what a
     standard that contradicts the others is off by is no measure of how far off a genuine spectrum may be."""
-    ridge, trusted = _without_ends(made.known.left_out_ridge), calibration.standing.trusted
+    ridge, trusted = _held(made.known.left_out_ridge), calibration.standing.trusted
     while trusted is not trusted.standing.trusted:
         trusted = trusted.standing.trusted
     if trusted is calibration.of_process:
         return ridge
     alone = reading_of(trusted.concentrations, trusted.spectra, trusted.concentration_std).known
-    return np.minimum(ridge, _without_ends(alone.left_out_ridge).max())
+    return np.minimum(ridge, _held(alone.left_out_ridge).max())
 
 
-def _without_ends(ridge: np.ndarray) -> np.ndarray:
-    """The misfit of levels left out ``[m]``, the two ends, to which the others extrapolate, taken for no more than the
-    others where anything would pass beside theirs."""
-    if len(ridge) < FEWEST_LEFT_OUT + 2 or ridge.max() <= USELESS_FACTOR:
-        return ridge
-    return np.minimum(ridge, ridge[1:-1].max())
+def _held(ridge: np.ndarray) -> np.ndarray:
+    """The misfit of levels left out ``[m]``, the ends held to the others where anything would pass beside theirs."""
+    return ridge if ridge.max() <= USELESS_FACTOR else ends_held(ridge, np.arange(len(ridge)))
 
 
 def unfit_for(calibration: Calibration) -> str:

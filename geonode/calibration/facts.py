@@ -1,0 +1,23 @@
+"""What answers need to know of a calibration's standards besides the curve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from geonode.calibration.assessment.curve_check import CurveCheck
+from geonode.calibration.remarks import wide_limits_of
+from geonode_runtime.answers import Facts
+from geonode_runtime.shapes import Shapes
+from geonode_runtime.verdicts import VerdictRules
+
+if TYPE_CHECKING:
+    from geonode.calibration.calibration import Calibration
+
+
+def facts_of(made: Calibration, check: CurveCheck) -> Facts:
+    """Of the calibration ``made``; ``check`` says whether PLS answers in place of what would."""
+    pls, caution = check.in_answers(made.unit)
+    rules = VerdictRules(*made.range, made.has_blank, made.q_limit, made.t2_limit, pls is None)
+    wide = not made.checked or bool(wide_limits_of(made))
+    shapes = Shapes(made.gp.level_means, made.inverse.projection.scale, wide)
+    return Facts(len(made.levels), rules, made.standard_spectra, shapes, pls, caution)
