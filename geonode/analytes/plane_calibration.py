@@ -12,7 +12,7 @@ from scipy.special import chdtri, fdtri
 from geonode.analytes.answer import WORST_FIRST, PlaneAnswer
 from geonode.analytes.bands import outside_hull
 from geonode.analytes.plane import Plane, PlaneDensity
-from geonode.analytes.plane_sets import Region, credibility, one_analyte, region
+from geonode.analytes.plane_sets import Region, log_density, one_analyte, region
 from geonode.analytes.space import SurfaceSpace
 from geonode.analytes.surface_gp import SurfaceGP
 from geonode.calibration.asking import Question, questions
@@ -21,14 +21,18 @@ from geonode.data import SpectralDataset
 from geonode.errors import InputError
 from geonode_runtime.answers import check_options, require_usable
 from geonode_runtime.distributions import chi2_upper_quantile
+from geonode_runtime.figures import figure
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import VERDICT_LEVEL, Quantification, VerdictRules, verdict
 
 NOMINAL = 0.8
-WIDENINGS = tuple(0.125 * 2.0 ** (0.5 * k) for k in range(19))
-"""Factors τ on what the process does not know, between two of which standards left out choose."""
-_HALVINGS = 3
-"""How often the step between two of them, which is worth five points of coverage, is halved."""
+WIDENINGS = 2.0 ** np.arange(-3.0, 6.0)
+"""Factors τ on what the process does not know, among and between which standards left out choose."""
+PRIOR_WIDTH = 2.0
+"""Standard deviation of ln τ in the prior around 1, as for one analyte."""
+GAP_CORRECTION = 0.55
+"""A standard left out is missed by more than an unknown among all of them: so much of the τ found is used. Chosen on
+simulated plates (docs/two_analytes.md)."""
 FEWEST = 9
 """Fewer levels leave too few to leave out: the process's own word, not narrowed, is all there is."""
 _COARSE = 31  # grid points per analyte while τ is chosen
@@ -74,10 +78,10 @@ class PlaneCalibration:
     def _learn(self) -> tuple[float, float, float, int]:
         """τ and the limits of Q and T², from standards left out one at a time within the hull of the others.
 
-        τ is the smallest with which the regions at 50 % cover half of them. (The rank ⌈0.8 (N + 1)⌉ at 80 %, that of
-        conformal prediction, made regions at 80 % cover 93 % of unknowns on simulated plates: a standard left out is
-        missed by more than an unknown among all of them, and its own preparation errs.) The limits are the textbook's
-        or the largest left-out standard's.
+        τ is that under which they have the highest density (log score, a proper scoring rule, with a log-normal prior),
+        less what leaving out adds (`GAP_CORRECTION`). (The smallest with which regions at 50 % cover half of them, the
+        rule before, is a median of a dozen numbers: from plate to plate its regions at 80 % covered 50 to 100 %.) The
+        limits are the textbook's or the largest left-out standard's.
         """
         gp, n = self.gp, len(self.gp.levels)
         width = gp.level_means.shape[1]
@@ -96,18 +100,10 @@ class PlaneCalibration:
             place, noise, q = seen[k]
             return planes[k].density(place, max(q, 1.0) * noise, widening, _COARSE)
 
-        def enough(widening: float) -> bool:
-            return bool(np.median([credibility(asked(k, widening), gp.levels[i]) for k, i in enumerate(out)]) <= 0.5)
-
-        low, high = 0, len(WIDENINGS) - 1
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(WIDENINGS[middle]) else (middle + 1, high)
-        widening = WIDENINGS[low]
-        least = WIDENINGS[low - 1] if low > 0 else widening
-        for _ in range(_HALVINGS if low > 0 else 0):
-            middle = float(np.sqrt(least * widening))
-            least, widening = (least, middle) if enough(middle) else (middle, widening)
+        score = -0.5 * (np.log(WIDENINGS) / PRIOR_WIDTH) ** 2
+        for k, i in enumerate(out):
+            score += [log_density(asked(k, float(one)), gp.levels[i]) for one in WIDENINGS]
+        widening = GAP_CORRECTION * float(np.exp(_highest_between(np.log(WIDENINGS), score)))
         t2 = max(float(asked(k, widening).squared.min()) for k in range(len(out)))
         return widening, max(q_limit, max(q for *_, q in seen)), max(t2_limit, t2), len(out)
 
@@ -191,8 +187,8 @@ class PlaneCalibration:
             if ends[highest][d][0] > ends[lowest][d][1]:
                 raise InputError(
                     f"{name}: the spectra given as replicates of one sample are of different ones: number {lowest + 1} "
-                    f"has {analyte} up to {ends[lowest][d][1]:.4g} and number {highest + 1} from "
-                    f"{ends[highest][d][0]:.4g} on (95 %); ask for an answer to each (--each; in Python without "
+                    f"has {analyte} up to {figure(ends[lowest][d][1])} and number {highest + 1} from "
+                    f"{figure(ends[highest][d][0])} on (95 %); ask for an answer to each (--each; in Python without "
                     "replicates=True)."
                 )
         step = np.stack([place for place, *_ in single])
@@ -280,6 +276,17 @@ class PlaneCalibration:
     def __repr__(self) -> str:
         names = " and ".join(self.analytes)
         return f"<calibration of {names}: {len(self.gp.levels)} standards, {len(self.wavelengths)} wavelengths>"
+
+
+def _highest_between(points: np.ndarray, values: np.ndarray) -> float:
+    """Where the parabola through the highest of ``values`` at even ``points`` and through its neighbours is highest."""
+    k = int(values.argmax())
+    if k in (0, len(values) - 1):
+        return float(points[k])
+    before, at, after = values[k - 1 : k + 2]
+    bend = before - 2.0 * at + after
+    shift = 0.5 * (before - after) / bend if bend < 0.0 else 0.0
+    return float(points[k] + shift * (points[1] - points[0]))
 
 
 def usable_wavelengths(dataset: SpectralDataset) -> np.ndarray:

@@ -12,6 +12,8 @@ from geonode_runtime.sets import Component, ConcentrationSet
 
 LEAST_PIECE = 0.005
 """A piece of less probability is no other explanation, but a far tail that the density has somewhere."""
+LEAST_DENSITY = 1e-12
+"""What a truth that a density leaves out altogether counts as."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,12 @@ def credibility(found: PlaneDensity, point: np.ndarray) -> float:
     """The level of the smallest region of highest density that covers ``point [2]``."""
     i, j = (int(np.abs(axis - value).argmin()) for axis, value in zip(found.axes, point, strict=True))
     return float(found.mass[found.density > found.density[i, j]].sum())
+
+
+def log_density(found: PlaneDensity, point: np.ndarray) -> float:
+    """ln of the density at the grid point nearest to ``point [2]``."""
+    i, j = (int(np.abs(axis - value).argmin()) for axis, value in zip(found.axes, point, strict=True))
+    return float(np.log(max(found.density[i, j], LEAST_DENSITY)))
 
 
 def region(found: PlaneDensity, level: float) -> Region:
