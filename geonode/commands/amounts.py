@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from geonode.errors import InputError
+from geonode_runtime.figures import figure
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?"
 _RATIO = re.compile(rf"({_NUMBER})\s*([:/+])\s*({_NUMBER})")
@@ -32,7 +33,7 @@ def dilution_factor(text: str) -> tuple[float, str]:
         return factor, ""
     said = f"dilution {text.strip()}: results are {factor:.6g} times what is in the cuvette"
     if 0.0 < factor < 1.0:
-        inverse = f"{1 / factor:.4g}"
+        inverse = figure(1 / factor)
         said += f", as of a sample concentrated {inverse}-fold; one diluted so is --dilution 1:{inverse}"
     return factor, said
 
@@ -62,9 +63,10 @@ def said_of_uncertainty(text: str, std: np.ndarray, unit: str) -> str:
     unit = f" {unit}" if unit else ""
     if text.strip().endswith("%"):
         share = text.strip().removesuffix("%").strip()
-        return f"standard uncertainty of the standards: {share} % of each, {std.min():.4g} to {std.max():.4g}{unit}"
+        span = f"{figure(std.min())} to {figure(std.max(), unit)}"
+        return f"standard uncertainty of the standards: {share} % of each, {span}"
     return (
-        f"standard uncertainty of the standards: {std.max():.4g}{unit} for every level; for a share of each, write "
+        f"standard uncertainty of the standards: {figure(std.max(), unit)} for every level; for a share of each, write "
         f"{text.strip()}%"
     )
 

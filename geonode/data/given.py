@@ -16,6 +16,7 @@ from geonode.data.dataset import SpectralDataset
 from geonode.data.named_axis import NAMELESS, NamedAxis, axis_of_values, named_axis, names_other_axis
 from geonode.data.readers import units
 from geonode.errors import InputError
+from geonode_runtime.figures import figure
 
 GROUP = "group"
 """Name of a coordinate, index or column that says which spectra are replicates of one sample."""
@@ -70,9 +71,9 @@ class GivenSpectra:
         if other:
             low, high = self.wavelengths.min(), self.wavelengths.max()
             raise InputError(
-                f"the wavelengths of {name} run from {low:.4g} to {high:.4g} and those of the standards from "
-                f"{standards.min():.4g} to {standards.max():.4g} {unit}: they seem to be in {other}; give them in "
-                f"{unit}, or say their unit (attribute units='{other}' of an xarray coordinate)."
+                f"the wavelengths of {name} run from {figure(low)} to {figure(high)} and those of the standards from "
+                f"{figure(standards.min())} to {figure(standards.max())} {unit}: they seem to be in {other}; give them "
+                f"in {unit}, or say their unit (attribute units='{other}' of an xarray coordinate)."
             )
         return self.wavelengths, self.axis.note
 

@@ -11,6 +11,7 @@ import numpy as np
 from geonode.errors import InputError
 from geonode.report.style import OKABE_ITO, new_figure, split_at_gaps
 from geonode.report.svg import figure_svg
+from geonode_runtime.figures import figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +48,7 @@ def title(answer: Explained) -> str:
     """Verdict and estimate, or verdict and cause."""
     unit = f" {answer.calibration.unit}" if answer.calibration.unit else ""
     if answer.matches:
-        return f"{answer.verdict}, {answer.nearest:.4g}{unit}"
+        return f"{answer.verdict}, {answer.written(unit)}"
     found = answer.explanation
     return answer.verdict + (f" ({found.cause})" if found is not None and found.cause is not None else "")
 
@@ -62,7 +63,7 @@ def draw_overlay(axis: Axes, answer: Explained) -> None:
     x, middle = split_at_gaps(over.wavelengths, over.predicted)
     low, high = (split_at_gaps(over.wavelengths, over.predicted + s * over.half)[1] for s in (-1.0, 1.0))
     axis.fill_between(x, low, high, color=OKABE_ITO[0], alpha=0.2, linewidth=0)
-    label = f"predicted at {over.concentration:.3g} {unit}".rstrip() + " (80 % band)"
+    label = f"predicted at {answer.place(f' {unit}' if unit else '')} (80 % band)"
     axis.plot(x, middle, color=OKABE_ITO[0], linewidth=1.6, label=label)
     x, y = split_at_gaps(over.wavelengths, over.measured)
     axis.plot(x, y, color=OKABE_ITO[1], linewidth=1.4, linestyle=(0, (4, 2)), label="unknown")
@@ -95,8 +96,8 @@ def in_words(answer: Explained) -> str:
     k = int(np.nanargmax(size))
     unit = f" {answer.calibration.unit}" if answer.calibration.unit else ""
     return (
-        f"The unknown over the spectrum predicted at {over.concentration:.3g}{unit}, and the difference: largest at "
-        f"{over.wavelengths[k]:.4g}, {over.residual[k]:+.3g}; root mean square {np.sqrt(np.nanmean(size**2)):.3g}."
+        f"The unknown over the spectrum predicted at {answer.place(unit)}, and the difference: largest at "
+        f"{figure(over.wavelengths[k])}, {over.residual[k]:+.3g}; root mean square {np.sqrt(np.nanmean(size**2)):.3g}."
     )
 
 

@@ -225,7 +225,7 @@ def _holds(intervals: Any, top: float, unit: str) -> str:
     """What to add where the criterion fails again above the limit."""
     if not intervals or (len(intervals) == 1 and intervals[0][1] >= top):
         return ""
-    parts = " and ".join(f"{number(low)} to {number(high)}" for low, high in intervals)
+    parts = " and ".join(f"{number(low, beside=high)} to {number(high)}" for low, high in intervals)
     return f" (the criterion holds only from {parts}{unit} and fails elsewhere in the range)"
 
 

@@ -63,7 +63,7 @@ def verdict_table(calibration: Calibration, names: tuple[str, ...], data: dict[s
         said = "is not of its level" if i in off else said
         cells: list[Cell] = [(name, Strong(said)) if said else name]
         cells += [f"{calibration.concentrations[i]:g}", result.verdict]
-        cells.append(number(result.estimate))
+        cells.append(number(result.estimate, beside=result.components[0].size))
         rows.append(cells + _held_out_cells(calibration, left.get(i)))
     head = ("standard", f"prepared{unit}", "verdict, all standards in place", "found", "found, its level left out",
             "80 % set by the curve", "truth")  # fmt: skip
@@ -79,8 +79,10 @@ def _held_out_cells(calibration: Calibration, k: int | None) -> list[Cell]:
     inside = "inside" if held.coverage[k] <= 0.8 else Strong("outside")
     if not calibration.checked:
         inside = "no set is claimed"
-    return [number(held.estimate[k]), f"{_end(low, 'lower')} to {_end(high, 'upper')}", inside]
+    size = max((abs(float(one)) for one in (held.estimate[k], low, high) if math.isfinite(one)), default=0.0)
+    ends = f"{_end(low, 'lower', size)} to {_end(high, 'upper', size)}"
+    return [number(held.estimate[k], beside=size), ends, inside]
 
 
-def _end(value: float, which: str) -> str:
-    return number(value) if math.isfinite(value) else f"no {which} limit"
+def _end(value: float, which: str, size: float) -> str:
+    return number(value, beside=size) if math.isfinite(value) else f"no {which} limit"

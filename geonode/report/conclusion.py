@@ -90,15 +90,24 @@ class Conclusion:
             return "how good: unknown, no standard between the lowest and the highest was left out to try it"
         shown = inner if len(inner) <= MOST_LEVELS else sorted(inner, key=lambda one: -abs(one.error))[:MOST_LEVELS]
         shown = sorted(shown, key=lambda one: one.level)
-        levels = ", ".join(f"{one.level:g}: {_signed(one.error)} ({_percent(one.spectrum)})" for one in shown)
+        levels = ", ".join(f"{one.level:g}: {self._missed(one)} ({_percent(one.spectrum)})" for one in shown)
         said = (
             f"how good (each level left out: error{_of(self.unit)}, and of the spectrum relative to response): {levels}"
         )
         if len(shown) < len(inner):
             said += f" (the {MOST_LEVELS} largest of {len(inner)})"
-        edges = [f"{one.level:g}: {_signed(one.error)}" for one in self.errors if one.edge]
+        edges = [f"{one.level:g}: {self._missed(one)}" for one in self.errors if one.edge]
         said += f"; the ends, extrapolated: {', '.join(edges)}" if edges else ""
         return said if self.calibration.curve_check.pls_is_better else said + self._uncovered()
+
+    def _missed(self, one: LevelError) -> str:
+        """The error at a level with its sign, 0 where it is nothing beside the level (the lowest other at a blank) and
+        beside the largest error."""
+        positive = self.calibration.levels[self.calibration.levels > 0.0]
+        level = abs(one.level) or float(positive[0] if len(positive) else 0.0)
+        beside = min(level, max(abs(other.error) for other in self.errors))
+        said = number(abs(one.error), beside=beside)
+        return said if said == "0" else ("+" if one.error >= 0.0 else "−") + said
 
     def wrong(self) -> str:
         """What is wrong."""
@@ -236,9 +245,5 @@ def _of(unit: str) -> str:
     return f" in{unit}" if unit else ""
 
 
-def _signed(value: float) -> str:
-    return ("+" if value >= 0.0 else "−") + number(abs(value))
-
-
 def _percent(share: float) -> str:
-    return f"{number(100.0 * share)} %"
+    return f"{number(100.0 * share, beside=1.0)} %"

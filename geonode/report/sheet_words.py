@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from geonode.report.sheet import Sheet
+from geonode_runtime.figures import figure
 
 
 def describe(sheet: Sheet, unit: str) -> str:
@@ -32,7 +33,7 @@ def _predicted(columns: dict[str, np.ndarray], unit: str) -> str:
         said = f"{int(covered.sum())} of {len(true)} lie inside their 80 % set by the curve"
     return (
         f"{len(true)} left-out spectra; root mean square error {np.sqrt(np.mean((found - true) ** 2)):.3g}{unit}, the "
-        f"largest at {true[worst]:g}{unit}, where {found[worst]:.4g}{unit} is found; {said}."
+        f"largest at {true[worst]:g}{unit}, where {figure(found[worst], unit)} is found; {said}."
     )
 
 
@@ -50,8 +51,8 @@ def _resolution(columns: dict[str, np.ndarray], unit: str) -> str:
         return "Nothing can be told anywhere."
     best, worst = np.nanargmin(np.where(usable, smallest, np.nan)), np.nanargmax(np.where(usable, smallest, np.nan))
     return (
-        f"The smallest difference that can be told is {smallest[best]:.3g}{unit} at {c[best]:.4g}{unit} and "
-        f"{smallest[worst]:.3g}{unit} at {c[worst]:.4g}{unit}."
+        f"The smallest difference that can be told is {smallest[best]:.3g}{unit} at {figure(c[best], unit)} and "
+        f"{smallest[worst]:.3g}{unit} at {figure(c[worst], unit)}."
     )
 
 
@@ -61,7 +62,7 @@ def _ambiguity(columns: dict[str, np.ndarray], unit: str) -> str:
     k = int(np.flatnonzero(far)[distance[far].argmin()])
     return (
         "A map, dark where two concentrations look alike. Of pairs at least a tenth of the range apart, "
-        f"{first[k]:.4g} and {second[k]:.4g}{unit} are nearest: {distance[k]:.2g} standard deviations."
+        f"{figure(first[k])} and {figure(second[k], unit)} are nearest: {distance[k]:.2g} standard deviations."
     )
 
 
@@ -69,7 +70,7 @@ def _metric(columns: dict[str, np.ndarray], unit: str) -> str:
     c, arc = columns["concentration"], columns["arc_length"]
     half = float(np.interp(0.5 * (arc[0] + arc[-1]), arc, c))
     told = columns["fisher_arc_length_standard_deviations"][-1]
-    return f"Half of the arc length lies below {half:.4g}{unit}; the range is {told:.3g} standard deviations long."
+    return f"Half of the arc length lies below {figure(half, unit)}; the range is {told:.3g} standard deviations long."
 
 
 def _training(columns: dict[str, np.ndarray], unit: str) -> str:
@@ -92,5 +93,5 @@ def _pls(columns: dict[str, np.ndarray], unit: str) -> str:
     w, vip = columns["wavelength"], columns["vip"]
     return (
         f"{len(columns) - 2} loadings. {int((vip > 1.0).sum())} of {len(w)} wavelengths have an importance above 1, "
-        f"the largest {vip.max():.2g} at {w[int(vip.argmax())]:.4g}."
+        f"the largest {vip.max():.2g} at {figure(w[int(vip.argmax())])}."
     )

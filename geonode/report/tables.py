@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from geonode.report import shell
+from geonode_runtime.figures import figure
 
 if TYPE_CHECKING:
     import rich.table
@@ -81,14 +82,12 @@ def _markdown(cell: Cell) -> str:
     return " ".join(f"**{text}**" if bold else text for text, bold in zip(texts, strong, strict=True))
 
 
-def number(value: float | None, unit: str = "") -> str:
-    """Three significant digits and the unit, powers of ten only far from one; a dash where there is no number."""
+def number(value: float | None, unit: str = "", beside: float = 0.0) -> str:
+    """Three significant digits and the unit, 0 where it is nothing ``beside`` another (`geonode_runtime.figures`); a
+    dash where there is no number."""
     if value is None or not math.isfinite(value):
         return "–"
-    text = f"{value:.3g}"
-    if "e+" in text and abs(value) < 1e7:
-        text = f"{float(text):.0f}"
-    return text + unit
+    return figure(value, unit, beside=beside, digits=3)
 
 
 def percent(value: float | None) -> str:

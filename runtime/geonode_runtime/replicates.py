@@ -16,6 +16,7 @@ import numpy as np
 
 from geonode_runtime.answers import Measurer, replicate_excess
 from geonode_runtime.errors import InputError
+from geonode_runtime.figures import figure
 from geonode_runtime.sets import Component, ConcentrationSet, concentration_sets
 from geonode_runtime.verdicts import VERDICT_LEVEL
 
@@ -50,11 +51,11 @@ def require_one_sample(
     worst = max(combinations(range(len(found)), 2), key=lambda pair: _gap(calibrated, found, pair))
     if _gap(calibrated, found, worst) <= 0.0:
         return
-    first, second = (found[k].best.estimate for k in worst)
     unit = f" {unit}" if unit else ""
+    first, second = (figure(found[k].best.estimate, unit, beside=found[k].best.size) for k in worst)
     raise InputError(
         f"{name}: the spectra given as replicates of one sample are of different ones: number {worst[0] + 1} is found "
-        f"at {first:.4g}{unit} and number {worst[1] + 1} at {second:.4g}{unit}, further apart than replicates of the "
+        f"at {first} and number {worst[1] + 1} at {second}, further apart than replicates of the "
         "standards scatter; ask for an answer to each (--each; in Python without replicates=True)."
     )
 

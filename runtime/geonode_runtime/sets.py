@@ -144,6 +144,12 @@ class Component:
         """high − low."""
         return self.high - self.low
 
+    @property
+    def size(self) -> float:
+        """The largest number that stands beside the estimate: itself, or an end that is there."""
+        ends = [end for end, is_open in ((self.low, self.open_low), (self.high, self.open_high)) if not is_open]
+        return max(abs(value) for value in (self.estimate, *ends))
+
     def contains(self, concentration: float) -> bool:
         """Whether ``concentration`` lies in the piece; an open end has no limit."""
         return (self.open_low or self.low <= concentration) and (self.open_high or concentration <= self.high)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from geonode_runtime.errors import InputError
+from geonode_runtime.figures import figure
 
 # A detector at its limit repeats one value; so many equal neighbours at the top of a spectrum, above what any standard
 # reaches there, are taken for that.
@@ -192,7 +193,7 @@ def _interpolate(
     result[:, coarse] = np.stack([_cubic(target[coarse], grid, row) for row in values])
     beyond = beyond | (coarse & ~near)
     notes.append(
-        f"its wavelengths are up to {gaps.max():.4g} apart and the standards' {step:.4g}: compared at the "
+        f"its wavelengths are up to {figure(gaps.max())} apart and the standards' {figure(step)}: compared at the "
         f"{int((~beyond).sum())} of their {len(target)} wavelengths that lie next to its own {len(grid)}, since "
         "nothing between those was measured"
     )
@@ -212,8 +213,8 @@ def _gaps(grid: np.ndarray, target: np.ndarray, step: float) -> np.ndarray:
         gaps = np.full(len(target), np.inf)
     if gaps.max() > _COARSEST * step:
         raise InputError(
-            f"the unknown has {len(grid)} wavelengths, up to {gaps.max():.4g} apart, and the standards one every "
-            f"{step:.4g}: too coarse to be compared; measure it with a finer step, or fit the standards on its "
+            f"the unknown has {len(grid)} wavelengths, up to {figure(gaps.max())} apart, and the standards one every "
+            f"{figure(step)}: too coarse to be compared; measure it with a finer step, or fit the standards on its "
             "wavelengths."
         )
     return gaps
@@ -273,6 +274,6 @@ def _check_units(values: np.ndarray, standards: np.ndarray, name: str) -> None:
     small = 0.0 < size * _UNIT_FACTOR < tops.min() and middle * _UNIT_FACTOR < middles.min()
     if large or small:
         raise InputError(
-            f"{name} reaches {size:.4g} where the standards reach {tops.min():.4g} to {tops.max():.4g}: it must be in "
-            "another unit (percent transmission, mAU, raw counts); convert it to the unit of the standards."
+            f"{name} reaches {figure(size)} where the standards reach {figure(tops.min())} to {figure(tops.max())}: it "
+            "must be in another unit (percent transmission, mAU, raw counts); convert it to the unit of the standards."
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from geonode_runtime.distributions import student_quantile
+from geonode_runtime.figures import figure
 from geonode_runtime.pls import PLSRegression
 from geonode_runtime.sets import PRIOR, Component, ConcentrationSet
 
@@ -176,17 +177,17 @@ class Quantification:
         if not self.matches:
             return "does not match: the spectrum is none that these standards predict at any concentration"
         if self.verdict == "outside calibrated range" and self.high is None and self.low == self.nearest:
-            return f"outside calibrated range: above {self.nearest:.4g}{unit}, the highest standard: dilute"
+            return f"outside calibrated range: above {figure(self.nearest, unit)}, the highest standard: dilute"
         by = self.rests_on(self.level)
         if by is None:
-            near = " or ".join(f"{c.estimate:.4g}{unit}" for c in self.components)
-            near = near if self.verdict == "ambiguous" else f"{self.nearest:.4g}{unit}"
+            near = " or ".join(figure(c.estimate, unit, beside=c.size) for c in self.components)
+            near = near if self.verdict == "ambiguous" else self.written(unit)
             return f"{self.verdict}: {near}, no interval can be claimed from {self.standards} standards"
         if self.pls is not None:
             (one,) = self.components
             return (
-                f"{self.verdict}: use PLS, whose value is {self.nearest:.4g}{unit}, {100 * self.level:g} % interval "
-                f"{_span(one.low, one.high, False, False, unit)} (cross-validated error {self.std:.3g}{unit}, "
+                f"{self.verdict}: use PLS, whose value is {self.written(unit)}, {100 * self.level:g} % interval "
+                f"{_span(one, unit)} (cross-validated error {figure(one.std, unit, digits=3)}, "
                 f"{self.pls.components} components)"
             )
         percent, at_most = f"{100 * self.level:g} %", f"{100 * self.attainable:.1f} %"
@@ -195,15 +196,15 @@ class Quantification:
             "the model's own"
         )
         if self.verdict == "ambiguous":
-            parts = [
-                f"{_span(c.low, c.high, c.open_low, c.open_high, unit)} (probability {c.probability:.2f})"
-                for c in self.components
-            ]
+            parts = [f"{_span(c, unit)} (probability {c.probability:.2f})" for c in self.components]
             return f"ambiguous, {f'{percent} set' if by == 'standards' else own}: {' or '.join(parts)}"
-        low, high = self.low, self.high
-        interval = _span(low or 0.0, high or 0.0, low is None, high is None, unit)
+        interval = _span(self.components[0], unit)
         said = f"{percent} interval" if by == "standards" else own
-        return f"{self.verdict}: {self.nearest:.4g}{unit}, {said} {interval}"
+        return f"{self.verdict}: {self.written(unit)}, {said} {interval}"
+
+    def written(self, unit: str = "") -> str:
+        """``nearest`` as it is written beside its interval, ``unit`` as it is behind it."""
+        return figure(self.nearest, unit, beside=self.components[0].size)
 
 
 @dataclass(frozen=True)
@@ -341,11 +342,12 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _span(low: float, high: float, open_low: bool, open_high: bool, unit: str = "") -> str:
-    if open_low and open_high:
+def _span(one: Component, unit: str = "") -> str:
+    low, high = figure(one.low, beside=one.size), figure(one.high, unit, beside=one.size)
+    if one.open_low and one.open_high:
         return "without limits"
-    if open_high:
-        return f"from {low:.4g}{unit} up, no upper limit"
-    if open_low:
-        return f"up to {high:.4g}{unit}, no lower limit"
-    return f"{low:.4g} to {high:.4g}{unit}"
+    if one.open_high:
+        return f"from {low}{unit} up, no upper limit"
+    if one.open_low:
+        return f"up to {high}, no lower limit"
+    return f"{low} to {high}"

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from geonode_runtime.figures import figure
+
 MOST_LEVELS = 5
 """Of more levels, another label tells more (:mod:`~geonode.calibration.assessment.wrong_label`)."""
 STRAIGHT = 0.02
@@ -61,8 +63,8 @@ class Slip:
             )
         return (
             f"the standard {self.level:g}{unit} contradicts the others, which lie on a straight line of concentration: "
-            f"they would call it {self.implied:.4g}{unit}, {self.ratio:.2g} times as far off as the worst of them. It "
-            "was kept: check its label, its dilution, and whether the detector was at its limit"
+            f"they would call it {figure(self.implied, unit)}, {self.ratio:.2g} times as far off as the worst of them. "
+            "It was kept: check its label, its dilution, and whether the detector was at its limit"
         )
 
 

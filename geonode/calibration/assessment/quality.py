@@ -15,6 +15,7 @@ import numpy as np
 
 from geonode.calibration.calibration import Calibration
 from geonode.errors import InputError
+from geonode_runtime.figures import figure
 from geonode_runtime.unknowns import Unknown
 
 
@@ -63,8 +64,8 @@ class QualityCheck:
         by = "95 %" if self.rests_on == "standards" else "95 % by the model"
         limits = "no limits can be claimed" if self.rests_on is None else f"{by}: {ends[0]} to {ends[1]}"
         text = (
-            f"{said}: {self.found:.4g}{unit} found where {self.nominal:g}{unit} was prepared, drift {self.drift:+.3g} "
-            f"({limits}){unit}, sensitivity {100 * self.gain:.1f} ± {100 * self.gain_std:.1f} %"
+            f"{said}: {figure(self.found, unit)} found where {self.nominal:g}{unit} was prepared, drift "
+            f"{self.drift:+.3g} ({limits}){unit}, sensitivity {100 * self.gain:.1f} ± {100 * self.gain_std:.1f} %"
         )
         if self.branches > 1:
             text += f"; {self.branches} concentrations would explain it, and drift is that of the prepared one"

@@ -14,6 +14,7 @@ from geonode.calibration.assessment.wrong_label import wrong_label
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.inverse.model import InverseModel
 from geonode.calibration.leave_out import levels_kept
+from geonode_runtime.figures import figure
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,11 @@ class StandardCheck:
         """What to tell the analyst about a flagged level."""
         unit = f" {unit}" if unit else ""
         return (
-            f"the standard {self.level:g}{unit} contradicts the others: they would call it {self.implied:.4g}{unit}, "
-            f"its held-out residual is {self.relative_error:.1f} times the others', and they agree "
-            f"{np.exp(self.gain or 0.0):.2g} times better if it is that. It was kept; leaving it out would move "
-            f"results by up to {self.influence or 0.0:.3g}{unit} (at {self.influence_at or 0.0:.4g}{unit})"
+            f"the standard {self.level:g}{unit} contradicts the others: they would call it "
+            f"{figure(self.implied, unit)}, its held-out residual is {self.relative_error:.1f} times the others', "
+            f"and they agree {np.exp(self.gain or 0.0):.2g} times better if it is that. It was kept; leaving it out "
+            f"would move results by up to {self.influence or 0.0:.3g}{unit} "
+            f"(at {figure(self.influence_at or 0.0, unit)})"
         )
 
 

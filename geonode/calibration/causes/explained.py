@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from geonode_runtime.causes.explainer import Explainer, Explaining
+from geonode_runtime.figures import figure
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import Quantification
 
@@ -61,6 +62,12 @@ class Explained(Explaining):
     def explainer(self) -> Explainer:
         """Of the calibration."""
         return self.calibration.explainer
+
+    def place(self, unit: str = "") -> str:
+        """The concentration of the `overlay` as it is written, ``unit`` as it is behind it."""
+        found = self.explanation
+        beside = self.components[0].size / self.dilution if found is None else found.finest
+        return figure(self.overlay.concentration, unit, beside=beside)
 
     @cached_property
     def overlay(self) -> Overlay:

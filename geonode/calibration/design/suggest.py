@@ -18,6 +18,7 @@ import numpy as np
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import tangents
 from geonode.errors import InputError
+from geonode_runtime.figures import figure
 
 GOALS = ("absolute", "relative")
 """What is to become small: u(c), or u(c)/c."""
@@ -69,11 +70,11 @@ class Suggestion:
         if not self.worth_it:
             return (
                 f"a further standard is not worth it: {what} would fall from {before} to {after} at best "
-                f"({100 * self.gain:.0f} % less, with one at {self.concentration:.4g}{unit})"
+                f"({100 * self.gain:.0f} % less, with one at {figure(self.concentration, unit)})"
             )
         return (
-            f"measure a standard at {self.concentration:.4g}{unit} next: {what} would fall from {before} to {after} "
-            f"({100 * self.gain:.0f} % less)"
+            f"measure a standard at {figure(self.concentration, unit)} next: {what} would fall from {before} to "
+            f"{after} ({100 * self.gain:.0f} % less)"
         )
 
 

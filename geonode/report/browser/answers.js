@@ -92,11 +92,11 @@ const GeonodeAnswers = (function () {
       masked: unknown.usable.filter((flag) => !flag).length,
       components: found.components.map((c) => undone(c, level)),
       components95: at95.components.map((c) => undone(c, LEVEL)),
-      nearest, mean, usable: unknown.usable };
+      nearest, beside: found.components.map(GeonodeVerdicts.sizeOf), mean, usable: unknown.usable };
     if (said === "no curve") answer.pls = model.pls;
     const { why, explanation } = GeonodeExplanation.reasons(model.causes, { verdict: said, q, strange }, measured);
     answer.why = why;
-    if (explanation) answer.nearest = [explanation.concentration];
+    if (explanation) [answer.nearest, answer.beside] = [[explanation.concentration], [explanation.finest]];
     answer.estimate = answer.components[0].estimate;
     answer.sentence = sentence(answer, model.levels, model.unit);
     return answer;

@@ -2,7 +2,7 @@
 // says so. geonode_runtime/causes/explanation.py and explainer.py.
 "use strict";
 const GeonodeExplanation = (function () {
-  const { general } = GeonodeNumbers, { KINDS, linspace } = GeonodeCauses, { fit, plain } = GeonodeCauseFit;
+  const { general, figure } = GeonodeNumbers, { KINDS, linspace } = GeonodeCauses, { fit, plain } = GeonodeCauseFit;
   const LEAST_EXPLAINED = 0.7, EVIDENCE = 10, AS_WELL = 0.999, AS_LITTLE = 0.05, MOST_WAVELENGTHS = 800, FIRST = 33;
   const HOLDS = [["tilt", "offset"], ["scale", "other path length"]];
   const NEARLY_ALL = 0.9, FEWEST_VALUES = 4, LARGER = 1.3, FEWEST_WAVELENGTHS = 8, PLAINLY_THERE = 30, HALF_WAY = 0.5;
@@ -29,7 +29,8 @@ const GeonodeExplanation = (function () {
     const noise = Math.sqrt(problem.scale.reduce((sum, v) => sum + v * v, 0) / problem.scale.length);
     const words = named ? cause.words({ ...found.fit, x: problem.x, ...told }) : "";
     const twins = named ? twinsOf(problem, cause, found.fit, alone) : [];
-    return { cause: named ? best : null, best, scores, explained, concentration, words, remedy: cause.remedy, twins, noise, ...stretches };
+    return { cause: named ? best : null, best, scores, explained, concentration, words, remedy: cause.remedy, twins, noise,
+      finest: concentrations.find((c) => c > 0) || 0, ...stretches };
   }
 
   // Every cause fitted, and the one that fits best; `alone`: the curve as it is, over all concentrations.
@@ -114,7 +115,7 @@ const GeonodeExplanation = (function () {
   function where(found, { at, signal }) {
     const side = (one) => (one.size > 0 ? "above" : "below"), [first, second] = found.stretches;
     if (!first) return "nowhere along the spectrum is it off by more than the noise";
-    const fromTo = (one) => (found.everywhere && one === first ? "at nearly every wavelength" : `from ${general(one.low, 4)} to ${at(one.high)}`);
+    const fromTo = (one) => (found.everywhere && one === first ? "at nearly every wavelength" : `from ${figure(one.low)} to ${at(one.high)}`);
     const said = `the spectrum lies ${side(first)} the curve ${fromTo(first)}, by up to ${general(Math.abs(first.size), 3)} in ` +
       `${signal} at ${at(first.peak)} (${general(Math.abs(first.size) / found.noise, 2)} times the noise)`;
     return second ? `${said}, and ${side(second)} it ${fromTo(second)}, by up to ${general(Math.abs(second.size), 3)}` : said;
@@ -126,7 +127,7 @@ const GeonodeExplanation = (function () {
         `${(100 * found.explained).toFixed(0)} % of the misfit away`;
     }
     const unit = unitName ? ` ${unitName}` : "", share = found.explained >= 0.9995 ? "all" : `${general(100 * found.explained, 3)} %`;
-    const corrected = [found.concentration, ...found.twins].sort((a, b) => a - b).map((c) => general(c, 3) + unit).join(" or ");
+    const corrected = [found.concentration, ...found.twins].sort((a, b) => a - b).map((c) => figure(c, found.finest, 3) + unit).join(" or ");
     const holds = (name) => HOLDS.some(([whole, part]) => whole === name && part === found.cause);
     const rivals = Object.keys(found.scores).filter((name) => name !== found.cause && found.scores[name] < EVIDENCE && !holds(name));
     const also = rivals.length ? ` (${rivals.join(" and ")} would fit nearly as well)` : "";
@@ -158,7 +159,7 @@ const GeonodeExplanation = (function () {
         }
         return made;
       } };
-    const told = { unit: known.wavelength_unit, signal: known.signal, at: (v) => general(v, 4) + known.wavelength_unit };
+    const told = { unit: known.wavelength_unit, signal: known.signal, at: (v) => figure(v) + known.wavelength_unit };
     const found = explain(problem, told);
     return { ...found, sentences: [where(found, told), why(found, known.unit)] };
   }

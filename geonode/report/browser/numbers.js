@@ -2,7 +2,7 @@
 // The formulas of quantiles are those of geonode_runtime/distributions.py.
 "use strict";
 const GeonodeNumbers = (function () {
-  const TERMS = 500, TINY = 1e-300, LARGE_ENOUGH = 1e-16;
+  const TERMS = 500, TINY = 1e-300, LARGE_ENOUGH = 1e-16, LARGE = 1e7;
 
   // A sentence for the reader; anything else that is thrown is a fault of this program.
   class Refusal extends Error {}
@@ -27,6 +27,16 @@ const GeonodeNumbers = (function () {
     if (exponent >= -4 && exponent < digits) return withoutZeros(value.toFixed(digits - 1 - exponent));
     const size = String(Math.abs(exponent)).padStart(2, "0");
     return withoutZeros(mantissa) + "e" + (exponent < 0 ? "-" : "+") + size;
+  }
+
+  // A number for a reader, as geonode_runtime/figures.py writes it: 0 where it is nothing beside the largest of its neighbours.
+  function figure(value, beside = 0, digits = 4) {
+    if (Number.isFinite(beside) && beside !== 0) {
+      const third = 10 ** (Math.floor(Math.log10(Math.abs(beside))) - 2);
+      if (Math.abs(value) < 0.5 * third) value = 0;
+    }
+    const text = general(value + 0, digits);
+    return text.includes("e+") && Math.abs(value) < LARGE ? Number(text).toFixed(0) : text;
   }
 
   // ln Gamma(x) for x > 0: Stirling's series (DLMF 5.11.1) from x + n >= 15 on, by the recurrence down from there.
@@ -216,6 +226,6 @@ const GeonodeNumbers = (function () {
     return least;
   }
 
-  return { Refusal, unpack, general, studentQuantile, studentCumulative, chi2UpperQuantile, interpolate, cholesky, inverseForm, solve,
+  return { Refusal, unpack, general, figure, studentQuantile, studentCumulative, chi2UpperQuantile, interpolate, cholesky, inverseForm, solve,
     smallestEigenvalue, median, largest, smallest };
 })();

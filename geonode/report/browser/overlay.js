@@ -1,7 +1,7 @@
 // Unknown, prediction and what is left between them, drawn under an answer.
 "use strict";
 const GeonodeOverlay = (function () {
-  const { general } = GeonodeNumbers;
+  const { general, figure } = GeonodeNumbers;
   const MARGIN = { left: 58, right: 18, top: 8, bottom: 40 }, GAP = 3;
 
   function element(name, attributes, text) {
@@ -63,29 +63,30 @@ const GeonodeOverlay = (function () {
   function draw(parent, model, answer) {
     const unit = model.unit ? " " + model.unit : "", usable = answer.usable;
     const matches = answer.verdict !== "does not match", shown = matches ? answer.nearest.slice(0, 3) : answer.nearest.slice(0, 1);
+    const at = shown.map((c, i) => figure(c, answer.beside[i]) + unit);
     const curves = shown.map((c) => GeonodeAnswers.predicted(model, c)), names = ["predicted", "second", "third"];
     const left = answer.mean.map((v, j) => v - curves[0][j]);
-    const figure = element("svg", { role: "img", class: "overlay" }), box = document.createElement("figure");
+    const drawing = element("svg", { role: "img", class: "overlay" }), box = document.createElement("figure");
     const list = document.createElement("ul"), width = Math.max(280, Math.min(parent.clientWidth || 700, document.getElementById("answers").clientWidth || 700, 760));
     const upper = width < 500 ? 190 : 240, lower = 90;
     const largest = left.reduce((most, v, j) => (usable[j] && Math.abs(v) > Math.abs(left[most]) ? j : most), usable.indexOf(true));
-    const said = `${matches ? "Predicted" : "Nearest predicted"} at ${shown.map((c) => general(c, 4) + unit).join(" and ")}; the ` +
-      `largest residual is ${general(left[largest], 3)} at ${general(model.wavelengths[largest], 4)}.`;
-    figure.setAttribute("aria-label", "The unknown's spectrum, the predicted one and their difference. " + said);
-    figure.setAttribute("viewBox", `0 0 ${width} ${MARGIN.top + upper + 20 + lower + MARGIN.bottom}`);
+    const said = `${matches ? "Predicted" : "Nearest predicted"} at ${at.join(" and ")}; the ` +
+      `largest residual is ${general(left[largest], 3)} at ${figure(model.wavelengths[largest])}.`;
+    drawing.setAttribute("aria-label", "The unknown's spectrum, the predicted one and their difference. " + said);
+    drawing.setAttribute("viewBox", `0 0 ${width} ${MARGIN.top + upper + 20 + lower + MARGIN.bottom}`);
     const [low, high] = extent([answer.mean, ...curves], usable), [down, up] = extent([left, left.map(() => 0)], usable);
-    panel(figure, model, MARGIN.top, upper, low, high, [["measured", answer.mean], ...curves.map((c, i) => [names[i], c])],
+    panel(drawing, model, MARGIN.top, upper, low, high, [["measured", answer.mean], ...curves.map((c, i) => [names[i], c])],
       model.yLabel, usable, width, false);
-    panel(figure, model, MARGIN.top + upper + 20, lower, down, up, [["zero", left.map(() => 0)], ["residual", left]],
+    panel(drawing, model, MARGIN.top + upper + 20, lower, down, up, [["zero", left.map(() => 0)], ["residual", left]],
       "residual", usable, width, true);
     list.className = "key";
     list.innerHTML = key("measured", "unknown") + shown.map((_, i) => key(names[i], "")).join("") + key("residual", "unknown − predicted");
     list.querySelectorAll("li").forEach((item, i) => {
-      if (i > 0 && i <= shown.length) item.append(`${matches ? "predicted" : "nearest, predicted"} at ${general(shown[i - 1], 4)}${unit}`);
+      if (i > 0 && i <= shown.length) item.append(`${matches ? "predicted" : "nearest, predicted"} at ${at[i - 1]}`);
     });
     const caption = document.createElement("figcaption");
     caption.textContent = said;
-    box.append(figure, list, caption);
+    box.append(drawing, list, caption);
     parent.append(box);
   }
 

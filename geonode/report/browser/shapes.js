@@ -2,7 +2,7 @@
 // whether replicates are of one sample. geonode_runtime/shapes.py and replicates.py.
 "use strict";
 const GeonodeShapes = (function () {
-  const { Refusal, general } = GeonodeNumbers;
+  const { Refusal, general, figure } = GeonodeNumbers;
   const BEYOND = 0.1, FARTHEST_INSIDE = 0.03, PLAINLY_BEYOND = 0.1, ALIEN = 0.5, NOISY = 4, APART = 0.2, EXCESS = 9;
   const ABOVE = "above the calibrated range";
 
@@ -97,7 +97,7 @@ const GeonodeShapes = (function () {
       }
     }
     if (worst[0] <= 0) return;
-    const unit = model.unit ? ` ${model.unit}` : "", at = (k) => general(found[k].components[0].estimate, 4) + unit;
+    const unit = model.unit ? ` ${model.unit}` : "", at = (k) => figure(found[k].components[0].estimate, GeonodeVerdicts.sizeOf(found[k].components[0])) + unit;
     throw new Refusal(`${name}: the spectra given as replicates of one sample are of different ones: number ${worst[1] + 1} ` +
       `is found at ${at(worst[1])} and number ${worst[2] + 1} at ${at(worst[2])}, further apart than replicates of the ` +
       "standards scatter; ask for an answer to each (--each; in Python without replicates=True).");

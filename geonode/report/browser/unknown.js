@@ -2,7 +2,7 @@
 // the standards were. What geonode_runtime/unknowns.py, preprocessing.py and standard_spectra.py do, in their order.
 "use strict";
 const GeonodeUnknown = (function () {
-  const { Refusal, general, median, largest, smallest } = GeonodeNumbers;
+  const { Refusal, general, figure, median, largest, smallest } = GeonodeNumbers;
   const PLATEAU = 3, ABOVE_STANDARDS = 1.1, UNIT_FACTOR = 20, COARSE = 2, COARSEST = 10, SAME = 1e-3;
 
   const row = (matrix, i) => matrix.subarray(i * matrix.shape[1], (i + 1) * matrix.shape[1]);
@@ -104,7 +104,7 @@ const GeonodeUnknown = (function () {
         made.forEach((one, i) => { one[k] = cubic(target[k], x, y[i]); });
         beyond[k] = beyond[k] || !near[k];
       });
-      notes.push(`its wavelengths are up to ${general(largest(gaps), 4)} apart and the standards' ${general(step, 4)}: ` +
+      notes.push(`its wavelengths are up to ${figure(largest(gaps))} apart and the standards' ${figure(step)}: ` +
         `compared at the ${beyond.filter((flag) => !flag).length} of their ${target.length} wavelengths that lie next to ` +
         `its own ${x.length}, since nothing between those was measured`);
     } else {
@@ -151,8 +151,8 @@ const GeonodeUnknown = (function () {
     });
     const gap = largest(gaps);
     if (gap > COARSEST * step) {
-      throw new Refusal(`the unknown has ${x.length} wavelengths, up to ${general(gap, 4)} apart, and the standards one ` +
-        `every ${general(step, 4)}: too coarse to be compared; measure it with a finer step, or fit the standards on ` +
+      throw new Refusal(`the unknown has ${x.length} wavelengths, up to ${figure(gap)} apart, and the standards one ` +
+        `every ${figure(step)}: too coarse to be compared; measure it with a finer step, or fit the standards on ` +
         "its wavelengths.");
     }
     return gaps;
@@ -213,8 +213,8 @@ const GeonodeUnknown = (function () {
     const large = size > UNIT_FACTOR * largest(tops) && middle > UNIT_FACTOR * largest(middles);
     const small = size > 0 && size * UNIT_FACTOR < smallest(tops) && middle * UNIT_FACTOR < smallest(middles);
     if (large || small) {
-      throw new Refusal(`${name} reaches ${general(size, 4)} where the standards reach ${general(smallest(tops), 4)} to ` +
-        `${general(largest(tops), 4)}: it must be in another unit (percent transmission, mAU, raw counts); convert it to ` +
+      throw new Refusal(`${name} reaches ${figure(size)} where the standards reach ${figure(smallest(tops))} to ` +
+        `${figure(largest(tops))}: it must be in another unit (percent transmission, mAU, raw counts); convert it to ` +
         "the unit of the standards.");
     }
   }

@@ -1,7 +1,7 @@
 // The verdict on a set of concentrations, and how it is said: geonode_runtime/verdicts.py.
 "use strict";
 const GeonodeVerdicts = (function () {
-  const { general, studentQuantile } = GeonodeNumbers;
+  const { general, figure, studentQuantile } = GeonodeNumbers;
   const UNDETERMINED = 0.8, LEVEL = 0.95, FEWEST_CHECKED = 4;
 
   // rules: lowest, highest, hasBlank, qLimit, t2Limit (null: none), isCurve. Gives the verdict and its reason, or "".
@@ -78,30 +78,33 @@ const GeonodeVerdicts = (function () {
     return level <= levels / (levels + 1) + 1e-12 ? "standards" : "model";
   }
 
+  // The largest number that stands beside a piece's estimate: itself, or an end that is there.
+  function sizeOf(c) { return Math.max(Math.abs(c.estimate), c.openLow ? 0 : Math.abs(c.low), c.openHigh ? 0 : Math.abs(c.high)); }
+
   function span(c, unit) {
+    const low = figure(c.low, sizeOf(c)), high = figure(c.high, sizeOf(c));
     if (c.openLow && c.openHigh) return "without limits";
-    if (c.openHigh) return `from ${general(c.low, 4)}${unit} up, no upper limit`;
-    if (c.openLow) return `up to ${general(c.high, 4)}${unit}, no lower limit`;
-    return `${general(c.low, 4)} to ${general(c.high, 4)}${unit}`;
+    if (c.openHigh) return `from ${low}${unit} up, no upper limit`;
+    if (c.openLow) return `up to ${high}${unit}, no lower limit`;
+    return `${low} to ${high}${unit}`;
   }
 
   // The answer in one line.
   function sentence(answer, levels, unitName) {
     const unit = unitName ? ` ${unitName}` : "", said = answer.verdict;
     if (said === "does not match") return "does not match: the spectrum is none that these standards predict at any concentration";
-    const top = answer.components[0];
+    const top = answer.components[0], near = figure(answer.estimate, sizeOf(top)) + unit;
     if (said === "no curve") {
-      return `no curve: use PLS, whose value is ${general(answer.estimate, 4)}${unit}, ${general(100 * answer.level)} % interval ` +
-        `${span(top, unit)} (cross-validated error ${general(top.std, 3)}${unit}, ${answer.pls.components} components)`;
+      return `no curve: use PLS, whose value is ${near}, ${general(100 * answer.level)} % interval ` +
+        `${span(top, unit)} (cross-validated error ${figure(top.std, 0, 3)}${unit}, ${answer.pls.components} components)`;
     }
     if (said === "outside calibrated range" && top.openHigh && !top.openLow && top.low === answer.estimate) {
-      return `outside calibrated range: above ${general(answer.estimate, 4)}${unit}, the highest standard: dilute`;
+      return `outside calibrated range: above ${figure(answer.estimate)}${unit}, the highest standard: dilute`;
     }
     const by = restsOn(levels, answer.level), parts = answer.components;
     if (by === null) {
-      const near = said === "ambiguous" ? parts.map((c) => general(c.estimate, 4) + unit).join(" or ")
-        : general(answer.estimate, 4) + unit;
-      return `${said}: ${near}, no interval can be claimed from ${levels} standards`;
+      const places = said === "ambiguous" ? parts.map((c) => figure(c.estimate, sizeOf(c)) + unit).join(" or ") : near;
+      return `${said}: ${places}, no interval can be claimed from ${levels} standards`;
     }
     const percent = `${general(100 * answer.level)} %`, most = `${(100 * levels / (levels + 1)).toFixed(1)} %`;
     const own = `no ${percent} interval that ${levels} standards alone vouch for (at most ${most}); the model's own`;
@@ -109,9 +112,9 @@ const GeonodeVerdicts = (function () {
       const each = parts.map((c) => `${span(c, unit)} (probability ${c.probability.toFixed(2)})`);
       return `ambiguous, ${by === "standards" ? `${percent} set` : own}: ${each.join(" or ")}`;
     }
-    return `${said}: ${general(answer.estimate, 4)}${unit}, ${by === "standards" ? `${percent} interval` : own} ` +
+    return `${said}: ${near}, ${by === "standards" ? `${percent} interval` : own} ` +
       span(parts[0], unit);
   }
 
-  return { verdict, doubtOf, plsNotes, scaled, restsOn, sentence, LEVEL, FEWEST_CHECKED };
+  return { verdict, doubtOf, plsNotes, scaled, restsOn, sentence, sizeOf, LEVEL, FEWEST_CHECKED };
 })();

@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from geonode_runtime.figures import figure
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -33,7 +35,7 @@ class Told:
 
     def at(self, wavelength: float) -> str:
         """A wavelength, three or four digits, with its unit."""
-        return f"{wavelength:.4g}{self.wavelength_unit}"
+        return figure(wavelength, self.wavelength_unit)
 
 
 class Cause:

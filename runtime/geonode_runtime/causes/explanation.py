@@ -24,6 +24,7 @@ import numpy as np
 from geonode_runtime.causes.cause import Cause, Told
 from geonode_runtime.causes.fitting import Fit, Problem, fit, plain
 from geonode_runtime.causes.kinds import KINDS
+from geonode_runtime.figures import figure
 
 LEAST_EXPLAINED = 0.7
 """A cause that takes a smaller share of the misfit's sum of squares away is not named."""
@@ -73,6 +74,7 @@ class Explanation:
         words: its amount. remedy: what to look at.
         corrected: the concentration at which the spectrum would lie once the cause is taken off; None without cause.
         twins: other concentrations of which the same would hold as well: those that look alike where the curve folds.
+        finest: the smallest concentration above zero that was compared, beside which smaller ones are nothing.
         explained: share of the misfit's sum of squares that the best cause takes away.
         best: the name of the best one, named or not. scores: the criterion of each cause less that of the best.
         wavelength_unit, signal: for texts.
@@ -87,6 +89,7 @@ class Explanation:
     remedy: str
     corrected: float | None
     twins: tuple[float, ...]
+    finest: float
     explained: float
     best: str
     scores: dict[str, float]
@@ -120,7 +123,8 @@ class Explanation:
                 f"{100 * self.explained:.0f} % of the misfit away"
             )
         unit = f" {unit}" if unit else ""
-        found = " or ".join(f"{c:.3g}{unit}" for c in sorted([self.corrected or 0.0, *self.twins]))
+        places = sorted([self.corrected or 0.0, *self.twins])
+        found = " or ".join(figure(c, unit, beside=self.finest, digits=3) for c in places)
         others = " and ".join(self.rivals)
         also = f" ({others} would fit nearly as well)" if others else ""
         return (
@@ -156,12 +160,12 @@ class Explanation:
         }
 
     def _at(self, wavelength: float) -> str:
-        return f"{wavelength:.4g}{self.wavelength_unit}"
+        return figure(wavelength, self.wavelength_unit)
 
     def _from_to(self, stretch: Stretch) -> str:
         if self.everywhere and stretch is self.stretches[0]:
             return "at nearly every wavelength"
-        return f"from {stretch.low:.4g} to {self._at(stretch.high)}"
+        return f"from {figure(stretch.low)} to {self._at(stretch.high)}"
 
 
 def explain(
@@ -206,12 +210,18 @@ def explain(
         remedy=cause.remedy if named else "",
         corrected=found.concentration if named else None,
         twins=_twins(problem, cause, found, alone) if named else (),
+        finest=_finest(problem.concentrations),
         explained=explained,
         best=name,
         scores=scores,
         wavelength_unit=wavelength_unit,
         signal=signal,
     )
+
+
+def _finest(concentrations: np.ndarray) -> float:
+    positive = concentrations[concentrations > 0.0]
+    return float(positive[0]) if len(positive) else 0.0
 
 
 @dataclass(frozen=True)
