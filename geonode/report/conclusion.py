@@ -11,6 +11,7 @@ from scipy.special import bdtrc
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import DetectionLimits, ambiguity_map, detection_limits, resolution
 from geonode.report.tables import number
+from geonode_runtime.shapes import PLAINLY_THERE
 
 SETS, RARE = 0.8, 0.1
 """Level of the sets that standards left out should lie in, and how seldom chance has as many of them outside: then the
@@ -188,9 +189,18 @@ class Conclusion:
         below = levels[(levels > 0.0) & (levels < (limit or 0.0))]
         if not len(below):
             return ""
-        named = ", ".join(f"{one:g}" for one in below)
-        which = f"the {'standard' if len(below) == 1 else 'standards'} {named}{self.unit}"
-        return f"; below the detection limit, {which} included, nothing can be told from a blank"
+        hidden = below[[not self._seen(float(one)) for one in below]]
+        which, what = below, "the spectra are no blank's, but concentrations cannot be told from zero"
+        if len(hidden):
+            which, what = hidden, "nothing can be told from a blank"
+        named = ", ".join(f"{one:g}" for one in which)
+        which = f"the {'standard' if len(which) == 1 else 'standards'} {named}{self.unit}"
+        return f"; below the detection limit, {which} included, {what}"
+
+    def _seen(self, level: float) -> bool:
+        """Whether the standard of a level is plainly no blank."""
+        shapes, at = self.calibration.facts.shapes, int(np.searchsorted(self.calibration.levels, level))
+        return shapes is not None and shapes.above_blank(shapes.spectra[at]) > PLAINLY_THERE
 
     @cached_property
     def outside(self) -> tuple[list[float], int]:

@@ -1,8 +1,12 @@
-"""What the shape of a spectrum says where limits that were learned from the standards do not: that it lies on the
-extension of the curve beyond its highest standard, or that it has next to nothing of what the standards show.
+"""What the shape of a spectrum says where sets and limits that were learned from the standards do not: that it is no
+blank's, that it lies on the extension of the curve beyond the highest standard, or that it has next to nothing of what
+the standards show.
 
-Both look at spectra as vectors of the space of wavelengths, whitened by the noise, with t the level of the highest
+All look at spectra as vectors of the space of wavelengths, whitened by the noise, with t the level of the highest
 standard and m_i those of the others.
+
+*No blank's.* The part of x − m_0 along the step m_1 − m_0 from the blank to the first standard above it. Where it is a
+good part of the step and many times the noise, something is there, however little of it the standards can tell.
 
 *Beyond the top.* x − m_t is compared with the chords m_t − m_i. Where one of them, made longer, leaves no more than
 :data:`BEYOND` of it, and no standard lies further along that chord than the highest, extrapolation explains the
@@ -23,6 +27,13 @@ import numpy as np
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.verdicts import ABOVE, VerdictRules
 
+PLAINLY_THERE = 50.0
+"""A spectrum so many times the noise from the blank's is none, …"""
+ON_THE_WAY = 0.2
+"""… if it has gone this share of the way to the first standard above the blank. Of 326 simulated blanks of families
+left out of training whose 95 % set includes zero, 4.9 % have (an offset or a drift of theirs), and 30 % of 116 samples
+with such a set, which are 1.8 % of all samples inside the range."""
+NO_BLANK = "it is no blank's, but how little of the analyte gives it the standards cannot tell"
 BEYOND = 0.1
 """Largest share (of the length) that the extension may leave unexplained."""
 FARTHEST_INSIDE = 0.03
@@ -44,6 +55,15 @@ class Shapes:
     spectra: np.ndarray
     scale: np.ndarray
     decides: bool
+
+    def above_blank(self, spectrum: np.ndarray, usable: np.ndarray | None = None) -> float:
+        """How far ``spectrum [W]`` lies from the lowest standard towards the next one, in standard deviations of the
+        noise; 0 where it has gone less than `ON_THE_WAY`."""
+        levels, x = self._white(spectrum, usable)
+        step = levels[1] - levels[0]
+        square = float(step @ step)
+        along = float((x - levels[0]) @ step) / square if square > 0.0 else 0.0
+        return along * float(np.sqrt(square)) if along >= ON_THE_WAY else 0.0
 
     def beyond_top(self, spectrum: np.ndarray, usable: np.ndarray | None = None) -> float:
         """How far beyond the highest standard ``spectrum [W]`` lies, in lengths of the longest chord; 0 where
@@ -106,9 +126,10 @@ def judged_by_shape(
         rules: of verdicts. usable: ``[W]``, None where all wavelengths are.
         said: verdict and notes by the sets and limits. sets: at the level asked for and at 95 %.
     """
-    verdict, notes = said
     if shapes is None or not rules.is_curve:
         return said, sets
+    said = _seen(shapes, rules, spectrum, usable, said)
+    verdict, notes = said
     if verdict in ("does not match", "ambiguous", "outside calibrated range"):
         beyond = shapes.beyond_top(spectrum, usable)
         by_sets = verdict == "outside calibrated range" and all(c.low >= rules.highest for c in sets[1].components)
@@ -130,6 +151,25 @@ def judged_by_shape(
             )
             return ("does not match", (note,)), sets
     return said, sets
+
+
+def _seen(
+    shapes: Shapes,
+    rules: VerdictRules,
+    spectrum: np.ndarray,
+    usable: np.ndarray | None,
+    said: tuple[str, tuple[str, ...]],
+) -> tuple[str, tuple[str, ...]]:
+    """The verdict and its notes; ambiguous in place of *below detection limit* where the spectrum is no blank's."""
+    if said[0] != "below detection limit" or rules.lowest != 0.0:
+        return said
+    times = shapes.above_blank(spectrum, usable)
+    if times <= PLAINLY_THERE:
+        return said
+    return "ambiguous", (
+        f"the 95 % set includes zero, yet the spectrum lies {times:.2g} times the noise from the blank's, towards the "
+        f"lowest standard: {NO_BLANK}",
+    )
 
 
 def above_all(one: ConcentrationSet, highest: float) -> Component:

@@ -14,8 +14,8 @@ from geonode_runtime.sets import PRIOR, Component, ConcentrationSet
 MEANING = {
     "quantified": "one range of concentration explains the spectrum, at the level asked for and at 95 %",
     "ambiguous": "several separate ranges do, or one as wide as most of the calibrated range, or one without an end "
-    "within reach",
-    "below detection limit": "the 95 % set includes zero, and a blank was among the standards",
+    "within reach, or one that includes zero though the spectrum is no blank's",
+    "below detection limit": "the 95 % set includes zero, a blank was among the standards, and the spectrum may be one",
     "outside calibrated range": "every concentration of the 95 % set lies beyond the standards",
     "does not match": "no concentration predicts this spectrum; no estimate is given",
     "no curve": "the standards lie on no curve of concentration and PLS is much better: its value and its error stand",

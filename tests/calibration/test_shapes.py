@@ -1,4 +1,5 @@
-"""Where learned limits say nothing, the shape of a spectrum does: beyond the highest standard, or none of theirs."""
+"""Where sets and learned limits say nothing, the shape of a spectrum does: no blank's, beyond the highest standard, or
+none of theirs."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 from geonode.calibration import Calibration
-from geonode_runtime.shapes import Shapes
+from geonode_runtime.shapes import NO_BLANK, PLAINLY_THERE, Shapes
 from tests.calibration.assays import LEVELS, NOISE, WAVE, band, folding, monotone, noisy, straight
 
 FEW = np.array([10.0, 20.0, 30.0, 60.0])
@@ -93,3 +94,47 @@ def test_a_blank_stays_a_blank():
     calibration = Calibration(levels, noisy(from_nothing, levels, 0), WAVE)
     answer = calibration.quantify(noisy(from_nothing, 0.0, 7)[0])
     assert answer.verdict == "below detection limit"
+
+
+def steep(c) -> np.ndarray:
+    """Most of the response lies below the first standard above the blank."""
+    c = np.atleast_1d(c)[:, None]
+    return 0.05 + c / (c + 3.0) * band(600, 40)
+
+
+@pytest.fixture(scope="module")
+def far_first() -> Calibration:
+    levels = np.array([0.0, 20.0, 40.0, 60.0])
+    return Calibration(levels, noisy(steep, levels, 1), WAVE, unit="µM")
+
+
+@pytest.mark.parametrize("method", [None, "profile"], ids=["posterior", "profile"])
+def test_a_strong_spectrum_before_a_far_first_standard_is_no_blanks(far_first, method):
+    """Hundreds of times the noise from the blank's: zero may be in the set, yet it is not called a blank's."""
+    strong, weak = noisy(steep, [1.0, 2.0], 5), noisy(steep, [0.0, 0.0, 0.01], 6)
+    for answer in far_first.quantify_many(strong, method=method):
+        from_zero = answer.verdict_components[0].low == 0.0
+        assert answer.verdict == ("ambiguous" if from_zero else "quantified")
+        assert any(note.endswith(NO_BLANK) for note in answer.notes) == from_zero
+        assert not any("cannot be told from a blank" in note for note in answer.notes)
+    for answer in far_first.quantify_many(weak, method=method):
+        assert answer.verdict == "below detection limit"
+        assert answer.notes[0] == "the 95 % set includes zero: it cannot be told from a blank"
+    if method is None:
+        said = [a.verdict for a in far_first.quantify_many(strong)]
+        assert said == ["ambiguous", "ambiguous"]
+
+
+def test_no_blanks_is_a_part_of_the_step_and_many_times_the_noise():
+    """Both: half of a step that is noise is a blank's, and so is a sliver of a long step."""
+    blank, first = np.zeros(len(WAVE)), band(600, 40)
+    size = float(np.linalg.norm(first))
+    for noise, share, there in ((0.5, 0.9, 0.0), (0.001, 0.19, 0.0), (0.001, 0.21, 0.21), (0.001, -0.5, 0.0)):
+        shapes = Shapes(np.stack([blank, first, 2.0 * first]), np.full(len(WAVE), noise), False)
+        times = shapes.above_blank(share * first)
+        assert (times > PLAINLY_THERE) == (there > 0.0)
+        if there:
+            assert times == pytest.approx(there * size / noise)
+    masked = np.arange(len(WAVE)) % 3 > 0
+    there = np.where(masked, 0.3 * first, 9.0)
+    assert shapes.above_blank(there, masked) == pytest.approx(0.3 * np.linalg.norm(first[masked]) / 0.001)

@@ -337,3 +337,13 @@ def test_levels_outside_the_sets_of_what_answers_are_told(outside, said, by, mon
         calibration.held_out = replace(calibration.held_out, coverage=np.where(out, 0.99, 0.3))
     for text in (Conclusion(calibration).headline(), Conclusion(calibration).good()):
         assert (said in text) if said else "80 % sets" not in text
+
+
+@pytest.mark.parametrize("limit", [15.0, 70.0])
+def test_standards_that_are_plainly_no_blanks_are_not_said_to_be_like_one(limit):
+    """A detection limit above strong standards, which lie far before it: their concentration is in doubt alone."""
+    found = Conclusion(healthy())
+    found.limits = replace(found.limits, detection=limit)
+    below = ", ".join(f"{one:g}" for one in LEVELS[1:] if one < limit)
+    said = "the spectra are no blank's, but concentrations cannot be told from zero"
+    assert f"; below the detection limit, the standards {below} µM included, {said}" in found.headline()

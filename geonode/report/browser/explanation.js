@@ -5,8 +5,8 @@ const GeonodeExplanation = (function () {
   const { general, figure } = GeonodeNumbers, { KINDS, linspace } = GeonodeCauses, { fit, plain } = GeonodeCauseFit;
   const LEAST_EXPLAINED = 0.7, EVIDENCE = 10, AS_WELL = 0.999, AS_LITTLE = 0.05, MOST_WAVELENGTHS = 800, FIRST = 33;
   const HOLDS = [["tilt", "offset"], ["scale", "other path length"]];
-  const NEARLY_ALL = 0.9, FEWEST_VALUES = 4, LARGER = 1.3, FEWEST_WAVELENGTHS = 8, PLAINLY_THERE = 30, HALF_WAY = 0.5;
-  const { ODD, STRANGE } = GeonodePosterior;
+  const NEARLY_ALL = 0.9, FEWEST_VALUES = 4, LARGER = 1.3, FEWEST_WAVELENGTHS = 8;
+  const { ODD, STRANGE } = GeonodePosterior, { NO_BLANK } = GeonodeShapes;
 
   // From the JSON of the page; `array` unpacks one, or finds it among others.
   function open(data, array) {
@@ -173,34 +173,18 @@ const GeonodeExplanation = (function () {
     return largest > 0 ? norm(mean) / largest : 1;
   }
 
-  // How far a spectrum lies from the lowest standard towards the next, in standard deviations of the noise.
-  function aboveBlank(known, unknown) {
-    const width = known.wavelengths.length, count = unknown.spectra.length;
-    let square = 0, along = 0;
-    unknown.usable.forEach((flag, j) => {
-      if (!flag) return;
-      const blank = known.levels[j], step = (known.levels[width + j] - blank) / known.scale[j];
-      const mean = unknown.spectra.reduce((sum, one) => sum + one[j], 0) / count;
-      square += step * step;
-      along += step * (mean - blank) / known.scale[j];
-    });
-    along = square > 0 ? along / square : 0;
-    return along >= HALF_WAY ? along * Math.sqrt(square) : 0;
-  }
-
-  // What the standards are at fault for: that no cause is known, or that a spectrum passes for a blank.
-  function blamed(known, verdict, found, unknown) {
+  // What the standards are at fault for: that no cause is known, or that zero is not ruled out.
+  function blamed(known, { verdict, notes }, found) {
     if (!known.fault) return [];
     if (verdict === "does not match") {
       return [found ? `take this with caution, for the standards are not without fault: ${known.fault}`
         : `no cause is looked for, for the standards are at fault themselves: ${known.fault}`];
     }
-    const times = verdict === "below detection limit" ? aboveBlank(known, unknown) : 0;
-    return times <= PLAINLY_THERE ? [] : [`the spectrum lies ${general(times, 2)} times the noise from the blank, towards the lowest ` +
-      `standard: the measurement tells it from a blank, and these standards do not: ${known.fault}`];
+    return notes.some((note) => note.endsWith(NO_BLANK))
+      ? [`the measurement tells it from a blank, and these standards do not: ${known.fault}`] : [];
   }
 
-  // What is said under an answer {verdict, q, strange}: strange null where the profile answered.
+  // What is said under an answer {verdict, notes, q, strange}: strange null where the profile answered.
   function reasons(known, answer, unknown) {
     const refused = answer.verdict === "does not match";
     const strange = answer.strange === null ? answer.q > known.textbook : answer.strange > STRANGE || answer.q > ODD;
@@ -209,7 +193,7 @@ const GeonodeExplanation = (function () {
     if (answer.verdict !== "outside calibrated range" && !known.silent && asked) found = explained(known, unknown);
     if (!(refused && !known.fault) && found && (found.cause === null || found.explained < NEARLY_ALL)) found = null;
     const said = found ? [...found.sentences] : [], times = refused ? larger(known, unknown) : 1;
-    said.push(...blamed(known, answer.verdict, found, unknown));
+    said.push(...blamed(known, answer, found));
     if (times >= LARGER) {
       said.unshift(`the spectrum is ${general(times, 2)} times as large as that of any standard: the sample may be too ` +
         "concentrated, or the detector at its limit; dilute it and measure again");

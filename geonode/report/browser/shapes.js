@@ -1,9 +1,10 @@
-// What the shape of a spectrum says where the sets do not: beyond the highest standard, or none of the standards'; and
-// whether replicates are of one sample. geonode_runtime/shapes.py and replicates.py.
+// What the shape of a spectrum says where the sets do not: no blank's, beyond the highest standard, or none of the
+// standards'; and whether replicates are of one sample. geonode_runtime/shapes.py and replicates.py.
 "use strict";
 const GeonodeShapes = (function () {
   const { Refusal, general, figure } = GeonodeNumbers;
   const BEYOND = 0.1, FARTHEST_INSIDE = 0.03, PLAINLY_BEYOND = 0.1, ALIEN = 0.5, NOISY = 4, APART = 0.2, EXCESS = 9;
+  const PLAINLY_THERE = 50, ON_THE_WAY = 0.2, NO_BLANK = "it is no blank's, but how little of the analyte gives it the standards cannot tell";
   const ABOVE = "above the calibrated range";
 
   const dot = (a, b) => a.reduce((sum, v, j) => sum + v * b[j], 0);
@@ -15,6 +16,22 @@ const GeonodeShapes = (function () {
     const scaled = (values, start) => Float64Array.from(kept, (j) => values[start + j] / model.scale[j]);
     const levels = Array.from({ length: model.shapeSpectra.shape[0] }, (_, i) => scaled(model.shapeSpectra, i * width));
     return { levels, x: scaled(spectrum, 0) };
+  }
+
+  // How far from the lowest standard towards the next one, in standard deviations of the noise.
+  function aboveBlank(model, spectrum, usable) {
+    const { levels, x } = white(model, spectrum, usable), step = less(levels[1], levels[0]), square = dot(step, step);
+    const along = square > 0 ? dot(less(x, levels[0]), step) / square : 0;
+    return along >= ON_THE_WAY ? along * Math.sqrt(square) : 0;
+  }
+
+  // Ambiguous in place of *below detection limit* where the spectrum is no blank's.
+  function seen(model, spectrum, usable, said) {
+    if (said[0] !== "below detection limit" || model.rules.lowest !== 0) return said;
+    const times = aboveBlank(model, spectrum, usable);
+    if (times <= PLAINLY_THERE) return said;
+    return ["ambiguous", `the 95 % set includes zero, yet the spectrum lies ${general(times, 2)} times the noise from the blank's, ` +
+      `towards the lowest standard: ${NO_BLANK}`];
   }
 
   // How far beyond the highest standard, in lengths of the longest chord; 0 where no chord explains it.
@@ -51,9 +68,10 @@ const GeonodeShapes = (function () {
   }
 
   // Verdict, reason and sets when the shape is looked at too.
-  function judged(model, spectrum, usable, said, sets) {
-    const { rules } = model, [verdict, reason] = said;
-    if (!rules.isCurve) return { said, sets };
+  function judged(model, spectrum, usable, first, sets) {
+    const { rules } = model;
+    if (!rules.isCurve) return { said: first, sets };
+    const said = seen(model, spectrum, usable, first), [verdict, reason] = said;
     if (["does not match", "ambiguous", "outside calibrated range"].includes(verdict)) {
       if (verdict === "outside calibrated range" && sets[1].components.every((c) => c.low >= rules.highest)) {
         return { said: [verdict, reason, `${ABOVE}: dilute it into the range and measure again`], sets };
@@ -103,5 +121,5 @@ const GeonodeShapes = (function () {
       "standards scatter; ask for an answer to each (--each; in Python without replicates=True).");
   }
 
-  return { judged, above, requireOneSample };
+  return { judged, above, requireOneSample, NO_BLANK };
 })();

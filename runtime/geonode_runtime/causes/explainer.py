@@ -5,7 +5,8 @@ only where the spectrum is further from the standards' span than noise and one c
 beyond the calibrated range, where the curve is carried on and not known, nor where the standards contradict each other:
 then it is as likely the curve that is off. A spectrum that does not match standards of which some contradict the others
 is held against the curve of the others, and a cause is named only where it explains nearly all. Where the standards are
-at fault themselves, and no cause can be looked for, or a spectrum passes for a blank, the answer says so.
+at fault themselves, and no cause can be looked for, or they cannot tell how little gives a spectrum that is no blank's,
+the answer says so.
 """
 
 from __future__ import annotations
@@ -22,13 +23,10 @@ from geonode_runtime.causes.explanation import NEARLY_ALL, Explanation, explain
 from geonode_runtime.causes.fitting import FIRST, Problem
 from geonode_runtime.causes.kinds import KINDS
 from geonode_runtime.posterior.rules import ODD, STRANGE
+from geonode_runtime.shapes import NO_BLANK
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import Quantification
 
-PLAINLY_THERE = 30.0
-"""A spectrum so many times the noise from a blank is none, whatever the standards can tell, …"""
-HALF_WAY = 0.5
-"""… if it has gone this share of the way to the lowest standard that is no blank."""
 LARGER = 1.3
 """A refused spectrum this many times as large as every standard's may be of a sample too concentrated."""
 FEWEST_WAVELENGTHS = 8
@@ -119,16 +117,6 @@ class Explainer:
         size = float(np.linalg.norm(unknown.spectra.mean(axis=0)[usable]))
         return size / largest if largest > 0.0 else 1.0
 
-    def above_blank(self, unknown: Unknown) -> float:
-        """How far a spectrum lies from the lowest standard towards the second lowest, in standard deviations of the
-        noise; 0 where it goes less than half of that way."""
-        usable = unknown.usable
-        blank, lowest = self.levels[:2, usable] / self.scale[usable]
-        step, way = lowest - blank, unknown.spectra.mean(axis=0)[usable] / self.scale[usable] - blank
-        square = float(step @ step)
-        along = float(way @ step) / square if square > 0.0 else 0.0
-        return along * float(np.sqrt(square)) if along >= HALF_WAY else 0.0
-
 
 @dataclass(frozen=True)
 class Explaining(Quantification):
@@ -186,20 +174,16 @@ class Explaining(Quantification):
         )
 
     def _blamed(self, known: Explainer) -> tuple[str, ...]:
-        """What the standards are at fault for: that no cause is known, or that a spectrum passes for a blank."""
+        """What the standards are at fault for: that no cause is known, or that zero is not ruled out."""
         if not known.fault:
             return ()
         if self.verdict == "does not match":
             if self.explanation is None:
                 return (f"no cause is looked for, for the standards are at fault themselves: {known.fault}",)
             return (f"take this with caution, for the standards are not without fault: {known.fault}",)
-        times = known.above_blank(self.unknown) if self.verdict == "below detection limit" else 0.0
-        if times <= PLAINLY_THERE:
+        if not any(note.endswith(NO_BLANK) for note in self.notes):
             return ()
-        return (
-            f"the spectrum lies {times:.2g} times the noise from the blank, towards the lowest standard: the "
-            f"measurement tells it from a blank, and these standards do not: {known.fault}",
-        )
+        return (f"the measurement tells it from a blank, and these standards do not: {known.fault}",)
 
     def explanation_dict(self) -> dict[str, Any] | None:
         """The explanation in plain dictionaries, lists and numbers; None where there is none."""

@@ -8,11 +8,12 @@
    the range: ambiguous. Pieces that only a gap beyond the calibrated range parts are one, and so are a piece that
    includes zero and one that begins below the first standard above a blank; and where the spectrum is an end
    standard's, sets end where the search did (:mod:`geonode_runtime.posterior.ends`), which a note says;
-5. a blank was measured and the 95 % set includes zero: below detection limit;
+5. a blank was measured and the 95 % set includes zero: below detection limit, or ambiguous where the spectrum is no
+   blank's (:mod:`geonode_runtime.shapes`);
 6. otherwise: quantified.
 
-At last the shape of the spectrum is looked at (:mod:`geonode_runtime.shapes`): what lies on the extension of the curve
-is above the calibrated range and not foreign, and what has next to nothing of the standards' shapes does not match.
+At last the shape of the spectrum is looked at (there too): what lies on the extension of the curve is above the
+calibrated range and not foreign, and what has next to nothing of the standards' shapes does not match.
 """
 
 from __future__ import annotations

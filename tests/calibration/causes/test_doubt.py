@@ -9,6 +9,7 @@ import pytest
 
 from geonode.calibration import Calibration
 from geonode_runtime.causes.explainer import Explainer, ExportedAnswer
+from geonode_runtime.shapes import NO_BLANK, PLAINLY_THERE
 from geonode_runtime.verdicts import Quantification
 from tests.calibration.assays import WAVE, folding, monotone, noisy, straight
 
@@ -93,11 +94,10 @@ def test_a_calibration_that_cannot_tell_is_not_blamed_on_the_measurement(true):
     answer = made.quantify(noisy(straight, true, 1, 0.0005)[0], method="profile")
     blank = made.quantify(noisy(straight, 0.0, 2, 0.0005)[0], method="profile")
     assert not any("from the blank" in why for why in blank.why)
-    if answer.verdict == "below detection limit":
-        assert "times the noise from the blank" in answer.why[0]
-        assert answer.why[0].endswith(f"these standards do not: {made.standing.fault}")
-    far = [made.explainer.above_blank(one.unknown) for one in (answer, blank)]
-    assert far[0] > 30.0 and far[1] == 0.0
+    assert answer.verdict == "ambiguous" and any(note.endswith(NO_BLANK) for note in answer.notes)
+    assert answer.why[0].endswith(f"from a blank, and these standards do not: {made.standing.fault}")
+    far = [made.facts.shapes.above_blank(one.unknown.spectra[0]) for one in (answer, blank)]
+    assert far[0] > PLAINLY_THERE and far[1] == 0.0
 
 
 @pytest.mark.parametrize(
