@@ -331,7 +331,7 @@ def test_levels_outside_the_sets_of_what_answers_are_told(outside, said, by, mon
     out = np.isin(np.arange(6), outside)
     if by == "posterior":
         own = replace(calibration.own_levels, covered=np.where(out, 0.0, 1.0))
-        monkeypatch.setattr(Calibration, "own_levels", own)
+        calibration.own_levels = own
     else:
         monkeypatch.setattr(Calibration, "unfit_for_posterior", "it is not asked")
         calibration.held_out = replace(calibration.held_out, coverage=np.where(out, 0.99, 0.3))
