@@ -50,8 +50,8 @@ class Candidates:
     def mean_rows(self, c: torch.Tensor) -> torch.Tensor:
         """Σ w B ``[C, n]`` over the candidates at concentrations ``c [C]``: the weighted mean of the rows of `at`.
 
-        k* is linear in 1, ŝŝ′ and M₅⸝₂, and candidates of one warp and length differ in nothing but their factors there:
-        so their K⁻¹ are added up with those factors first, and the work is that of one candidate for each.
+        k* is linear in 1, ŝŝ′ and M₅⸝₂, and candidates of one warp and length differ in nothing but their factors
+        there: so their K⁻¹ are added up with those factors first, and the work is that of one candidate for each.
         """
         first, right, matern, linear, ones = self._added_up
         left = self.coordinates(c)[first]
