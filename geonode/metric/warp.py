@@ -152,7 +152,8 @@ def _ends(x: Tensor, x_min: Tensor | float, x_max: Tensor | float) -> tuple[Tens
         end.to(x) if isinstance(end, Tensor) else torch.full((), end, dtype=x.dtype, device=x.device)
         for end in (x_min, x_max)
     ]
-    low, high = (warp_values(end.reshape((1,) * (x.ndim - end.ndim) + end.shape)) for end in ends)
+    both = torch.stack(torch.broadcast_tensors(*ends))
+    low, high = warp_values(both.reshape(2, *[1] * (x.ndim - both.ndim + 1), *both.shape[1:])).unbind(1)
     return low, high - low
 
 

@@ -126,12 +126,11 @@ def test_shooting_agrees_with_its_reference_in_value_and_gradient(device, poison
     "numbers",
     [
         {},
-        {"steps": 4},
         {"steps": 1},
         {"steps": 2, "drift_tolerance": 1e-3},
-        {"newton": 1},
-        {"newton": 2, "stages": 1, "tolerance": 1e-6},
-        {"newton": 1, "stages": 5},
+        {"steps": 3, "newton": 1},
+        {"steps": 3, "newton": 2, "stages": 1, "tolerance": 1e-6},
+        {"steps": 3, "newton": 1, "stages": 5},
     ],
     ids=str,
 )

@@ -112,13 +112,13 @@ def suggest_standard(
     before = _root_mean_square(slope, model.curve_scale * curve_now.interpolation + standards + noise, high - low, size)
     expected = np.empty(len(tried))
     for e in range(len(tried)):
-        within = np.einsum("ia,cij,jb->cab", z, update.within[e], z, optimize=True)
+        within = z.T @ update.within[e] @ z
         trace = np.trace(within, axis1=1, axis2=2) / (max(n - 1, 1) * r)
         curve = (within + gp.prior_dof * trace[:, None, None] * np.eye(r)) / gp.dof
         at = np.einsum("ia,ij,jb->ab", z, update.within_at[e], z)
         curve_at = (at + gp.prior_dof * np.trace(at) / (max(n - 1, 1) * r) * np.eye(r)) / gp.dof
-        between = np.einsum("ia,cij,jb->cab", z, update.between, z, optimize=True)
-        cross = np.einsum("ia,cij,jb->cab", z, update.between_cross[e], z, optimize=True)
+        between = z.T @ update.between @ z
+        cross = z.T @ update.between_cross[e] @ z
         there = np.einsum("ia,ij,jb->ab", z, update.between_at[e], z)
         known = np.linalg.solve(there + curve_at + noise, cross.transpose(0, 2, 1))
         between = between - cross @ known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,6 +46,31 @@ class Candidates:
     def at(self, c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Rows B = k*ᵀK⁻¹ ``[G, C, n]`` and kriging variance ``[G, C]`` at concentrations ``c [C]``."""
         return self.between(self.coordinates(c), self._of_levels)
+
+    def mean_rows(self, c: torch.Tensor) -> torch.Tensor:
+        """Σ w B ``[C, n]`` over the candidates at concentrations ``c [C]``: the weighted mean of the rows of `at`.
+
+        k* is linear in 1, ŝŝ′ and M₅⸝₂, and candidates of one warp and length differ in nothing but their factors
+        there: so their K⁻¹ are added up with those factors first, and the work is that of one candidate for each.
+        """
+        first, right, matern, linear, ones = self._added_up
+        left = self.coordinates(c)[first]
+        distance = (left[:, :, None] - right[:, None, :]).abs_()
+        correlation = matern52(distance.div_(self.lengths[first]))
+        return torch.einsum("pci,pij->cj", correlation, matern) + left.mT @ linear + ones
+
+    @cached_property
+    def _added_up(self) -> tuple[Any, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+        """For every (warp, length) p: the first candidate, the levels' coordinates ``[P, n]``, Σ w (1 − α) K⁻¹
+        ``[P, n, n]``, ŝᵀ Σ w α K⁻¹ ``[P, n]``; and 1ᵀ Σ w K⁻¹ over all, ``[n]``."""
+        first, which = self._shared
+        right = self._of_levels[first]
+        weighted = self.weights[:, None, None] * self.inverse
+        added = torch.zeros(2, len(first), *weighted.shape[1:], dtype=weighted.dtype, device=weighted.device)
+        index = torch.as_tensor(which).to(weighted.device)
+        added[0].index_add_(0, index, weighted * (1.0 - self.alphas))
+        added[1].index_add_(0, index, weighted * self.alphas)
+        return first, right, added[0], torch.einsum("pi,pij->pj", right, added[1]), weighted.sum((0, 1))
 
     def between(self, left: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """`at` for coordinates ``left`` ``[G, C]`` of what is asked and ``right`` ``[G, n]`` of the levels."""

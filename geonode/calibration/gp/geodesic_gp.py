@@ -221,8 +221,7 @@ class GeodesicGP:
         Raises:
             InputError: values that are not finite, or more than one axis.
         """
-        rows, _ = self.candidates.at(concentration_tensor(concentrations))
-        return torch.einsum("g,gci->ci", self.candidates.weights, rows).numpy()
+        return self.candidates.mean_rows(concentration_tensor(concentrations)).numpy()
 
     def predict_mean(self, concentrations: Any) -> np.ndarray:
         """The mean spectra ``[C, W]`` alone at ``concentrations [C]``, user units (see :meth:`predict`).
@@ -263,7 +262,7 @@ class GeodesicGP:
             InputError: concentrations that are not finite.
         """
         weights = self.predict_weights(concentrations)
-        between = np.einsum("iw,cij,jw->cw", self.residual, weights.between, self.residual, optimize=True)
+        between = (self.residual * (weights.between @ self.residual)).sum(1)
         scatter = self.candidates.nugget_scatter().numpy()
         noise = np.maximum(self._shrunk(scatter[None]), self.noise_variance)
         scale2 = self._shrunk(weights.within) + between + noise
@@ -293,7 +292,7 @@ class GeodesicGP:
     def _shrunk(self, matrix: np.ndarray) -> np.ndarray:
         """Rᵀ M R per wavelength ``[C, W]`` for M ``[C, n, n]``, shrunk towards its mean, ÷ (n − 1 + d₀)."""
         n, width = self.residual.shape
-        own = np.einsum("iw,cij,jw->cw", self.residual, matrix, self.residual, optimize=True)
+        own = (self.residual * (matrix @ self.residual)).sum(1)
         shared = np.einsum("cij,ij->c", matrix, self.residual @ self.residual.T) / (width * max(n - 1, 1))
         return (own + self.prior_dof * shared[:, None]) / self.dof
 

@@ -127,10 +127,10 @@ class InverseModel:
         """m(c) and the parts of its covariance."""
         weights = self.gp.predict_weights(concentrations)
         z, n, r = self.projection.levels, len(self.gp.levels), self.rank
-        within = np.einsum("ia,cij,jb->cab", z, weights.within, z, optimize=True)
+        within = z.T @ weights.within @ z
         trace = np.trace(within, axis1=1, axis2=2) / (max(n - 1, 1) * r)
         scale = (within + self.gp.prior_dof * trace[:, None, None] * np.eye(r)) / self.dof
-        between = np.einsum("ia,cij,jb->cab", z, weights.between, z, optimize=True)
+        between = z.T @ weights.between @ z
         share = (weights.mean**2).sum(1) / self.projection.per_level
         noise = share[:, None, None] * (np.eye(r) + self.projection.replicates)
         return CurveParts(weights.mean @ z, scale + between, self._concentration_part(weights), noise)

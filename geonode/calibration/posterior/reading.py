@@ -126,11 +126,11 @@ class Reading:
         centre = z.mean(0)
         self.mean = centre + rows.mean @ (z - centre)
         z = z - centre
-        within = np.einsum("ia,cij,jb->cab", z, rows.within, z, optimize=True)
+        within = z.T @ rows.within @ z
         trace = np.trace(within, axis1=1, axis2=2) / (max(n - 1, 1) * self.rank)
         eye = np.eye(self.rank)
         spread = (within + 2.0 * trace[:, None, None] * eye) / self.dof
-        spread += np.einsum("ia,cij,jb->cab", z, rows.between, z, optimize=True)
+        spread += z.T @ rows.between @ z
         share = (rows.mean**2 / self.counts).sum(1) + 1.0 / (n * float(np.mean(self.counts)))
         spread += share[:, None, None] * (eye + self.scatter)
         tangent = np.gradient(self.mean, self.places, axis=0)

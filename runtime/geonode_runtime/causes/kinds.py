@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from geonode_runtime.causes.cause import Axis, Cause, Told
 
@@ -213,7 +214,8 @@ class Resolution(Cause):
         """Each spectrum convolved; sharper ones are 2 A − G∗A, one step of van Cittert's (1931)."""
         made = []
         for (sigma,) in settings:
-            blunt = curve @ self._blunting(np.ascontiguousarray(wavelengths, float).tobytes(), abs(float(sigma))).T
+            kernel, sums = self._blunting(np.ascontiguousarray(wavelengths, float).tobytes(), abs(float(sigma)))
+            blunt = curve @ kernel / sums
             made.append(blunt if sigma > 0.0 else 2.0 * curve - blunt)
         return np.stack(made, axis=1)
 
@@ -228,11 +230,20 @@ class Resolution(Cause):
         )
 
 
-def _blunting(wavelengths: bytes, sigma: float) -> np.ndarray:
-    """``[W, W]`` weights of a Gaussian's mean around each wavelength."""
+def _blunting(wavelengths: bytes, sigma: float) -> tuple[np.ndarray, np.ndarray]:
+    """A Gaussian around each wavelength, symmetric ``[W, W]``, and its sums ``[W]``."""
     x = np.frombuffer(wavelengths)
-    kernel = np.exp(-0.5 * ((x[:, None] - x[None]) / max(sigma, 1e-12)) ** 2)
-    return kernel / kernel.sum(axis=1, keepdims=True)
+    steps = np.diff(x)
+    if len(steps) and np.ptp(steps) <= 1e-9 * np.abs(steps).max():  # even steps: rows are one Gaussian shifted
+        line = _gaussian(x - x[0], sigma)
+        kernel = sliding_window_view(np.concatenate([line[:0:-1], line]), len(x))[::-1]
+    else:
+        kernel = _gaussian(x[:, None] - x[None], sigma)
+    return kernel, kernel.sum(axis=1)
+
+
+def _gaussian(distance: np.ndarray, sigma: float) -> np.ndarray:
+    return np.exp(-0.5 * (distance / max(sigma, 1e-12)) ** 2)
 
 
 KINDS: dict[str, type[Cause]] = {

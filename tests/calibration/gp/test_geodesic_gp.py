@@ -137,6 +137,16 @@ def test_band_equals_its_formula_from_the_factors() -> None:
     np.testing.assert_allclose(p.scale[0] ** 2, scale2, rtol=1e-9)
 
 
+def test_mean_rows_are_the_weighted_mean_of_every_candidates_rows() -> None:
+    levels = np.array([0.0, 5.0, 10.0, 20.0, 40.0])
+    means = np.stack([levels / (levels + 9.0), np.sin(levels / 15.0), 0.1 + 0.0 * levels], axis=1)
+    gp = GeodesicGP().fit_levels(levels, means)
+    at = np.linspace(-10.0, 60.0, 57)
+    candidates = gp.candidates
+    assert len(np.unique(np.stack([candidates.warp, candidates.lengths[:, 0, 0]], 1), axis=0)) < len(candidates.weights)
+    assert gp.predict_rows(at) == pytest.approx(gp.predict_weights(at).mean, rel=1e-10, abs=1e-12)
+
+
 def test_replicates_set_the_noise() -> None:
     generator = np.random.default_rng(4)
     c = np.repeat(LEVELS, 3)
