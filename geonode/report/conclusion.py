@@ -120,12 +120,10 @@ class Conclusion:
 
     def apart(self) -> str:
         """What can be told apart."""
-        found = resolution(self.calibration)
         low, high = self.calibration.range
+        places = low + np.array([0.1, 0.5, 0.9]) * (high - low)
         parts = []
-        for share in (0.1, 0.5, 0.9):
-            c = low + share * (high - low)
-            step = float(np.interp(c, found.concentrations, found.resolvable))
+        for c, step in zip(places, resolution(self.calibration, places).resolvable, strict=True):
             if np.isfinite(step) and step < high - low:
                 parts.append(f"{number(step)} at {number(c)}")
         limits = self.limits
