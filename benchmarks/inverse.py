@@ -9,6 +9,7 @@ what is said of `nir_gasoline`, and the processor time of fitting and quantifyin
 
     python benchmarks/inverse.py
     python benchmarks/inverse.py --speed  # the times alone, printed
+    python benchmarks/inverse.py --again geonode  # where that alone has changed: all else is taken from the record
 
 The data are read from --data, else $GEONODE_SHARED/data, else ../shared/data beside the checkout. Results go to
 benchmarks/results/inverse.{json,md}.
@@ -274,15 +275,21 @@ def main() -> None:
     parser.add_argument("--data", help="folder that holds series/")
     parser.add_argument("--out", default=str(ROOT / "benchmarks" / "results" / "inverse"), help="path without suffix")
     parser.add_argument("--speed", action="store_true", help="print the times and nothing else")
+    parser.add_argument("--again", help="the only method that is run; all else is taken from the record")
     args = parser.parse_args()
     if args.speed:
         print(json.dumps(speed(), indent=1))
         return
-    data = require_series(args.data)
-    series = {}
+    data, out = require_series(args.data), Path(args.out)
+    series: dict[str, Any] = {}
+    recorded = {} if args.again is None else json.loads(out.with_suffix(".json").read_text(encoding="utf-8"))["series"]
     for name in GROUPS["all 24"]:
         dataset = load_standards(data / "series" / f"{name}.csv")
-        series[name] = {"inverse": evaluate_inverse(dataset), "bands": band_coverage(dataset)}
+        if args.again is None:
+            series[name] = {"inverse": evaluate_inverse(dataset), "bands": band_coverage(dataset)}
+        else:
+            series[name] = recorded[name]
+            series[name]["inverse"] |= evaluate_inverse(dataset, [args.again])
         for method in OWN:
             own = series[name]["inverse"][method]
             print(name, method, {k: v for k, v in own.items() if k != "per_level"}, flush=True)
@@ -293,7 +300,6 @@ def main() -> None:
         "nir_gasoline": gasoline(data),
         "seconds": speed(),
     }
-    out = Path(args.out)
     write_text(out.with_suffix(".json"), json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     write_text(out.with_suffix(".md"), markdown(result))
     print(

@@ -3,11 +3,14 @@ none of theirs."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from geonode.calibration import Calibration
-from geonode_runtime.shapes import NO_BLANK, PLAINLY_THERE, Shapes
+from geonode_runtime.sets import Component, ConcentrationSet
+from geonode_runtime.shapes import NO_BLANK, PLAINLY_THERE, Shapes, judged_by_shape
 from tests.calibration.assays import LEVELS, NOISE, WAVE, band, folding, monotone, noisy, straight
 
 FEW = np.array([10.0, 20.0, 30.0, 60.0])
@@ -104,7 +107,7 @@ def steep(c) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def far_first() -> Calibration:
-    levels = np.array([0.0, 20.0, 40.0, 60.0])
+    levels = np.array([0.0, 40.0, 50.0, 60.0])
     return Calibration(levels, noisy(steep, levels, 1), WAVE, unit="µM")
 
 
@@ -120,9 +123,18 @@ def test_a_strong_spectrum_before_a_far_first_standard_is_no_blanks(far_first, m
     for answer in far_first.quantify_many(weak, method=method):
         assert answer.verdict == "below detection limit"
         assert answer.notes[0] == "the 95 % set includes zero: it cannot be told from a blank"
-    if method is None:
-        said = [a.verdict for a in far_first.quantify_many(strong)]
-        assert said == ["ambiguous", "ambiguous"]
+
+
+def test_whatever_the_sets_say_a_strong_spectrum_is_no_blanks(far_first):
+    """The rule alone, which both methods and the runtime share; without a blank at the lowest level it is silent."""
+    facts, strong = far_first.facts, noisy(steep, [1.0], 5)[0]
+    one = ConcentrationSet(0.95, (Component(0.0, 9.0, False, False, 2.0, 0.0, 1.0, 3.0, 2.0),), 0.0, 1.0)
+    said, sets = ("below detection limit", ("includes zero",)), (one, one)
+    (verdict, (note,)), _ = judged_by_shape(facts.shapes, facts.rules, strong, None, said, sets)
+    assert verdict == "ambiguous" and note.endswith(NO_BLANK)
+    assert judged_by_shape(facts.shapes, facts.rules, far_first.spectra[0], None, said, sets)[0] == said
+    elsewhere = replace(facts.rules, lowest=-10.0)
+    assert judged_by_shape(facts.shapes, elsewhere, strong, None, said, sets)[0] == said
 
 
 def test_no_blanks_is_a_part_of_the_step_and_many_times_the_noise():

@@ -19,7 +19,7 @@ def test_what_is_no_blanks_gets_the_librarys_answer(noise):
     def steep(c):
         return 0.2 + np.asarray(c)[:, None] / (np.asarray(c)[:, None] + 3.0) * band(600.0, 40.0)
 
-    model = fitted(steep, np.array([0.0, 20.0, 40.0, 60.0]), noise)
+    model = fitted(steep, np.array([0.0, 40.0, 50.0, 60.0]), noise)
     asking = {"mask": None, "options": {}, "wavelengths": WAVE}
     values = noisy(steep, [0.0, 0.5, 1.0, 2.0, 4.0], 5, noise)
     unknowns = [asking | {"name": f"u{k}", "values": one[None]} for k, one in enumerate(values)]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
+from geonode.bundle import write_tensors
 from geonode.calibration.posterior.reading import Reading
 from geonode.corpus import UNKNOWNS, Assays, common_levels, draw
 from geonode_runtime.posterior.cells import CELLS, Cells, unknown_cells
@@ -89,6 +92,7 @@ def examples(
     families: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
+    keep: Path | None = None,
 ) -> Examples:
     """``batches`` of `BATCH` assays with `UNKNOWNS_EACH` unknowns and the replicates of at most one left-out level.
 
@@ -97,29 +101,44 @@ def examples(
     Args:
         seed: of the draw. families, exclude: as for :func:`geonode.corpus.draw`.
         progress: called as ``progress(done, batches)``.
+        keep: folder for what is drawn with these arguments, a file a batch, from which a later call goes on.
     """
     found = []
     for step in range(batches):
-        rng = np.random.default_rng([seed, step])
-        few = rng.random() < FEW
-        levels = int(rng.integers(4, 6)) if few else common_levels(seed, step) + 1
-        assays = draw(
-            BATCH,
-            levels,
-            int(rng.choice(_WIDTHS)),
-            queries=0,
-            unknowns=UNKNOWNS_EACH,
-            seed=seed,
-            step=step,
-            families=families,
-            exclude=exclude,
-            dtype=torch.float64,
-        )
-        for row in range(BATCH):
-            left_out = int(rng.integers(levels)) if rng.random() < 0.75 or few or levels < 5 else None
-            found.append(_of_assay(assays, row, left_out, step * BATCH + row, rng))
+        path = None if keep is None else keep / f"{step}.safetensors"
+        if path is not None and path.is_file():
+            found.append(Examples(**load_file(path)))
+        else:
+            found.append(_drawn(seed, step, families, exclude))
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_tensors(path, vars(found[-1]), {})
         if progress is not None:
             progress(step + 1, batches)
+    return joined(found)
+
+
+def _drawn(seed: int, step: int, families: Sequence[str] | None, exclude: Sequence[str]) -> Examples:
+    """One batch of assays."""
+    rng = np.random.default_rng([seed, step])
+    few = rng.random() < FEW
+    levels = int(rng.integers(4, 6)) if few else common_levels(seed, step) + 1
+    assays = draw(
+        BATCH,
+        levels,
+        int(rng.choice(_WIDTHS)),
+        queries=0,
+        unknowns=UNKNOWNS_EACH,
+        seed=seed,
+        step=step,
+        families=families,
+        exclude=exclude,
+        dtype=torch.float64,
+    )
+    found = []
+    for row in range(BATCH):
+        left_out = int(rng.integers(levels)) if rng.random() < 0.75 or few or levels < 5 else None
+        found.append(_of_assay(assays, row, left_out, step * BATCH + row, rng))
     return joined(found)
 
 

@@ -3,13 +3,15 @@
     python -m geonode.calibration.posterior.training weights/ --start posterior-2.safetensors
 
 trains new weights from those before them: the examples are a function of the seed, and so is everything that follows.
-The card beside weights says how they were made.
+The card beside weights has the command that made them. With ``--keep FOLDER`` examples are kept there, from which a
+later run goes on.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -192,15 +194,19 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=PosteriorSettings.steps)
     parser.add_argument("--seed", type=int, default=PosteriorSettings.seed)
     parser.add_argument("--start", type=Path, help="weights to train on, in place of new ones")
+    parser.add_argument("--keep", type=Path, help="folder that keeps the examples for a later run")
     args = parser.parse_args()
     torch.set_num_threads(1)
     start = None if args.start is None else load_posterior(args.start)
     name = "" if args.start is None else args.start.stem
     settings = PosteriorSettings(batches=args.batches, steps=args.steps, seed=args.seed, start=name)
-    data = examples(settings.batches, seed=settings.seed, exclude=settings.exclude, progress=_say)
+    own, left_out, same = (
+        None if args.keep is None else args.keep / f"{settings.seed}-{kind}" for kind in ("own", "left-out", "same")
+    )
+    data = examples(settings.batches, seed=settings.seed, exclude=settings.exclude, progress=_say, keep=own)
     validation = {
-        "families left out": examples(20, seed=settings.seed + 1000, families=settings.exclude),
-        "same families": examples(15, seed=settings.seed + 2000, exclude=settings.exclude),
+        "families left out": examples(20, seed=settings.seed + 1000, families=settings.exclude, keep=left_out),
+        "same families": examples(15, seed=settings.seed + 2000, exclude=settings.exclude, keep=same),
     }
 
     def report(network: PosteriorNetwork, line: dict[str, Any]) -> None:
@@ -208,7 +214,10 @@ def main() -> None:
         save_posterior(network, {"unfinished": line}, args.folder)
 
     network, history = train(data, settings, validation, report, start)
-    print(save_posterior(network, card_of(network, settings, len(data), history, validation, start), args.folder))
+    card = card_of(network, settings, len(data), history, validation, start)
+    made = f"python -m geonode.calibration.posterior.training weights/ {_words(args)}, one thread of a CPU"
+    begun = {} if args.start is None else {"start": {"name": name, "sha256": _digest(args.start)}}
+    print(save_posterior(network, {**card, "made with": made, **begun}, args.folder))
 
 
 def card_of(
@@ -228,7 +237,6 @@ def card_of(
         "unknowns": count,
         "assays": settings.batches * BATCH,
         "settings": asdict(settings),
-        "made with": "python -m geonode.calibration.posterior.training, one thread of a CPU",
         "loss at the start": {name: round(mean_loss(start, one), 4) for name, one in validation.items()},
         "loss curve": history,
         "80 % sets cover": {name: covered(network, one) for name, one in validation.items()},
@@ -237,6 +245,16 @@ def card_of(
             "two concentrations that give one spectrum stay two pieces",
         ],
     }
+
+
+def _words(args: argparse.Namespace) -> str:
+    """The arguments of the command that decide the weights."""
+    words = [f"--{name} {getattr(args, name)}" for name in ("batches", "steps", "seed")]
+    return " ".join(words if args.start is None else [*words, f"--start {args.start.name}"])
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _say(done: int, total: int) -> None:

@@ -206,10 +206,14 @@ def test_distance_is_that_of_the_truth_from_the_mass(few):
     assert logs.grad is not None and not logs.grad.any()
 
 
-def test_examples_are_a_function_of_the_seed(few):
-    again = examples(1, seed=5)
+def test_examples_are_a_function_of_the_seed_and_are_what_was_kept_of_them(few, tmp_path):
+    again = examples(1, seed=5, keep=tmp_path / "own")
     count = len(again)
     assert torch.equal(again.label, few.label[:count]) and torch.equal(again.values, few.values[:count])
+    kept = examples(1, seed=5, keep=tmp_path / "own")
+    for name, values in vars(again).items():
+        torch.testing.assert_close(getattr(kept, name), values, rtol=0.0, atol=0.0, equal_nan=True)
+    assert [path.name for path in (tmp_path / "own").iterdir()] == ["0.safetensors"]
 
 
 def test_shipped_weights_beat_their_start_on_new_families():
