@@ -30,7 +30,7 @@ WIDENINGS = 2.0 ** np.arange(-3.0, 6.0)
 """Factors τ on what the process does not know, among and between which standards left out choose."""
 PRIOR_WIDTH = 2.0
 """Standard deviation of ln τ in the prior around 1, as for one analyte."""
-GAP_CORRECTION = 0.7
+GAP_CORRECTION = 0.55
 """A standard left out is missed by more than an unknown among all of them: so much of the τ found is used. Chosen on
 simulated plates (docs/two_analytes.md)."""
 FEWEST = 9
