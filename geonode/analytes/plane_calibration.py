@@ -80,7 +80,7 @@ class PlaneCalibration:
 
         τ is that under which they have the highest density (log score, a proper scoring rule, with a log-normal prior),
         less what leaving out adds (`GAP_CORRECTION`). (The smallest with which regions at 50 % cover half of them, the
-        rule before, is a median of a dozen numbers: from plate to plate its regions at 80 % covered 50 to 100 %.) The
+        rule before, is a median of a dozen numbers: from plate to plate its regions at 80 % covered 40 to 100 %.) The
         limits are the textbook's or the largest left-out standard's.
         """
         gp, n = self.gp, len(self.gp.levels)
