@@ -67,9 +67,10 @@ def match_limits(inverse: InverseModel, held: HeldOut, spectra: np.ndarray) -> t
 def ends_held(misfit: np.ndarray, level: np.ndarray) -> np.ndarray:
     """The misfit ``[S]`` of left-out standards of the levels ``[S]``, that of the two ends, to which the others
     extrapolate, taken for no more than the largest of the others'; as it is where those are too few to tell."""
-    edge = (level == level.min()) | (level == level.max())
-    if len(np.unique(level[~edge])) < FEWEST_LEFT_OUT:
+    left_out = np.unique(level)  # of two levels of standards none is
+    if len(left_out) < FEWEST_LEFT_OUT + 2:
         return misfit
+    edge = np.isin(level, left_out[[0, -1]])
     return np.where(edge, np.minimum(misfit, misfit[~edge].max()), misfit)
 
 
