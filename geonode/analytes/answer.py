@@ -57,7 +57,7 @@ class PlaneAnswer:
         said = [f"{a}: {p.sentence(u)}" for a, p, u in zip(self.analytes, self.parts, self.units, strict=True)]
         if len(self.region.pieces) > 1:
             places = " or ".join(
-                f"({', '.join(f'{figure(v)}' for v in piece.point)}; probability {piece.probability:.2f})"
+                f"({', '.join(figure(v) for v in piece.point)}; probability {piece.probability:.2f})"
                 for piece in self.region.pieces[:4]
             )
             said.append(f"together {len(self.region.pieces)} separate regions, around {places}")

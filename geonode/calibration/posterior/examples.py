@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -101,11 +102,11 @@ def examples(
     Args:
         seed: of the draw. families, exclude: as for :func:`geonode.corpus.draw`.
         progress: called as ``progress(done, batches)``.
-        keep: folder for what is drawn with these arguments, a file a batch, from which a later call goes on.
+        keep: folder for what is drawn, a file a batch, from which a later call with the same seed and families goes on.
     """
     found = []
     for step in range(batches):
-        path = None if keep is None else keep / f"{step}.safetensors"
+        path = None if keep is None else keep / f"{_of_draw(seed, families, exclude)}-{step}.safetensors"
         if path is not None and path.is_file():
             found.append(Examples(**load_file(path)))
         else:
@@ -116,6 +117,11 @@ def examples(
         if progress is not None:
             progress(step + 1, batches)
     return joined(found)
+
+
+def _of_draw(*arguments: object) -> str:
+    """Another name for every draw, so that no batch of another one is taken for its own."""
+    return hashlib.sha256(repr(arguments).encode()).hexdigest()[:12]
 
 
 def _drawn(seed: int, step: int, families: Sequence[str] | None, exclude: Sequence[str]) -> Examples:
