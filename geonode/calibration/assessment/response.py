@@ -40,8 +40,8 @@ ORDER_FROM = 6
 """Levels from which order tells anything."""
 PROVEN = 5.0
 """Times the edge of noise from which no search among noise has to be feared, nor that noise is all there is: on
-simulated assays of families left out of training, of six to ten levels and called silent, noise alone gave 1.3 at most, what
-instruments do beside it exceeded 5 in 5 %, and standards with shuffled labels in 83 %."""
+simulated assays of families left out of training, of six to ten levels and called silent, noise alone gave 1.3 at most,
+what instruments do beside it exceeded 5 in 5 %, and standards with shuffled labels in 83 %."""
 MOSTLY = 0.4
 """What a drifting baseline leaves of all that standards differ by, at most: where noise hides the rest of a weak
 response, taking a baseline away leaves most of it."""
@@ -123,10 +123,10 @@ class Response:
                 "absorbs, and measure the standards in random order"
             )
         return (
-            "these standards do not respond: what their spectra differ by is noise and not concentration (the "
-            f"largest difference is {figure(self.strength, digits=2)} times that of noise alone, and a standard left out is missed by "
-            f"{100.0 * self.error:.0f} % of all that changes); no result can rest on them: check which samples were "
-            "measured, and where the analyte absorbs"
+            "these standards do not respond: what their spectra differ by is noise and not concentration (the largest "
+            f"difference is {figure(self.strength, digits=2)} times that of noise alone, and a standard left out is "
+            f"missed by {100.0 * self.error:.0f} % of all that changes); no result can rest on them: check which "
+            "samples were measured, and where the analyte absorbs"
         )
 
 

@@ -16,6 +16,7 @@ from geonode.data.readers.concentration_table import split_unit
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.tablefinder import FEWEST_ROWS, FoundTable, axis_of, find_table, header_of, wavelengths_in
 from geonode.data.readers.text import shorten
+from geonode.data.readers.transposed import refuse_transposed
 from geonode.data.readers.which_spectrum import numbers_say_which
 
 _RAW = re.compile(r"\b(dark|ref(erence)?|background|raw|baseline|scope)\b", re.I)
@@ -167,6 +168,8 @@ def _concentration_column(
 
 
 def _read_columns(found: FoundTable, header: list[str] | None, titles: list[str] | None, recording: Recording) -> None:
+    if header is not None and titles is None and not found.labels and units.wavelength_unit(header[0]):
+        refuse_transposed(header[1:], found.column(0), recording, header[0])
     at, left_out = _choose_axis(found, header, titles, recording)
     columns = table.read_columns(found.body, range(found.width), found.dialect, recording, found.width, header=header)
     recording.mask_reasons = columns.reasons

@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
+
 from geonode.data.readers import table, text
 from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.names import levels_of_headers, parse_header, without_thousands
 from geonode.data.readers.recording import Recording, Trace
+from geonode.data.readers.transposed import refuse_transposed
 
 _FIRST = {"wavelength", "wavelengths", "wavelength (nm)", "wavelength_nm", "wavelength/nm", "wavelength [nm]"}
 _DIALECT = Dialect(",", ".")
@@ -54,6 +57,7 @@ class TidyReader(Reader):
         body = table.Lines.of(lines, 1)
         if not len(body):
             raise recording.fail("a header but no row of values below it; the file seems to be truncated.")
+        refuse_transposed(header[1:], _down(body), recording, header[0])
         columns = table.read_columns(
             body, range(len(header)), _DIALECT, recording, len(header), header=header, exact=True, dead_pixels=False
         )
@@ -70,6 +74,12 @@ class TidyReader(Reader):
                 )
             )
         return recording
+
+
+def _down(body: table.Lines) -> np.ndarray:
+    """The first column ``[rows]``, of ``20.0.3`` the level; NaN where a cell is no number."""
+    cells = (parse_header(line.split(",", 1)[0].strip()) for line in body.texts)
+    return np.array([np.nan if cell is None else cell[0] for cell in cells])
 
 
 def _parse_headers(header: list[str], recording: Recording) -> dict[int, float]:
