@@ -272,7 +272,13 @@ def _check_units(values: np.ndarray, standards: np.ndarray, name: str) -> None:
     tops, middles = np.abs(standards).max(axis=1), np.median(np.abs(standards), axis=1)
     large = size > _UNIT_FACTOR * tops.max() and middle > _UNIT_FACTOR * middles.max()
     small = 0.0 < size * _UNIT_FACTOR < tops.min() and middle * _UNIT_FACTOR < middles.min()
-    if large or small:
+    if small:
+        raise InputError(
+            f"{name} reaches {figure(size)} where the standards reach {figure(tops.min())} to {figure(tops.max())}: it "
+            "is in another unit (then convert it to the unit of the standards), or nothing was measured (an empty "
+            "beam, water or a closed shutter)."
+        )
+    if large:
         raise InputError(
             f"{name} reaches {figure(size)} where the standards reach {figure(tops.min())} to {figure(tops.max())}: it "
             "must be in another unit (percent transmission, mAU, raw counts); convert it to the unit of the standards."

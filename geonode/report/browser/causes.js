@@ -63,7 +63,7 @@ const GeonodeCauses = (function () {
       remedy: "check the reference, the gain, the filling of the cuvette and the volume",
       bases: (rows) => rows.map((row) => new Float64Array(row.length)), columns: (row) => [row],
       words: (told) => `a scale: every value is ${general(told.coefficients[0], 3)} times what it should be` },
-    "other path length": { ...plain, multiplies: true, remedy: "check the cuvette, or give the path length",
+    "other path length": { ...plain, multiplies: true, remedy: "check the cuvette, and whether the sample was diluted, its matrix too",
       axes: () => [{ values: PATHS, between: false }],
       bases: (rows, x, [ratio]) => rows.map((row) => row.map((v) => v * ratio)),
       words: (told) => `another path length, ${general(told.settings[0])} times that of the standards` },

@@ -212,7 +212,12 @@ const GeonodeUnknown = (function () {
     const middles = rows(model.standards).map((one) => median(kept(one)));
     const large = size > UNIT_FACTOR * largest(tops) && middle > UNIT_FACTOR * largest(middles);
     const small = size > 0 && size * UNIT_FACTOR < smallest(tops) && middle * UNIT_FACTOR < smallest(middles);
-    if (large || small) {
+    if (small) {
+      throw new Refusal(`${name} reaches ${figure(size)} where the standards reach ${figure(smallest(tops))} to ` +
+        `${figure(largest(tops))}: it is in another unit (then convert it to the unit of the standards), or nothing was ` +
+        "measured (an empty beam, water or a closed shutter).");
+    }
+    if (large) {
       throw new Refusal(`${name} reaches ${figure(size)} where the standards reach ${figure(smallest(tops))} to ` +
         `${figure(largest(tops))}: it must be in another unit (percent transmission, mAU, raw counts); convert it to ` +
         "the unit of the standards.");

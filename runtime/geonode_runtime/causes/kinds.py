@@ -80,7 +80,7 @@ class PathLength(Cause):
     """Every value times the ratio of two cuvettes that are sold: no free number, so it goes before `Scale`."""
 
     parameters = 0
-    remedy = "check the cuvette, or give the path length"
+    remedy = "check the cuvette, and whether the sample was diluted, its matrix too"
     multiplies = True
 
     def axes(self, wavelengths: np.ndarray) -> tuple[Axis, ...]:
