@@ -120,7 +120,7 @@ def _univariate(calibration: Calibration) -> dict[str, Any]:
     proven = calibration.response.proven
     single, ratio = single_wavelength(*arguments, proven), wavelength_ratio(*arguments, proven)
     if not calibration.response.responds:
-        reason = "these standards do not respond: no limit can be claimed"
+        reason = f"{calibration.response.fault}: no limit can be claimed"
         single, ratio = single.unclaimed(reason), None if ratio is None else ratio.unclaimed(reason)
     return {"single": asdict(single), "ratio": None if ratio is None else asdict(ratio)}
 

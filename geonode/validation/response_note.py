@@ -36,5 +36,6 @@ def response_notes(report: EvaluationReport, dataset: SpectralDataset, preproces
     except InputError:
         return notes  # too few levels for a calibration, of which the table says enough
     if not calibration.response.responds:
-        notes.insert(0, f"{calibration.response.sentence()}; the winner is the winner of noise")
+        won = "the winner won by chance" if calibration.response.unordered else "the winner is the winner of noise"
+        notes.insert(0, f"{calibration.response.sentence()}; {won}")
     return notes

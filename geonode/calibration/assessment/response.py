@@ -16,6 +16,10 @@ Standards do not respond where what they differ by is noise, or drift of the ins
   with no part of any band, are a baseline that drifts, in order or not, where they are most of what there is. A factor
   that follows the order of concentration is what Beer and Lambert's law gives, and says nothing against an assay:
   standards measured in random order tell the two apart.
+
+Spectra that differ by far more than noise and yet in no order are something else than no response: labels that were
+swapped, one in another unit, levels too few for a response that turns back, or another substance. Nothing can rest on
+such standards either, but what to look for differs (`Response.unordered`).
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ import numpy as np
 
 from geonode.calibration.assessment.curve_check import CurveCheck
 from geonode.calibration.inverse.projection import Projection
+from geonode_runtime.figures import figure
 
 NOISE_EDGE = 1.2
 """Singular values up to this many times the edge are noise's: noise is given as roughness, a little too low."""
@@ -34,7 +39,9 @@ PREDICTED = 0.3
 ORDER_FROM = 6
 """Levels from which order tells anything."""
 PROVEN = 5.0
-"""Times the edge of noise from which no search among noise has to be feared."""
+"""Times the edge of noise from which no search among noise has to be feared, nor that noise is all there is: on
+simulated assays of families left out of training, of six to ten levels and called silent, noise alone gave 1.3 at most,
+what instruments do beside it exceeded 5 in 5 %, and standards with shuffled labels in 83 %."""
 MOSTLY = 0.4
 """What a drifting baseline leaves of all that standards differ by, at most: where noise hides the rest of a weak
 response, taking a baseline away leaves most of it."""
@@ -80,14 +87,35 @@ class Response:
         return not (self.levels >= ORDER_FROM and self.explained < 0.0 and self.disorder >= UNORDERED)
 
     @property
+    def unordered(self) -> bool:
+        """Whether the spectra differ by far more than noise, but levels left out are not found from the others."""
+        return not self.responds and not self.drift and self.strength >= PROVEN
+
+    @property
+    def fault(self) -> str:
+        """Why no result can rest on these standards, a clause for another sentence; empty where they respond."""
+        if self.responds:
+            return ""
+        if self.unordered:
+            return "the spectra of these standards are no smooth function of the concentration"
+        return "these standards do not respond"
+
+    @property
     def proven(self) -> bool:
         """Whether the response is so far beyond noise that what follows it was not found by searching."""
         return self.responds and self.strength >= PROVEN
 
     def sentence(self) -> str:
-        """What to say of standards that do not respond; empty of those that do."""
+        """What to say of standards that do not respond, or in no order; empty of those that do."""
         if self.responds:
             return ""
+        if self.unordered:
+            return (
+                f"{self.fault}: they differ by {figure(self.strength, digits=2)} times the noise, but levels left out "
+                f"are not found from the others (missed by {100.0 * self.error:.0f} % of all that changes); no result "
+                "can rest on them: look for swapped or wrong labels, a label in another unit or another substance, or "
+                "measure more levels where the response turns"
+            )
         if self.drift:
             return (
                 f"these standards do not respond: what their spectra differ by is {self.drift}, and nothing beside it "
@@ -96,9 +124,9 @@ class Response:
             )
         return (
             "these standards do not respond: what their spectra differ by is noise and not concentration (the largest "
-            f"difference is {self.strength:.2g} times that of noise alone, and a standard left out is missed by "
-            f"{100.0 * self.error:.0f} % of all that changes); no result can rest on them: check which samples were "
-            "measured, and where the analyte absorbs"
+            f"difference is {figure(self.strength, digits=2)} times that of noise alone, and a standard left out is "
+            f"missed by {100.0 * self.error:.0f} % of all that changes); no result can rest on them: check which "
+            "samples were measured, and where the analyte absorbs"
         )
 
 

@@ -86,6 +86,8 @@ class Standing:
         if self.contradictions:
             return self.contradictions[0].split(": ")[0].split(", which lie ")[0]
         made = self._calibration
+        if made.response.unordered:
+            return "their spectra are no smooth function of the concentration"
         if not made.response.responds:
             return "they do not respond to the concentration"
         if made.curve_check.pls_is_better:

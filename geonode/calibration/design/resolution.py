@@ -204,7 +204,7 @@ def detection_limits(calibration: Calibration, replicates: int = 1, method: str 
     definition = f"smallest c with c ≥ k·u(c), u(c) = {how}, the standard uncertainty of one result"
     if not (calibration.has_blank and calibration.checked and calibration.response.responds):
         reason = "no blank among the standards" if calibration.checked else "fewer than four standards"
-        reason = reason if calibration.response.responds else "these standards do not respond"
+        reason = calibration.response.fault or reason
         return DetectionLimits(None, None, DETECTION_FACTOR, QUANTIFICATION_FACTOR, definition, reason)
     low, high = calibration.range
     least, fine, even = (1e-4, _PLACES, 12) if by_posterior else (1e-5, 400, 401)

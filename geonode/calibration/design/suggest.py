@@ -36,6 +36,9 @@ class Suggestion:
         before, after: root mean square of u(c) over the calibrated range, user units.
         candidates: ``[E]`` concentrations that were compared; expected: ``[E]`` the same figure for each.
         goal: "absolute", or "relative": before, after and expected are then shares of the concentration.
+        fault: why nothing can be reckoned from these standards, a clause; empty where it can. The concentration then
+            is the middle of the widest gap, and the figures mean nothing.
+        unordered: whether spectra differ, but in no order: then more levels may help.
     """
 
     concentration: float
@@ -45,6 +48,8 @@ class Suggestion:
     expected: np.ndarray
 
     goal: str = "absolute"
+    fault: str = ""
+    unordered: bool = False
 
     @property
     def gain(self) -> float:
@@ -53,7 +58,10 @@ class Suggestion:
 
     @property
     def worth_it(self) -> bool:
-        """Whether that is worth the preparation of a standard."""
+        """Whether that is worth the preparation of a standard; where spectra follow no order more levels are wanted,
+        whatever the figures, and where nothing responds none is."""
+        if self.fault:
+            return self.unordered
         return self.gain >= LEAST_GAIN
 
     def __repr__(self) -> str:
@@ -62,6 +70,13 @@ class Suggestion:
     def sentence(self, unit: str = "") -> str:
         """The advice in one line."""
         unit = f" {unit}" if unit else ""
+        if self.unordered:
+            return (
+                f"what a further standard would give cannot be reckoned, for {self.fault}: check their labels and "
+                f"units first, then measure one at {figure(self.concentration, unit)}, in the middle of the widest gap"
+            )
+        if self.fault:
+            return f"no further standard can be chosen, for {self.fault}: find out first why"
         if self.goal == "relative":
             kind, before, after = "relative standard", f"{100 * self.before:.3g}", f"{100 * self.after:.3g} %"
         else:
@@ -124,8 +139,16 @@ def suggest_standard(
         between = between - cross @ known
         covariance = model.curve_scale * (curve + between) + standards + noise
         expected[e] = _root_mean_square(slope, covariance, high - low, size)
-    best = int(expected.argmin())
-    return Suggestion(float(tried[best]), before, float(expected[best]), tried, expected, goal)
+    response = calibration.response
+    best = int(np.abs(tried - _widest_gap(gp.levels)).argmin() if response.unordered else expected.argmin())
+    place, after = float(tried[best]), float(expected[best])
+    return Suggestion(place, before, after, tried, expected, goal, response.fault, response.unordered)
+
+
+def _widest_gap(levels: np.ndarray) -> float:
+    """The middle of the widest gap between levels, ascending."""
+    at = int(np.diff(levels).argmax())
+    return float(0.5 * (levels[at] + levels[at + 1]))
 
 
 def _judged_at(levels: np.ndarray, points: int, goal: str) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 import geonode
-from geonode.calibration import Calibration, check_standards, detection_limits, single_wavelength, wavelength_ratio
+from geonode.calibration import (
+    Calibration,
+    check_standards,
+    detection_limits,
+    single_wavelength,
+    suggest_standard,
+    wavelength_ratio,
+)
 from geonode.calibration.assessment.warnings import dataset_warnings
 from geonode.data import SpectralDataset, simulate_assay
 from geonode.errors import InputError
@@ -60,6 +67,38 @@ def test_a_searched_wavelength_is_claimed_of_assays_and_not_of_noise():
     for c in DESIGNS.values():
         found = [m(c, noisy(straight, c, 0, 3.0 * NOISE), WAVE) for m in (single_wavelength, wavelength_ratio)]
         assert all(one.line.detection is not None and not one.reasons for one in found)
+
+
+@pytest.fixture(scope="module", params=["swapped", "another unit"])
+def unordered(request) -> Calibration:
+    """A response that turns back, with two labels exchanged or one that is a thousandth of what it should be."""
+    c = np.array([0.0, 20.0, 40.0, 60.0, 80.0, 100.0])
+    said = c[[0, 1, 4, 3, 2, 5]] if request.param == "swapped" else c * np.array([1.0, 1.0, 0.001, 1.0, 1.0, 1.0])
+    return Calibration(said, noisy(lambda x: folding(0.6 * x), c, 1), WAVE, unit="ppb")
+
+
+def test_what_differs_in_no_order_is_not_called_noise(unordered):
+    response = unordered.response
+    assert response.unordered and not response.proven and not unordered.standing.usable
+    assert not unordered.standing.has_curve
+    (note,) = [note for note in unordered.notes if note == response.sentence()]
+    assert note.startswith(
+        "the spectra of these standards are no smooth function of the concentration: they differ by "
+    )
+    assert "swapped or wrong labels" in note and "where the response turns" in note and "is noise" not in note
+    assert Conclusion(unordered).headline() == f"Not usable: {note}."
+    assert detection_limits(unordered).reason == response.fault
+
+
+def test_suggest_does_not_call_more_levels_useless_where_nothing_can_be_reckoned(unordered):
+    found = suggest_standard(unordered, candidates=5, points=5)
+    assert found.worth_it and "not worth it" not in found.sentence() and "labels and units" in found.sentence("ppb")
+    gap = int(np.diff(unordered.levels).argmax())
+    assert found.concentration == pytest.approx(unordered.levels[gap : gap + 2].mean())
+    silent = suggest_standard(Calibration(LEVELS, dead(LEVELS, 0), WAVE), candidates=5, points=5)
+    assert not silent.worth_it and silent.sentence().startswith(
+        "no further standard can be chosen, for these standards do"
+    )
 
 
 def test_an_evaluation_says_that_nothing_responds():
