@@ -11,6 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from geonode.commands.once import given_once
 from geonode.errors import GeonodeError, Interrupted
 
 
@@ -110,6 +111,7 @@ def _register() -> None:
         export,
     ):
         command.register(app)
+    given_once(app)
 
 
 _register()

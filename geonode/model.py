@@ -27,7 +27,7 @@ from geonode.flow import FLOWS, CoupledSpectralODE, Flow, Solver
 from geonode.metric import LogMetric, Metric
 from geonode.on_device import PredictsOnDevice
 from geonode.prior.flow import AssayFlow
-from geonode.prior.standards import band_coverage, flow_ensemble, read_all, with_weights
+from geonode.prior.standards import band_coverage, flow_ensemble, levels_to_read, read_all, with_weights
 from geonode.report.answer import Answer
 from geonode.report.conclusion import Conclusion
 from geonode.report.notebook import model_html, model_text
@@ -348,7 +348,7 @@ def fit(
     chain = Preprocessing.of(preprocessing)
     standards = prepared(given_standards(dataset))
     dataset = standards if chain is None else chain.fit_transform(standards)
-    std = level_std(concentration_std, len(dataset.levels))
+    std = level_std(concentration_std, levels_to_read(dataset.levels, config))
     made = {"environment": environment(), "files": checksums(dataset.source)}
     gp = fit_gp(dataset)
     folds = Folds.of(dataset, gp, chain) if config.training.folds else None

@@ -19,6 +19,10 @@ from geonode.prior.flow import AssayFlow, replicate_variance
 from geonode.prior.stored import load_network, weights_at_hand, weights_of, weights_record
 from geonode.training.leave_out import Folds
 
+MOST_LEVELS = 50
+"""Assays of 3 to so many levels trained the flow (`geonode.corpus`); reading 100 takes minutes, for weights that never
+saw as many."""
+
 
 def with_weights(config: GeodesicConfig, weights: str | Path | None) -> GeodesicConfig:
     """The settings with the pre-trained flow of other weights; None leaves them as they are.
@@ -51,6 +55,21 @@ def read_all(dataset: SpectralDataset, gp: GeodesicGP, folds: Folds | None, conf
         "fold_flows": [] if folds is None else read_folds(dataset, folds, config),
         "weights": weights_record(weights_of(config.flow.options)),
     }
+
+
+def levels_to_read(levels: np.ndarray, config: GeodesicConfig) -> int:
+    """The number of ``levels [n]``, asked before anything is computed from them.
+
+    Raises:
+        InputError: more than the pre-trained flow can read, where it is the predictor.
+    """
+    if len(levels) > MOST_LEVELS and config.predictor != "gp" and not FLOWS[config.flow.name].needs_training:
+        raise InputError(
+            f"there are {len(levels)} distinct concentrations, and the pre-trained flow reads {MOST_LEVELS} at most, "
+            "as many as it was trained on; give neighbours one concentration as replicates, keep fewer (--select), or "
+            "take the Gaussian process alone (--predictor gp --flow path_independent)."
+        )
+    return len(levels)
 
 
 def read_standards(dataset: SpectralDataset, gp: GeodesicGP, config: GeodesicConfig) -> AssayFlow:

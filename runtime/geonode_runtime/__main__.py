@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from geonode_runtime.errors import GeonodeError
+from geonode_runtime.errors import GeonodeError, InputError
 from geonode_runtime.files import write_text
 from geonode_runtime.model import load
 from geonode_runtime.outputs import ANSWER, PREDICTION, check_output
@@ -24,8 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
-    options = _parser().parse_args(arguments)
     try:
+        options = _parser().parse_args(arguments)
         options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:  # who read the output has enough, as `head` does
@@ -37,8 +37,27 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+class _Once(argparse.Action):
+    """A value that may be given once: argparse would let the last one win."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        given = vars(namespace).setdefault("_given", set())
+        if option_string is not None and self.dest in given:
+            raise InputError(f"{option_string} is given twice, and takes one value; give it once.")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Options without an action of their own are given once."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.register("action", None, _Once)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="geonode-runtime", description="Predict and quantify with an exported model.")
+    parser = _Parser(prog="geonode-runtime", description="Predict and quantify with an exported model.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     predict = commands.add_parser("predict", help="spectra at given concentrations")
     predict.add_argument("model", type=Path, metavar="MODEL.onnx")

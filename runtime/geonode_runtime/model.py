@@ -242,17 +242,28 @@ class Model:
         return prepare_unknown(spectra, grid, self._arrays["standards"], wavelengths=wavelengths, **options)
 
 
+def _onnxruntime(path: Path) -> Any:
+    """The package that evaluates the graph; numerics that geonode shares with this package do without it."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise InputError(
+            f"{path} is evaluated by the package onnxruntime, which cannot be imported ({error}); install it by "
+            "`pip install onnxruntime`, or with geonode by `pip install 'geodesic-node[export]'`."
+        ) from None
+    return onnxruntime
+
+
 def load(path: str | os.PathLike[str]) -> Model:
     """Read a model exported by `geonode export`.
 
     Raises:
-        InputError: missing, truncated, altered, foreign, or of a later version.
+        InputError: missing, truncated, altered, foreign, or of a later version; onnxruntime is not installed.
     """
-    import onnxruntime
-
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path} does not exist or is not a file; give the model that `geonode export --onnx` wrote.")
+    onnxruntime = _onnxruntime(path)
     data = path.read_bytes()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1

@@ -1,0 +1,52 @@
+"""Options that take one value, given twice: refused by name, where parsers would let the last one win."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperOption
+
+from geonode.errors import InputError
+
+
+class OnceCommand(TyperCommand):
+    """A command whose options are given once, but for those that collect values and flags that only repeat."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        """The parser of this command's arguments, which says which options it met, and how often."""
+        parser = super().make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_once(args: list[str]) -> Any:
+            found = parse(args)
+            _require_once(found[2])
+            return found
+
+        parser.parse_args = parse_once
+        return parser
+
+
+def given_once(app: typer.Typer) -> None:
+    """Make the commands that ``app`` and its groups have so far such commands."""
+    for command in app.registered_commands:
+        command.cls = OnceCommand
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            given_once(group.typer_instance)
+
+
+def _require_once(met: Sequence[Any]) -> None:
+    """Refuse the first option among ``met``, one entry for each time it was given, that came twice.
+
+    Raises:
+        InputError: an option of one value, or both of ``--folds`` and ``--no-folds``.
+    """
+    options = [one for one in met if isinstance(one, TyperOption) and not one.multiple and not one.count]
+    for option, times in Counter(options).items():
+        if times > 1 and (not option.is_flag or option.secondary_opts):
+            name = "/".join([option.opts[0], *option.secondary_opts[:1]])
+            often = "twice" if times == 2 else f"{times} times"
+            raise InputError(f"{name} is given {often}, and takes one value; give it once.")
