@@ -53,12 +53,6 @@ class Region:
         return within and bool(self.inside[min(place[0], len(ends[0]) - 2), min(place[1], len(ends[1]) - 2)])
 
 
-def credibility(found: PlaneDensity, point: np.ndarray) -> float:
-    """The level of the smallest region of highest density that covers ``point [2]``."""
-    i, j = (int(np.abs(axis - value).argmin()) for axis, value in zip(found.axes, point, strict=True))
-    return float(found.mass[found.density > found.density[i, j]].sum())
-
-
 def log_density(found: PlaneDensity, point: np.ndarray) -> float:
     """ln of the density at the grid point nearest to ``point [2]``."""
     i, j = (int(np.abs(axis - value).argmin()) for axis, value in zip(found.axes, point, strict=True))

@@ -9,7 +9,8 @@ import pytest
 
 import geonode
 from geonode.analytes import SurfaceGP, fit_plane, load_plane, save_plane
-from geonode.analytes.plane_sets import LEAST_PIECE, credibility, one_analyte, region
+from geonode.analytes.plane import PlaneDensity
+from geonode.analytes.plane_sets import LEAST_PIECE, one_analyte, region
 from geonode.commands.plane import FIT, QUANTIFY
 from geonode.data import SpectralDataset, simulate_sensor
 from geonode.errors import BundleError, InputError
@@ -64,6 +65,12 @@ def test_mass_adds_up_and_regions_are_nested(asked):
         for piece in inner.pieces:
             assert inner.contains(np.array(piece.point))
             assert all(a <= x <= b for a, x, b in zip(piece.low, piece.point, piece.high, strict=True))
+
+
+def credibility(found: PlaneDensity, point: np.ndarray) -> float:
+    """The level of the smallest region of highest density that covers ``point [2]``."""
+    i, j = (int(np.abs(axis - value).argmin()) for axis, value in zip(found.axes, point, strict=True))
+    return float(found.mass[found.density > found.density[i, j]].sum())
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95])

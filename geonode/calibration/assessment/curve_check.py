@@ -169,6 +169,11 @@ class CurveCheck:
         own, pls = (float(np.sqrt(square.mean())) if len(square) else 0.0 for square in self.posterior_squares)
         return own / pls if pls > 0.0 else float("inf")
 
+    @property
+    def _pls_keeps_up(self) -> bool:
+        """Whether PLS is not clearly worse than the posterior, where that answers."""
+        return NOT_WORSE * self._posterior_over_pls() >= 1.0
+
     @cached_property
     def _curve_loses(self) -> bool:
         """Whether PLS has less than half the error of the curve at the interior left-out levels."""
@@ -193,7 +198,7 @@ class CurveCheck:
             and self._curve_error > CURVE_ERROR
             and curve.sum() > float(fdtri(m, m, 1.0 - SIGNIFICANCE)) * pls.sum()
             and (pls < curve).mean() > 0.5
-            and NOT_WORSE * self._posterior_over_pls() >= 1.0
+            and self._pls_keeps_up
         )
 
     @cached_property
@@ -219,7 +224,7 @@ class CurveCheck:
             return True
         if self.is_curve or not self.pls_rmsecv[0] < PLS_MARGIN * self.rmsecv:
             return False
-        return NOT_WORSE * self._posterior_over_pls() >= 1.0
+        return self._pls_keeps_up
 
     def in_answers(self, unit: str = "") -> tuple[PLSRegression | None, str]:
         """What answers take from it: PLS where that answers, and what to say beside each where PLS is closer only."""

@@ -55,9 +55,7 @@ class Candidates:
         """
         first, right, matern, linear, ones = self._added_up
         left = self.coordinates(c)[first]
-        distance = (left[:, :, None] - right[:, None, :]).abs_()
-        correlation = matern52(distance.div_(self.lengths[first]))
-        return torch.einsum("pci,pij->cj", correlation, matern) + left.mT @ linear + ones
+        return torch.einsum("pci,pij->cj", self._correlation(left, right), matern) + left.mT @ linear + ones
 
     @cached_property
     def _added_up(self) -> tuple[Any, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -86,9 +84,13 @@ class Candidates:
     def kernel(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """k between coordinates ``[G, A]`` and ``[G, B]``, ``[G, A, B]``."""
         first, which = self._shared
-        distance = (left[first][:, :, None] - right[first][:, None, :]).abs_()
-        matern = matern52(distance.div_(self.lengths[first]))[which]
+        matern = self._correlation(left[first], right[first])[which]
         return (left * self.alphas[..., 0])[:, :, None] * right[:, None, :] + matern.mul_(1.0 - self.alphas).add_(1.0)
+
+    def _correlation(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """Matérn part for every (warp, length) between coordinates ``[P, A]`` and ``[P, B]``, ``[P, A, B]``."""
+        distance = (left[:, :, None] - right[:, None, :]).abs_()
+        return matern52(distance.div_(self.lengths[self._shared[0]]))
 
     @cached_property
     def _of_levels(self) -> torch.Tensor:

@@ -200,13 +200,10 @@ def main() -> None:
     start = None if args.start is None else load_posterior(args.start)
     name = "" if args.start is None else args.start.stem
     settings = PosteriorSettings(batches=args.batches, steps=args.steps, seed=args.seed, start=name)
-    own, left_out, same = (
-        None if args.keep is None else args.keep / f"{settings.seed}-{kind}" for kind in ("own", "left-out", "same")
-    )
-    data = examples(settings.batches, seed=settings.seed, exclude=settings.exclude, progress=_say, keep=own)
+    data = examples(settings.batches, seed=settings.seed, exclude=settings.exclude, progress=_say, keep=args.keep)
     validation = {
-        "families left out": examples(20, seed=settings.seed + 1000, families=settings.exclude, keep=left_out),
-        "same families": examples(15, seed=settings.seed + 2000, exclude=settings.exclude, keep=same),
+        "families left out": examples(20, seed=settings.seed + 1000, families=settings.exclude, keep=args.keep),
+        "same families": examples(15, seed=settings.seed + 2000, exclude=settings.exclude, keep=args.keep),
     }
 
     def report(network: PosteriorNetwork, line: dict[str, Any]) -> None:
