@@ -60,7 +60,7 @@ two)
         step 120 $python -m torch.distributed.run --nproc-per-node $processes benchmarks/pretraining_scaling.py \
             --out "$out/pretraining_scaling-$card-$processes.json"
         step 120 $python -m torch.distributed.run --nproc-per-node $processes benchmarks/pretraining_scaling.py \
-            --strong 8 --out "$out/pretraining_scaling-$card-$processes-strong.json"
+            --strong 8 --steps 150 --warm 50 --out "$out/pretraining_scaling-$card-$processes-strong.json"
     done
     ;;
 *)
