@@ -14,8 +14,9 @@ from tests.prior.test_processes import ENVIRONMENT, ROOT, TORCHRUN, _weights
 @pytest.mark.gpu
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
 def test_two_gpus_take_the_steps_of_one(tmp_path):
-    """Twenty steps of two batches: weights within 1e-6, the captured step taken by both. In float64: AdamW moves a weight
-    whose gradient is but rounding by as much as any other."""
+    """Twenty steps of two batches: weights within 1e-6, the captured step taken by both.
+
+    In float64: AdamW moves a weight whose gradient is but rounding by as much as any other."""
     script = str(ROOT / "tests" / "prior" / "two_gpus_run.py")
     running = {
         name: subprocess.Popen(

@@ -9,8 +9,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import torch
-
 from geonode.prior.captured import CapturedLoss
 from geonode.prior.settings import PretrainSettings
 from geonode.prior.training import PretrainModule, pretrain
