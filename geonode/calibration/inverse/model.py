@@ -19,6 +19,7 @@ of freedom), R the replicates of the unknown.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -113,10 +114,14 @@ class InverseModel:
         """Set τ, the factor of the curve's own covariance (not of what the standards bring, nor of the noise)."""
         self.curve_scale = float(scale)
         self.covariance = self.curve_scale * self._interpolation + self._standards
-        values, self._vectors = np.linalg.eigh(self.covariance)
-        self._values = np.maximum(values, 0.0)
+        self.__dict__.pop("_axes", None)
         measured = self.covariance + np.eye(self.rank) + self.projection.replicates
         self.doubt = doubt_beyond(np.linalg.slogdet(measured)[1], self.inside)
+
+    @cached_property
+    def _axes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the covariance without the noise of an unknown; with replicates nobody asks for them."""
+        return _principal_axes(self.covariance)
 
     def curve(self, concentrations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """m(c) ``[C, r]`` and the covariance of the curve itself ``[C, r, r]`` (no noise of the unknown)."""
@@ -175,11 +180,7 @@ class InverseModel:
         ``replicates``: how many spectra each row is the mean of.
         """
         noise = self.projection.replicates / replicates
-        if np.any(noise):
-            values, vectors = np.linalg.eigh(self.covariance + noise)
-            values = np.maximum(values, 0.0)
-        else:
-            values, vectors = self._values, self._vectors
+        values, vectors = _principal_axes(self.covariance + noise) if np.any(noise) else self._axes
         inverse = 1.0 / (values[None] + phi[:, None, None] / replicates)  # [U, K, r]
         turned = np.matmul(coordinates[None], vectors) - np.matmul(self.mean[:, None], vectors)  # [K, U, r]
         squared = np.einsum("kur,ukr->uk", turned**2, inverse, optimize=True)
@@ -224,6 +225,12 @@ class InverseModel:
     def inflation(self, minimum: np.ndarray) -> np.ndarray:
         """max(1, d²_min/(r − 1)): a poor fit widens every statement."""
         return np.maximum(1.0, minimum / max(self.rank - 1, 1))
+
+
+def _principal_axes(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Variances ``[K, r]`` and directions ``[K, r, r]`` of ``[K, r, r]``; rounding leaves no variance below zero."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.maximum(values, 0.0), vectors
 
 
 def searched_range(levels: np.ndarray, extension: float = EXTENSION) -> tuple[float, float]:
