@@ -31,6 +31,8 @@ from geonode_runtime.sets import Distances, doubt_beyond
 
 GRID_POINTS = 512
 """Points of the curve on which distances are tabulated (between them the distance is quadratic)."""
+_FEW = 3
+"""Unknowns for which solving equations takes less than principal axes do."""
 EXTENSION = 0.25
 """The prior reaches this fraction of the calibrated range beyond it on either side (not below zero where no standard
 lies below zero)."""
@@ -179,16 +181,33 @@ class InverseModel:
 
         ``replicates``: how many spectra each row is the mean of.
         """
-        noise = self.projection.replicates / replicates
+        noise, own = self.projection.replicates / replicates, phi / replicates
+        by = self._solved if len(coordinates) <= _FEW else self._turned
+        squared, steps = by(coordinates, noise, own)
+        return Distances(squared, steps, phi, self.doubt)
+
+    def _solved(self, coordinates: np.ndarray, noise: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Squared distances ``[U, K]`` and steps ``[U, K − 1]`` with ``noise [r, r]`` and ``own [U]`` times I besides
+        the curve's covariance: a system of equations for every unknown and point."""
+        matrix = self.covariance + noise + own[:, None, None, None] * np.eye(self.rank)  # [U, K, r, r]
+        step = np.diff(self.mean, axis=0)
+        sides = np.zeros((*matrix.shape[:3], 3))
+        sides[..., 0] = coordinates[:, None] - self.mean
+        sides[:, :-1, :, 1], sides[:, 1:, :, 2] = step, step
+        squared, left, right = np.moveaxis((sides * np.linalg.solve(matrix, sides)).sum(2), -1, 0)
+        return squared, 0.5 * (left[:, :-1] + right[:, 1:])
+
+    def _turned(self, coordinates: np.ndarray, noise: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same by the principal axes of every point, which all unknowns share."""
         values, vectors = _principal_axes(self.covariance + noise) if np.any(noise) else self._axes
-        inverse = 1.0 / (values[None] + phi[:, None, None] / replicates)  # [U, K, r]
+        inverse = 1.0 / (values[None] + own[:, None, None])  # [U, K, r]
         turned = np.matmul(coordinates[None], vectors) - np.matmul(self.mean[:, None], vectors)  # [K, U, r]
         squared = np.einsum("kur,ukr->uk", turned**2, inverse, optimize=True)
         step = np.diff(self.mean, axis=0)
         left = np.einsum("kr,krs->ks", step, vectors[:-1]) ** 2
         right = np.einsum("kr,krs->ks", step, vectors[1:]) ** 2
         steps = 0.5 * (np.einsum("kr,ukr->uk", left, inverse[:, :-1]) + np.einsum("kr,ukr->uk", right, inverse[:, 1:]))
-        return Distances(squared, steps, phi, self.doubt)
+        return squared, steps
 
     def project(self, spectra: np.ndarray, usable: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """See :meth:`Projection.coordinates`."""
