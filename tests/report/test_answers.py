@@ -267,8 +267,7 @@ SPOILT = {
 def test_spoilt_spectra_get_the_librarys_cause(models, name):
     """Law: where, how large and why, word for word, behind a preprocessing too; and causes are named."""
     model, truth = models(name), TRUTHS.get(name, monotone)
-    at = (12.0, 45.0) if name in ("saturating", "preprocessed") else (45.0, 12.0)
-    spectra = [change(noisy(truth, [at[k % 2]], 40)[0]) for k, change in enumerate(SPOILT.values())]
+    spectra = [change(noisy(truth, [(12.0, 45.0)[k % 2]], 40)[0]) for k, change in enumerate(SPOILT.values())]
     asking = {"mask": None, "options": {}, "wavelengths": WAVE}
     unknowns = [asking | {"name": f"u{k}", "values": one[None]} for k, one in enumerate(spectra)]
     theirs = [of_library(model, one) for one in unknowns]
