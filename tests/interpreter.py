@@ -16,6 +16,8 @@ from types import SimpleNamespace
 
 import torch
 
+from tests.interpreter_types import keep_types
+
 
 def import_kernels() -> None:
     """Import Triton and every kernel, interpreted where there is no GPU; nothing where there is no Triton."""
@@ -35,6 +37,7 @@ def import_kernels() -> None:
                 importlib.import_module(module.name)
         if os.environ.get("TRITON_INTERPRET") == "1":
             _prepare_once_a_launch()
+            keep_types()
     finally:
         if before is None:
             os.environ.pop("TRITON_INTERPRET", None)

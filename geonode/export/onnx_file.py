@@ -213,9 +213,7 @@ def _standing(calibration: Any, method: str | None) -> dict[str, Any]:
     """What stands beside every interval of a ``method``, as `geonode quantify` says it."""
     from geonode.calibration.assessment.coverage import coverage, coverage_sentence
 
-    notes = calibration.standing.warnings
-    if not calibration.standing.usable:
-        notes = [Conclusion(calibration).headline(), *notes]
+    notes = Conclusion(calibration).caveats
     found = coverage(calibration, method)
     said = [*(f"standards: {note}" for note in notes), coverage_sentence(found, len(calibration.levels))]
     return {"range": list(calibration.range), "notes": notes, **found, "sentence": "\n".join(said)}

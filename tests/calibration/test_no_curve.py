@@ -12,6 +12,7 @@ import geonode
 from geonode.calibration import Calibration
 from geonode.data import SpectralDataset, simulate_assay
 from geonode.report.calibration_report import CalibrationReport
+from geonode.report.conclusion import Conclusion
 from geonode.validation.inverse_comparison import evaluate_inverse
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
 from tests.export.in_torch import in_torch
@@ -48,7 +49,19 @@ def calibrated(name: str) -> Calibration:
 def test_pls_answers_with_its_own_value_and_error(name: str) -> None:
     calibration = calibrated(name)
     assert calibration.curve_check.pls_is_much_better
-    assert any("This assay is no curve: use PLS" in note for note in calibration.notes)
+    check = calibration.curve_check
+    (said,) = (note for note in calibration.notes if note.startswith("use PLS: PLS finds the "))
+    own, (curve, pls) = check.posterior_squares[0], check.squares
+    for square, words in (
+        (pls, "with an error of {} mM"),
+        (curve, "the curve with {} mM"),
+        (own, "({} mM with the posterior, which would answer)"),
+    ):
+        assert words.format(f"{np.sqrt(square.mean()):.3g}") in said
+    assert "depend on more" not in said and "More may vary in these samples" in said
+    assert (
+        check.errors(" mM") in calibration.standing.fault and check.errors(" mM") in Conclusion(calibration).headline()
+    )
     truth = np.random.default_rng(5).uniform(25.0, 55.0, 8)
     answers = calibration.quantify_many(several(truth, 6, **VARIANTS[name][1]))
     for answer, c in zip(answers, truth, strict=True):
@@ -91,7 +104,8 @@ def test_a_foreign_spectrum_does_not_match_and_gets_no_value() -> None:
 def test_what_lies_beyond_the_range_or_at_a_blank_is_said() -> None:
     calibration = calibrated("one interferent")
     beyond = calibration.quantify(several(np.array([75.0]), 8, 1)[0])
-    assert beyond.estimate == pytest.approx(75.0, abs=3.0) and "outside the standards' range" in " ".join(beyond.notes)
+    assert beyond.estimate == pytest.approx(75.0, abs=3.0)
+    assert "outside the standards' range 0 to 60: an extrapolation; dilute it into" in " ".join(beyond.notes)
     blank = calibration.quantify(several(np.array([0.0]), 9, 1)[0])
     assert "cannot be told from a blank" in " ".join(blank.notes)
 
@@ -196,6 +210,7 @@ def test_a_pls_that_is_closer_than_what_answers_is_told_with_both_errors_whereve
     model.save(tmp_path / "assay.bundle")
     answers += [geonode.load(tmp_path / "assay.bundle").quantify(spectrum)]
     answers += [in_torch(model).quantify(spectrum)]
+    assert "with the posterior, which answers)" in said
     assert [answer.notes[-1] for answer in answers] == [said] * len(answers) and "no curve" not in {
         a.verdict for a in answers
     }

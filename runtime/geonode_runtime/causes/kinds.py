@@ -191,6 +191,13 @@ class Interferent(Cause):
     def words(self, told: Told) -> str:
         """Where, how wide and how high."""
         centre, sigma = told.settings
+        end = min(max(centre, told.wavelengths[0]), told.wavelengths[-1])
+        if end != centre:
+            height = told.coefficients[0] * np.exp(-0.5 * ((end - centre) / sigma) ** 2)
+            return (
+                f"the flank of a band beyond the wavelengths that were measured, {height:.3g} high in {told.signal} at "
+                f"{told.at(end)}, where they end: an interferent"
+            )
         return (
             f"a further band at {told.at(centre)}, {_FWHM * sigma:.2g}{told.wavelength_unit} wide (half maximum) and "
             f"{told.coefficients[0]:.3g} high in {told.signal}: an interferent"
