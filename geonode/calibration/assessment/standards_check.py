@@ -6,7 +6,7 @@ flag says what difference it makes and leaves the decision to the analyst.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,10 @@ class StandardCheck:
     implied: float
     influence: float | None = None
     influence_at: float | None = None
+
+    def cleared(self) -> StandardCheck:
+        """The same without a charge."""
+        return replace(self, flagged=False, gain=None, influence=None, influence_at=None)
 
     def sentence(self, unit: str = "") -> str:
         """What to tell the analyst about a flagged level."""
