@@ -137,7 +137,7 @@ class Standing:
     def contradictions(self) -> list[str]:
         """Replicates that are not of their level, then levels that contradict the others, a sentence each."""
         unit = self._calibration.unit
-        flagged = [check for check in self.checks if check.flagged]
+        flagged = [check for check in self.checks if check.flagged and not check.told_before]
         return [one.sentence(unit) for one in [*self.replicates, *flagged, *self.slips]]
 
     @cached_property
