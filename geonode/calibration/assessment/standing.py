@@ -125,9 +125,12 @@ class Standing:
 
     @cached_property
     def slips(self) -> list[Slip]:
-        """What speaks against one of four or five levels, where leaving levels out says nothing."""
+        """What speaks against one of four or five levels, where leaving levels out says nothing. Where whole levels
+        went with their replicates the few that are left have gaps that bend any line, and none is blamed for them."""
         sound = self.sound
         if any(check.flagged for check in self.checks) or not self._calibration.response.responds:
+            return []
+        if len(sound.levels) < len(self._calibration.levels):
             return []
         projection = sound.inverse.projection
         noise = projection.scale / np.sqrt(projection.per_level)

@@ -22,6 +22,9 @@ PROMISING = 0.5
 """½ ln of the ratio of squared errors by straight lines from which a pair is tried with the curve."""
 GAIN = 0.7
 """½ ln of that ratio with the curve from which the labels are called exchanged, …"""
+GAIN_AT_AN_END = 1.4
+"""… and from which they are where one of the two is the highest or the lowest level: a response that turns between an
+end and the next level, where none was measured, looks like such an exchange, …"""
 CLEARER = 0.3
 """… by so much more than with any other pair, …"""
 LARGE = 0.1
@@ -61,10 +64,14 @@ def swapped_labels(now: LeftOut, white: np.ndarray) -> SwappedLabels | None:
         then = now.under(_exchanged(labels, i, j))
         found.append((0.5 * float(np.log(now.square() / max(then.square(), np.finfo(float).tiny))), i, j))
     found.sort(reverse=True)
-    if not found or found[0][0] < GAIN or (len(found) > 1 and found[0][0] - found[1][0] < CLEARER):
+    if not found or found[0][0] < _needed(found[0], n) or (len(found) > 1 and found[0][0] - found[1][0] < CLEARER):
         return None
     gain, i, j = found[0]
     return SwappedLabels(i, j, float(gain))
+
+
+def _needed(pair: tuple[float, int, int], n: int) -> float:
+    return GAIN_AT_AN_END if pair[1] == 0 or pair[2] == n - 1 else GAIN
 
 
 def _exchanged(labels: np.ndarray, i: int, j: int) -> np.ndarray:

@@ -165,3 +165,14 @@ def test_fit_inspect_quantify_and_the_report_name_it(tmp_path) -> None:
         app, ["quantify", str(bundle), str(tmp_path / "u.csv"), "--json", str(answer)], catch_exceptions=False
     )
     assert wrong in said.output and wrong in " ".join(json.loads(answer.read_text())["standards"]["notes"])
+
+
+@pytest.mark.parametrize("rows", [(0, 2), (1, 2), (1, 3)])
+def test_where_the_blank_looks_like_a_level_beyond_the_fold_no_good_standard_is_blamed(rows) -> None:
+    """Of two replicates nobody can tell which is swapped, so two levels go; four are left, with a gap at the fold."""
+    levels = np.repeat([0.0, 10.0, 20.0, 30.0, 40.0, 60.0], 2)
+    spectra = noisy(assays.folding, levels, 0, 0.003)
+    spectra[list(rows)] = spectra[list(rows)[::-1]]
+    standing = Calibration(levels, spectra, assays.WAVE).standing
+    assert {check.level for check in standing.replicates} == {0.0, 10.0} and len(standing.sound.levels) == 4
+    assert not any(check.flagged for check in standing.checks) and standing.slips == []
