@@ -77,7 +77,8 @@ def measure(steps: int, warm: int, strong: int | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         module = pretrain(settings, folder, report=lambda line: lines.append((time.perf_counter(), line)))
         size = BYTES * sum(p.numel() for p in module.network.parameters())
-        device = module.device if module.device.type == "cpu" else torch.device("cuda", module.local_rank)
+        # Lightning has brought the module back to the host by now.
+        device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else module.device
         reduction = reduction_seconds(size, device)
     if not is_main_process():
         return {}

@@ -299,3 +299,41 @@ def test_the_unit_in_the_name_of_the_concentrations_is_theirs(name):
     assert given_standards(rows.set_index(name)).concentration_unit == "mM"
     with pytest.raises(InputError, match="are in µM and their column says mM"):
         given_standards(rows.assign(**{name: [f"{c:g} µM" for c in LEVELS]}))
+
+
+def _frame(down: str, across: str, levels_down: bool) -> pd.DataFrame:
+    axis, levels = np.arange(400.0, 701.0, 5.0), np.array([0.0, 5.0, 10.0, 20.0])
+    values = 0.1 + 0.001 * levels[:, None] * np.sin(axis / 60.0)
+    values, rows, columns = (values, levels, axis) if levels_down else (values.T, axis, levels)
+    return pd.DataFrame(values, index=pd.Index(rows, name=down), columns=pd.Index(columns, name=across))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        _frame("wavelength", "concentration", levels_down=True),
+        _frame("nm", "", levels_down=True),
+        _frame("concentration", "wavelength", levels_down=False),
+        _frame("", "", levels_down=True).reset_index(names="wavelength"),
+    ],
+    ids=["both named", "index", "samples in rows", "a column"],
+)
+def test_a_frame_on_its_side_is_refused_with_both_readings(frame):
+    """What is refused of a file is refused of a DataFrame."""
+    with pytest.raises(InputError, match="61 standards of 400 to 700 at 4 wavelengths from 0 to 20 nm") as error:
+        given_standards(frame)
+    assert "4 spectra at 61 wavelengths from 400 to 700" in str(error.value)
+    assert "name the axes the other way round" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        _frame("concentration", "wavelength", levels_down=True),
+        _frame("wavelength", "concentration", levels_down=False),
+        _frame("", "", levels_down=False).reset_index(names="nm"),
+    ],
+    ids=["samples in rows", "samples in columns", "a column"],
+)
+def test_a_frame_the_right_way_up_is_read(frame):
+    assert given_standards(frame).levels.tolist() == [0.0, 5.0, 10.0, 20.0]

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def remarks_on(calibration: Calibration) -> list[str]:
     """Sentences on what the standards cannot give, and on what answers rest."""
-    remarks = [] if calibration.response.responds else [calibration.response.sentence()]
+    said = of_response(calibration)
+    remarks = [said] if said else []
     ensemble, unfit = calibration.ensemble, calibration.unfit_for_posterior
     if ensemble is not None:
         seeds = len(ensemble.process.flow(calibration.levels[:1]))
@@ -46,6 +47,15 @@ def remarks_on(calibration: Calibration) -> list[str]:
     elif unfit:
         remarks += wide_limits_of(calibration)
     return remarks
+
+
+def of_response(calibration: Calibration) -> str:
+    """What speaks against any response of the standards; empty where they respond, and where their spectra are in no
+    order of the concentration and PLS finds it all the same."""
+    response = calibration.response
+    if response.responds or (response.unordered and calibration.curve_check.pls_is_better):
+        return ""
+    return response.sentence()
 
 
 def wide_limits_of(calibration: Calibration) -> list[str]:

@@ -270,9 +270,7 @@ def _standing(model: GeodesicModel, method: str | None) -> dict[str, Any]:
     from geonode.calibration.assessment.coverage import coverage, coverage_sentence
 
     calibration = model.calibration
-    warnings = calibration.standing.warnings
-    # Of standards that are not usable this stands beside every result.
-    notes = warnings if model.conclusion.usable else [model.conclusion.headline(), *warnings]
+    notes = model.conclusion.caveats
     covered = coverage(calibration, method)
     text = "\n".join(
         [

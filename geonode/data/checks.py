@@ -19,6 +19,8 @@ IDENTICAL_AT_LEAST = 8
 LENGTHS = ("nm", "µm", "Å")
 # Beyond these, squares and quotients leave the range of floating point.
 LARGEST, SMALLEST = 1e30, 1e-30
+# So many files are named before the rest is counted.
+_NAMED = 3
 
 
 def as_floats(values: ArrayLike, what: str, ndim: int | tuple[int, ...], where: str) -> Floats:
@@ -35,6 +37,14 @@ def as_floats(values: ArrayLike, what: str, ndim: int | tuple[int, ...], where: 
         shape = " or ".join(f"{n}-dimensional" for n in allowed)
         raise InputError(f"{where}: {what} must be {shape}, got shape {array.shape}.")
     return array
+
+
+def named_files(source: str) -> str:
+    """What an error calls the ``source`` of spectra: of many files the first three, and how many more there are."""
+    files = source.split(", ")
+    if len(files) <= _NAMED + 1:
+        return source or "spectra"
+    return f"{', '.join(files[:_NAMED])} and {len(files) - _NAMED} more"
 
 
 def format_level(level: ArrayLike) -> str:

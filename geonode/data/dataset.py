@@ -63,7 +63,7 @@ class SpectralDataset:
         wavelength_unit: str | None = None,
         _copies_allowed: bool = False,
     ) -> None:
-        where = source or "spectra"
+        where = checks.named_files(source)
         y = checks.as_floats(spectra, "spectra", 2, where)
         c = checks.as_floats(concentrations, "concentrations", (1, 2), where)
         x = checks.as_floats(wavelengths, "wavelengths", 1, where)
@@ -164,6 +164,10 @@ class SpectralDataset:
             "signal": self.signal_unit,
         }
 
+    @property
+    def _where(self) -> str:
+        return checks.named_files(self.source)
+
     def __len__(self) -> int:
         return len(self._spectra)
 
@@ -203,7 +207,7 @@ class SpectralDataset:
         """
         rows = arguments.picked(len(self), index)
         if rows.size == 0:
-            raise InputError(f"{self.source or 'spectra'}: the selection leaves no spectrum.")
+            raise InputError(f"{self._where}: the selection leaves no spectrum.")
         return self._derive(rows=rows)
 
     def select_wavelengths(self, index: ArrayLike | slice) -> SpectralDataset:
@@ -214,7 +218,7 @@ class SpectralDataset:
         """
         columns = arguments.picked(self.shape[1], index)
         if columns.size == 0:
-            raise InputError(f"{self.source or 'spectra'}: the selection leaves no wavelength.")
+            raise InputError(f"{self._where}: the selection leaves no wavelength.")
         return self._derive(columns=columns)
 
     def wavelength_range(self, low: float, high: float) -> SpectralDataset:
@@ -226,7 +230,7 @@ class SpectralDataset:
         inside = (self._wavelengths >= low) & (self._wavelengths <= high)
         if not inside.any():
             raise InputError(
-                f"{self.source or 'spectra'}: no wavelength between {low:g} and {high:g} {self.wavelength_unit}; "
+                f"{self._where}: no wavelength between {low:g} and {high:g} {self.wavelength_unit}; "
                 f"they run from {self._wavelengths[0]:g} to {self._wavelengths[-1]:g}."
             )
         return self.select_wavelengths(inside)
@@ -250,7 +254,7 @@ class SpectralDataset:
             return self
         if spoiled.all():
             raise InputError(
-                f"{self.source or 'spectra'}: every wavelength has a masked value; leave out the spectra that are "
+                f"{self._where}: every wavelength has a masked value; leave out the spectra that are "
                 "saturated throughout."
             )
         note = f"{int(spoiled.sum())} of {spoiled.size} wavelengths dropped, where a value is masked: {self._masked()}"
@@ -283,28 +287,28 @@ class SpectralDataset:
         if n < minimum:
             found = ", ".join(format_level(level) for level in self._levels)
             raise InputError(
-                f"{self.source or 'spectra'}: {n} concentration level{'s' if n != 1 else ''} ({found}), but at least "
+                f"{self._where}: {n} concentration level{'s' if n != 1 else ''} ({found}), but at least "
                 f"{minimum} are needed; add standards of other concentrations."
             )
         means = self.level_means()
-        checks.check_response(means, self.source or "spectra")
+        checks.check_response(means, self._where)
         first = np.unique(self._level_index, return_index=True)[1]
         self._require_amounts()
-        checks.check_empty_levels(means, [self.names[i] for i in first], self.source or "spectra")
+        checks.check_empty_levels(means, [self.names[i] for i in first], self._where)
         return self
 
     def _require_amounts(self) -> None:
         from geonode.data.readers.names import is_unit
 
         if self.dim == 1:
-            unit, where = self.concentration_unit, self.source or "spectra"
+            unit, where = self.concentration_unit, self._where
             said = checks.negative_levels(self.levels, unit, is_unit(unit), where)
             if said and said not in self.notes:
                 self.notes += (said,)
 
     def _checked_level(self, level: int) -> int:
         if not -len(self._levels) <= level < len(self._levels):
-            raise InputError(f"{self.source or 'spectra'}: there is no level {level}; there are {len(self._levels)}.")
+            raise InputError(f"{self._where}: there is no level {level}; there are {len(self._levels)}.")
         return level % len(self._levels)
 
     def _derive(self, *, rows: NDArray[np.intp] | None = None, columns: NDArray[np.intp] | None = None, **changes: Any):

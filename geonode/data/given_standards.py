@@ -15,6 +15,7 @@ from geonode.data.named_axis import unit_of
 from geonode.data.readers import load_standards
 from geonode.data.readers.concentration_table import split_unit
 from geonode.data.readers.names import doubts, is_unit, quantity_in
+from geonode.data.readers.transposed import both_readings
 from geonode.errors import InputError
 
 _CONCENTRATION = re.compile(r"conc(entrations?|\.)?([ _]*[(\[/].*)?|concentrations?_\w+|levels?|y", re.I)
@@ -93,6 +94,8 @@ def _of_frame(frame: Any) -> SpectralDataset:
         labels = list(given.names)
     rows = labels == [sample_name(one) for one in frame.index]
     called = columns[0] if columns else frame.index.name if rows else frame.columns.name
+    if given.wavelengths is not None:
+        _require_upright(labels, given.wavelengths, given.unit)
     written = (*frame.columns, *frame.index, *(frame[columns[0]] if columns else ()))
     texts = {one for one in written if isinstance(one, str)}
     _require_no_doubt([label for label in labels if label in texts])
@@ -101,6 +104,20 @@ def _of_frame(frame: Any) -> SpectralDataset:
     if unit and stated and unit != stated:
         raise InputError(f"{_WHERE}: concentrations are in {unit} and their column says {stated}; give one unit.")
     return _dataset(given, values, unit or stated)
+
+
+def _require_upright(labels: Sequence[str], wavelengths: np.ndarray, unit: str) -> None:
+    """Refuse a DataFrame whose levels are an axis of wavelengths, and whose wavelengths are the levels.
+
+    Raises:
+        InputError: beyond doubt it lies on its side; both readings are named.
+    """
+    said = both_readings(labels, wavelengths, unit or "wavelength")
+    if said:
+        raise InputError(
+            f"{_WHERE} look transposed: as the DataFrame is named {said}. If that is meant, name the axes the other "
+            "way round: 'concentration' what is called 'wavelength', or the reverse."
+        )
 
 
 def _unit_in(name: Any) -> str:

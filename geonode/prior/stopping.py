@@ -84,6 +84,39 @@ class Stopping(StopOnSigterm):
         )
 
 
+class Vote:
+    """A question that all processes answer alike: with yes, where one of them does.
+
+    On a GPU the answer to a question is given when the next is asked: it comes behind the steps that are queued by
+    then, and a host that waited for it would leave the device without work.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._answer = torch.zeros((), device=device)
+        self._read = torch.zeros((), pin_memory=True) if device.type == "cuda" else None
+        self._ready: torch.cuda.Event | None = None
+
+    def take(self, yes: bool) -> bool:
+        """Ask; every process must."""
+        if not torch.distributed.is_initialized():
+            return yes
+        before = self._before()
+        self._answer.fill_(float(yes))
+        torch.distributed.all_reduce(self._answer, torch.distributed.ReduceOp.MAX)
+        if self._read is None:
+            return bool(self._answer)
+        self._read.copy_(self._answer, non_blocking=True)
+        self._ready = torch.cuda.Event()
+        self._ready.record()
+        return before
+
+    def _before(self) -> bool:
+        if self._ready is None or self._read is None:
+            return False
+        self._ready.synchronize()
+        return bool(self._read)
+
+
 def lost(checkpoint: Path) -> str:
     """What is said where another process is gone."""
     kept = f"go on from {checkpoint} with --resume" if checkpoint.is_file() else "nothing was kept yet: begin again"

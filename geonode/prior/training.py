@@ -29,7 +29,7 @@ from geonode.prior.lanes import Lanes, lanes_of
 from geonode.prior.loss import Errors, errors, total
 from geonode.prior.network import Network
 from geonode.prior.settings import PretrainSettings
-from geonode.prior.stopping import Stopping, told
+from geonode.prior.stopping import Stopping, Vote, told
 from geonode.training.launch import launched
 from geonode.training.lightning.checkpoints import SafetensorsIO
 
@@ -95,6 +95,7 @@ class PretrainModule(lightning.LightningModule):
         """The batches of this process; on a GPU the loss is compiled and captured."""
         step, ranks = self.trainer.global_step, self.trainer.world_size
         self.lanes = Lanes(self.settings, step, self.global_rank, ranks, self.device)
+        self._vote = Vote(self.device)
         if self.stopping is not None:
             self.stopping.listen()
         # float16 needs the scaled loss in the backward pass, which a captured one has behind it.
@@ -136,8 +137,7 @@ class PretrainModule(lightning.LightningModule):
         if step % _LOOK_EVERY == 0:
             late = self.until is not None and time.perf_counter() > self.until
             over = late or (self.stopping is not None and self.stopping.asked)
-            over = self.trainer.strategy.reduce_boolean_decision(over, all=False)
-            self.trainer.should_stop = self.trainer.should_stop or over
+            self.trainer.should_stop = self._vote.take(over) or self.trainer.should_stop
         # Early on the average forgets its start quickly: 0.9 after ten steps, 0.99 after a hundred.
         decay = min(self.settings.ema, (1.0 + step) / (10.0 + step))
         get_ema_multi_avg_fn(decay)(list(self.average.parameters()), list(self.network.parameters()), step)

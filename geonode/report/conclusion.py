@@ -10,6 +10,7 @@ from scipy.special import bdtrc
 
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import DetectionLimits, ambiguity_map, detection_limits, resolution
+from geonode.calibration.remarks import of_response
 from geonode.report.tables import number
 from geonode_runtime.shapes import PLAINLY_THERE
 
@@ -79,6 +80,15 @@ class Conclusion:
         """Of detection and quantification: looked for once, since that takes some hundreds of simulated unknowns."""
         return detection_limits(self.calibration)
 
+    @cached_property
+    def caveats(self) -> list[str]:
+        """What stands beside every result: the findings, and of standards that are not usable the headline before
+        those that it does not say itself."""
+        if self.usable:
+            return self.findings
+        said = self.headline()
+        return [said, *(one for one in self.findings if one not in said)]
+
     @property
     def usable(self) -> bool:
         """Whether the standards respond, and the interior ones, each left out, are found better than by a guess."""
@@ -91,7 +101,7 @@ class Conclusion:
             return "how good: unknown, no standard between the lowest and the highest was left out to try it"
         shown = inner if len(inner) <= MOST_LEVELS else sorted(inner, key=lambda one: -abs(one.error))[:MOST_LEVELS]
         shown = sorted(shown, key=lambda one: one.level)
-        levels = ", ".join(f"{one.level:g}: {self._missed(one)} ({_percent(one.spectrum)})" for one in shown)
+        levels = ", ".join(f"{one.level:g}: {self._missed(one)} ({_of_response(one.spectrum)})" for one in shown)
         said = (
             f"how good (each level left out: error{_of(self.unit)}, and of the spectrum relative to response): {levels}"
         )
@@ -113,7 +123,7 @@ class Conclusion:
     def wrong(self) -> str:
         """What is wrong."""
         found = [*self.findings]
-        told = not self.calibration.response.responds or self.contradictions
+        told = of_response(self.calibration) or self.contradictions
         if not self.usable and not told and not self.calibration.curve_check.pls_is_better:
             found.insert(0, self._useless())
         return f"what is wrong: {'; '.join(found) if found else 'nothing was found'}"
@@ -150,12 +160,11 @@ class Conclusion:
         standing = self.calibration.standing
         if not self.usable and standing.replicates:
             return f"Not usable as it stands: {standing.contradictions[0]}{self._without()}."
-        if not self.calibration.response.responds:
-            return f"Not usable: {self.calibration.response.sentence()}."
+        if silent := of_response(self.calibration):
+            return f"Not usable: {silent}."
         if self.calibration.curve_check.pls_is_better:
-            return (
-                "Not usable as a curve: the spectra depend on more than the concentration; PLS is the better tool here."
-            )
+            errors = self.calibration.curve_check.errors(self.unit)
+            return f"Not usable as a curve: {errors}. PLS is the better tool here and answers."
         if not self.usable:
             return f"Not usable: {[*self.contradictions, self._useless()][0]}."
         inner = [one for one in self.errors if not one.edge]
@@ -168,7 +177,7 @@ class Conclusion:
         but = "nothing else was found wrong" if not count else f"{count} {'remark' if count == 1 else 'remarks'} below"
         return (
             f"Usable from {self._span()}: a standard between others, left out, is found within "
-            f"{number(rms, self.unit)} (root mean square) and its spectrum within {_percent(spectra)} of the response"
+            f"{number(rms, self.unit)} (root mean square) {_spectrum(spectra)}"
             f"{self._undetected()}"
             f"{self._uncovered()}; {but}."
         )
@@ -253,5 +262,12 @@ def _of(unit: str) -> str:
     return f" in{unit}" if unit else ""
 
 
-def _percent(share: float) -> str:
-    return f"{number(100.0 * share, beside=1.0)} %"
+def _of_response(share: float) -> str:
+    """An error of a spectrum beside the response: what is missed by more than all of that is not predicted."""
+    return f"{number(100.0 * share, beside=1.0)} %" if share <= 1.0 else f"not predicted, {share:.2g} times"
+
+
+def _spectrum(share: float) -> str:
+    if share <= 1.0:
+        return f"and its spectrum within {_of_response(share)} of the response"
+    return f"but its spectrum is not predicted (missed by {share:.2g} times the response)"

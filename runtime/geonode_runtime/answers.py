@@ -280,7 +280,7 @@ def quantification(
     (said, reasons), (found, at_95) = verdict, sets
     level, matches = found.level, said != "does not match"
     best = scale_component(found.best, *factor, level, dof)
-    notes = [*unknown.notes, *reasons]
+    notes = [*unknown.notes, *in_the_cuvette(factor[0]), *reasons]
     if facts.caution and matches:
         notes.append(facts.caution)
     if facts.levels < FEWEST_CHECKED:
@@ -309,3 +309,13 @@ def quantification(
         attainable=facts.attainable,
         notes=tuple(notes),
     )
+
+
+def in_the_cuvette(dilution: float) -> tuple[str, ...]:
+    """Of what the number and of what the notes beside it speak, where the sample was diluted by this factor."""
+    if dilution == 1.0:
+        return ()
+    said = (
+        f"the result is {dilution:.6g} times what was in the cuvette, of which the notes and the standards' range speak"
+    )
+    return (f"{said}: where they advise to dilute, dilute further",) if dilution > 1.0 else (said,)

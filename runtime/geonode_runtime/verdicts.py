@@ -18,12 +18,15 @@ MEANING = {
     "below detection limit": "the 95 % set includes zero, a blank was among the standards, and the spectrum may be one",
     "outside calibrated range": "every concentration of the 95 % set lies beyond the standards",
     "does not match": "no concentration predicts this spectrum; no estimate is given",
-    "no curve": "the standards lie on no curve of concentration and PLS is much better: its value and its error stand",
+    "no curve": "PLS finds standards that are left out much better than a curve does: its value and its error stand",
 }
 VERDICTS = tuple(MEANING)
 LEARNED = "learned on simulated unknowns"
 """What stands in place of a prior where the posterior is the learned one; an exported file has weights of its own."""
 ABOVE = "above the calibrated range"
+MAY_BE_ABOVE = "it may lie above the standards' range: if so, dilute it into the range and measure again"
+DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both"
+_INTO = "; dilute it into the range and measure again"
 UNDETERMINED = 0.8
 """A set wider than this fraction of the calibrated range says nothing about the concentration."""
 VERDICT_LEVEL = 0.95
@@ -177,7 +180,10 @@ class Quantification:
         if not self.matches:
             return "does not match: the spectrum is none that these standards predict at any concentration"
         if self.verdict == "outside calibrated range" and self.high is None and self.low == self.nearest:
-            return f"outside calibrated range: above {figure(self.nearest, unit)}, the highest standard: dilute"
+            times = "" if self.dilution == 1.0 else f"{self.dilution:.6g} times "
+            further = " further" if self.dilution > 1.0 else ""
+            above = f"above {figure(self.nearest, unit)}, {times}the highest standard"
+            return f"outside calibrated range: {above}: dilute{further}"
         by = self.rests_on(self.level)
         if by is None:
             near = " or ".join(figure(c.estimate, unit, beside=c.size) for c in self.components)
@@ -258,7 +264,7 @@ def verdict(
 def _doubt(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet) -> str:
     """Why neither set names one range with two ends; empty where both do."""
     if max(len(found.components), len(at_95.components)) > 1:
-        return _several(found, at_95)
+        return _several(rules, found, at_95)
     return loose_end(rules, found, reported=True) or loose_end(rules, at_95, reported=False)
 
 
@@ -272,36 +278,53 @@ def loose_end(rules: VerdictRules, one: ConcentrationSet, *, reported: bool) -> 
     """
     percent, best = f"{100 * one.level:g} %", one.best
     if reported and best.width > UNDETERMINED * (rules.highest - rules.lowest):
-        return f"the {percent} set is about as wide as the calibrated range: the spectrum does not determine it"
+        return (
+            f"the {percent} set is about as wide as the calibrated range: the spectrum does not determine it"
+            f"{remedy(rules, one)}"
+        )
     if best.open_high or best.open_low:
         side = "upper" if best.open_high else "lower"
-        return f"the data set no {side} limit within the range that was searched (the {percent} set)"
+        return (
+            f"the data set no {side} limit within the range that was searched (the {percent} set){remedy(rules, one)}"
+        )
     return ""
+
+
+def remedy(rules: VerdictRules, one: ConcentrationSet) -> str:
+    """What tells the concentrations of a set apart, a clause to stand behind the reason; empty where nothing simple
+    does. A range without an upper end may be of a sample above the standards', unless it has all of theirs in it and
+    its best point lies in their lower half."""
+    middle = 0.5 * (rules.lowest + rules.highest)
+    if any(c.open_high and (c.low > rules.lowest or c.estimate > middle) for c in one.components):
+        return f"; {MAY_BE_ABOVE}"
+    return f"; {DILUTED_APART}" if len(one.components) > 1 else ""
 
 
 def _range(rules: VerdictRules) -> str:
     return f"the standards' range {rules.lowest:g} to {rules.highest:g}"
 
 
-def _several(found: ConcentrationSet, at_95: ConcentrationSet) -> str:
+def _several(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet) -> str:
     """How many ranges there are, of the set that is reported; of the 95 % set only where the two differ in kind."""
     count, percent = len(found.components), f"{100 * found.level:g} %"
     if count > 1:
-        return f"{count} separate ranges of concentration explain the spectrum (the {percent} set)"
+        said = f"{count} separate ranges of concentration explain the spectrum (the {percent} set)"
+        return said + remedy(rules, found)
     return (
         f"the {percent} set is one range, but the 95 % set, on which the verdict rests, has {len(at_95.components)} "
-        "separate ones"
+        f"separate ones{remedy(rules, at_95)}"
     )
 
 
 def pls_notes(rules: VerdictRules, at_80: Component, at_95: Component) -> tuple[str, ...]:
     """What must stand beside the value of PLS: why it is given, and where it lies outside the range or at a blank."""
     notes = [
-        "this assay is no curve: use PLS. Its concentrations are predicted much better by PLS than by one curve of "
-        "concentration, so the value and its interval are those of PLS"
+        "use PLS: it finds the standards that are left out much better than a curve of concentration does, so the "
+        "value and its interval are those of PLS; more may vary in these samples than the concentration"
     ]
     if not rules.lowest <= at_80.estimate <= rules.highest:
-        notes.append(f"the value of PLS lies outside {_range(rules)}: an extrapolation")
+        above = at_80.estimate > rules.highest
+        notes.append(f"the value of PLS lies outside {_range(rules)}: an extrapolation{_INTO if above else ''}")
     if rules.has_blank and at_95.low <= 0.0 <= at_95.high:
         notes.append("the 95 % interval of PLS includes zero: it cannot be told from a blank")
     return tuple(notes)

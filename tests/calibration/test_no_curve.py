@@ -12,8 +12,10 @@ import geonode
 from geonode.calibration import Calibration
 from geonode.data import SpectralDataset, simulate_assay
 from geonode.report.calibration_report import CalibrationReport
+from geonode.report.conclusion import Conclusion
 from geonode.validation.inverse_comparison import evaluate_inverse
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
+from tests.export.in_torch import in_torch
 
 MANY = np.linspace(0.0, 60.0, 13)
 
@@ -47,7 +49,19 @@ def calibrated(name: str) -> Calibration:
 def test_pls_answers_with_its_own_value_and_error(name: str) -> None:
     calibration = calibrated(name)
     assert calibration.curve_check.pls_is_much_better
-    assert any("This assay is no curve: use PLS" in note for note in calibration.notes)
+    check = calibration.curve_check
+    (said,) = (note for note in calibration.notes if note.startswith("use PLS: PLS finds the "))
+    own, (curve, pls) = check.posterior_squares[0], check.squares
+    for square, words in (
+        (pls, "with an error of {} mM"),
+        (curve, "the curve with {} mM"),
+        (own, "({} mM with the posterior, which would answer)"),
+    ):
+        assert words.format(f"{np.sqrt(square.mean()):.3g}") in said
+    assert "depend on more" not in said and "More may vary in these samples" in said
+    assert (
+        check.errors(" mM") in calibration.standing.fault and check.errors(" mM") in Conclusion(calibration).headline()
+    )
     truth = np.random.default_rng(5).uniform(25.0, 55.0, 8)
     answers = calibration.quantify_many(several(truth, 6, **VARIANTS[name][1]))
     for answer, c in zip(answers, truth, strict=True):
@@ -70,7 +84,8 @@ SINGLE = {"saturating": monotone, "folding": folding, "straight": straight}
 def test_one_analyte_is_not_called_no_curve(truth, levels: np.ndarray) -> None:
     """The false alarm rate over a few seeds of each; of a straight line both are as good."""
     alarms = [
-        Calibration(levels, noisy(truth, levels, seed, 0.004), WAVE).curve_check.pls_is_better for seed in range(4)
+        Calibration(levels, noisy(truth, levels, seed, 0.004), WAVE).curve_check.pls_is_better
+        for seed in range(4 if len(levels) < 18 else 2)
     ]
     assert not any(alarms)
 
@@ -89,7 +104,8 @@ def test_a_foreign_spectrum_does_not_match_and_gets_no_value() -> None:
 def test_what_lies_beyond_the_range_or_at_a_blank_is_said() -> None:
     calibration = calibrated("one interferent")
     beyond = calibration.quantify(several(np.array([75.0]), 8, 1)[0])
-    assert beyond.estimate == pytest.approx(75.0, abs=3.0) and "outside the standards' range" in " ".join(beyond.notes)
+    assert beyond.estimate == pytest.approx(75.0, abs=3.0)
+    assert "outside the standards' range 0 to 60: an extrapolation; dilute it into" in " ".join(beyond.notes)
     blank = calibration.quantify(several(np.array([0.0]), 9, 1)[0])
     assert "cannot be told from a blank" in " ".join(blank.notes)
 
@@ -115,10 +131,7 @@ def test_a_dilution_scales_value_and_interval() -> None:
 
 
 def test_bundle_report_export_and_comparison_say_the_same(tmp_path) -> None:
-    import geonode_runtime
-    from geonode.export.export import export_onnx
-
-    levels, options = VARIANTS["one interferent"]
+    levels, options = VARIANTS["no blank, nine levels"]
     dataset = SpectralDataset(several(levels, 3, **options), levels, WAVE)
     model = geonode.fit(dataset, geonode.GeodesicConfig(predictor="gp"))
     spectrum = several(np.array([33.0]), 11, 1)[0]
@@ -126,8 +139,7 @@ def test_bundle_report_export_and_comparison_say_the_same(tmp_path) -> None:
     assert own.verdict == "no curve"
     model.save(tmp_path / "assay.bundle")
     loaded = geonode.load(tmp_path / "assay.bundle").quantify(spectrum)
-    export_onnx(model, tmp_path / "assay.onnx")
-    served = geonode_runtime.load(tmp_path / "assay.onnx")
+    served = in_torch(model)
     mask = np.arange(len(WAVE)) < 6
     for one, other in (
         (own, loaded),
@@ -185,9 +197,6 @@ def test_a_pls_that_is_closer_than_the_curve_is_told_where_the_curve_answers(nam
 
 
 def test_a_pls_that_is_closer_than_what_answers_is_told_with_both_errors_wherever_answers_are(tmp_path) -> None:
-    import geonode_runtime
-    from geonode.export.export import export_onnx
-
     model = geonode.fit(little("four levels"), geonode.GeodesicConfig(predictor="gp"))
     check = model.calibration.curve_check
     assert check.pls_is_closer and not check.pls_is_better
@@ -200,8 +209,8 @@ def test_a_pls_that_is_closer_than_what_answers_is_told_with_both_errors_whereve
     answers += [model.calibration.quantify(spectrum, method="posterior")]
     model.save(tmp_path / "assay.bundle")
     answers += [geonode.load(tmp_path / "assay.bundle").quantify(spectrum)]
-    export_onnx(model, tmp_path / "assay.onnx")
-    answers += [geonode_runtime.load(tmp_path / "assay.onnx").quantify(spectrum)]
+    answers += [in_torch(model).quantify(spectrum)]
+    assert "with the posterior, which answers)" in said
     assert [answer.notes[-1] for answer in answers] == [said] * len(answers) and "no curve" not in {
         a.verdict for a in answers
     }

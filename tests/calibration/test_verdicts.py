@@ -85,6 +85,37 @@ def test_quantified_is_one_closed_piece_at_both_levels(found: tuple, at_95: tupl
     assert name == "ambiguous" and re.search(reason.replace(" .* ", ".*"), note)
 
 
+@pytest.mark.parametrize(
+    ("found", "at_95", "remedy"),
+    [
+        ((piece(60.0, 110.0, open_high=True),), (), "above the standards' range: if so, dilute it into the range"),
+        ((piece(40.0, 60.0),), (piece(38.0, 125.0, open_high=True),), "above the standards' range: if so, dilute"),
+        ((piece(20.0, 30.0), piece(90.0, 125.0, open_high=True)), (), "above the standards' range: if so, dilute"),
+        ((piece(9.0, 125.0, 120.0, open_high=True),), (), "above the standards' range: if so, dilute"),
+        ((piece(20.0, 30.0), piece(80.0, 90.0)), (), "dilute it by a known factor and measure again"),
+        ((piece(40.0, 60.0),), (piece(40.0, 60.0), piece(90.0, 95.0)), "dilute it by a known factor"),
+        ((piece(9.0, 125.0, 20.0, open_high=True),), (), None),
+        ((piece(12.0, 98.0),), (), None),
+        ((piece(5.0, 60.0, open_low=True),), (), None),
+    ],
+)
+def test_what_may_lie_above_or_at_several_places_is_told_to_be_diluted(found, at_95, remedy) -> None:
+    name, note = said(*found, at_95=at_95)
+    assert name == "ambiguous" and (remedy in note if remedy else "dilute" not in note)
+
+
+@pytest.mark.parametrize(("dilution", "said"), [(1.0, ": dilute"), (10.0, ": dilute further"), (0.5, ": dilute")])
+def test_an_answer_to_a_diluted_sample_says_of_what_it_speaks(dilution, said) -> None:
+    levels = np.array([0.0, 5.0, 10.0, 20.0, 40.0, 60.0])
+    calibration = Calibration(levels, noisy(straight, levels, 1, 0.002), WAVE, unit="mM")
+    answer = calibration.quantify(noisy(straight, [300.0], 2, 0.002)[0], dilution=dilution)
+    times = "" if dilution == 1.0 else f"{dilution:g} times "
+    above = f"outside calibrated range: above {60.0 * dilution:g} mM, {times}the highest standard{said}"
+    assert answer.sentence("mM") == above
+    spoken = [note for note in answer.notes if f"the result is {dilution:g} times what was in the cuvette" in note]
+    assert len(spoken) == (dilution != 1.0) and any("dilute further" in note for note in spoken) == (dilution > 1.0)
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("truth", [monotone, folding, straight], ids=["saturating", "folding", "straight"])
 @pytest.mark.parametrize("method", [None, "profile"])

@@ -13,6 +13,7 @@ from geonode_kernels import _dispatch
 from tests.kernels.common import draws, metric_weights
 from tests.kernels.test_flow import flow_inputs
 from tests.kernels.test_velocity import loss_inputs, path_inputs
+from tests.tolerances import tolerance
 
 
 def calls(device, steps=None):
@@ -98,7 +99,9 @@ def test_torch_compile_captures_it_whole_with_its_gradient(device, name):
 
     torch.compiler.reset()
     compiled = torch.compile(function, fullgraph=True, backend="inductor" if device == "cuda" else "aot_eager")
-    torch.testing.assert_close(run(compiled), run(function), rtol=0, atol=0)
+    # Inductor adds up a gradient that is spread over a row in an order of its own; everything else is the op's.
+    exact = tolerance(torch.float32, "value") if device == "cuda" else {"rtol": 0.0, "atol": 0.0}
+    torch.testing.assert_close(run(compiled), run(function), **exact)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import types
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnect
 from geonode.commands.pretrain import _accumulated
 from geonode.errors import InputError, Interrupted, TrainingError
 from geonode.prior.lanes import Lanes, lanes_of
-from geonode.prior.stopping import Stopping, told
+from geonode.prior.stopping import Stopping, Vote, told
 from geonode.prior.training import PretrainModule
 from geonode.training import SafetensorsIO
 from tests.forks import Program, python
@@ -195,3 +196,18 @@ def test_the_command_gives_each_process_a_batch_and_goes_on_with_as_many_as_befo
     assert _accumulated(tmp_path / "last.ckpt", 1) == 8
     with pytest.raises(InputError, match="is not there"):
         _accumulated(tmp_path / "none.ckpt", 1)
+
+
+def test_a_vote_on_a_gpu_is_answered_a_look_later(monkeypatch):
+    """With a stand-in for device and partners, so that it runs anywhere: the others say yes at the third look."""
+    looks, ready = iter([0.0, 0.0, 1.0, 1.0]), types.SimpleNamespace(record=lambda: None, synchronize=lambda: None)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "all_reduce", lambda answer, _: answer.clamp_min_(next(looks)))
+    monkeypatch.setattr(torch.cuda, "Event", lambda: ready)
+    vote = Vote(torch.device("cpu"))
+    vote._read = torch.zeros(())
+    assert [vote.take(False) for _ in range(4)] == [False, False, False, True]
+
+
+def test_a_process_alone_votes_for_itself():
+    assert [Vote(torch.device("cpu")).take(yes) for yes in (False, True)] == [False, True]

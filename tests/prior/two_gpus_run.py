@@ -1,4 +1,4 @@
-"""Pre-train twenty captured float32 steps of two batches on the GPUs there are: one process, or two under torchrun.
+"""Pre-train twenty captured float64 steps of two batches on the GPUs there are: one process, or two under torchrun.
 
 torchrun --nproc-per-node 2 two_gpus_run.py FOLDER
 python two_gpus_run.py FOLDER
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-
-import torch
 
 from geonode.prior.captured import CapturedLoss
 from geonode.prior.settings import PretrainSettings
@@ -21,8 +19,7 @@ STEPS = 20
 
 def run(folder: Path) -> PretrainModule:
     """The run; its weights are in FOLDER/last.ckpt."""
-    torch.backends.cuda.matmul.allow_tf32 = False
-    settings = PretrainSettings(tokens=24 * 16 * 48, precision="32-true").with_changes(
+    settings = PretrainSettings(tokens=24 * 16 * 48, precision="64-true").with_changes(
         steps=STEPS, warmup=5, decay=5, accumulate=2, validate_every=10**6
     )
     return pretrain(settings, folder, accelerator="cuda")

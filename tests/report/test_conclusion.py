@@ -22,7 +22,7 @@ from geonode.cli import app
 from geonode.errors import InputError
 from geonode.report.calibration_report import CalibrationReport
 from geonode.report.concentration_axis import log_spaced, scale_concentration
-from geonode.report.conclusion import Conclusion
+from geonode.report.conclusion import Conclusion, LevelError
 from geonode.report.page import html_report
 from geonode.report.results_table import write_table
 from geonode.report.slider import slider_data, slider_section
@@ -347,3 +347,31 @@ def test_standards_that_are_plainly_no_blanks_are_not_said_to_be_like_one(limit)
     below = ", ".join(f"{one:g}" for one in LEVELS[1:] if one < limit)
     said = "the spectra are no blank's, but concentrations cannot be told from zero"
     assert f"; below the detection limit, the standards {below} µM included, {said}" in found.headline()
+
+
+@pytest.mark.parametrize(
+    ("share", "good", "head"),
+    [
+        (0.034, "20: 0 (3.4 %)", "and its spectrum within 3.4 % of the response"),
+        (1.0, "20: 0 (100 %)", "and its spectrum within 100 % of the response"),
+        (
+            2.3,
+            "20: 0 (not predicted, 2.3 times)",
+            "but its spectrum is not predicted (missed by 2.3 times the response)",
+        ),
+    ],
+)
+def test_an_error_of_more_than_the_response_is_no_percentage(share, good, head):
+    found = Conclusion(healthy())
+    found.errors = [LevelError(20.0, 0.0, share, False), LevelError(100.0, 1.0, share, True)]
+    assert good in found.good() and head in found.headline()
+
+
+@pytest.mark.parametrize("made", [healthy, silent, foreign])
+def test_what_stands_beside_every_result_is_said_once(made):
+    """The headline of standards that are not usable says a finding already: it is not said again behind it."""
+    found = Conclusion(made())
+    caveats = found.caveats
+    assert (caveats[:1] == [found.headline()]) == (not found.usable)
+    assert not any(one in other for k, one in enumerate(caveats) for other in caveats[:k])
+    assert all(any(one in said for said in caveats) for one in found.findings)

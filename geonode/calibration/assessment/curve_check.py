@@ -43,11 +43,17 @@ posterior has PLS among what it reads, so it seldom loses to it."""
 WORTH_SAYING = 0.002
 """Of errors of the curve below this fraction of the range nothing is said, however small those of PLS are."""
 SCATTER = 0.5
-"""Replicates of one level that differ by more than this fraction of the variance between levels are no replicates: the
-spectra depend on more than the concentration."""
+"""Replicates of one level that differ by more than this fraction of the variance between levels are no replicates of
+one concentration alone."""
 DISORDER = 0.6
-"""So do spectra whose neighbours in concentration differ by more than this fraction of what any two differ by."""
+"""Spectra whose neighbours in concentration differ by more than this fraction of what any two differ by lie on no
+curve either."""
 _LEVELS_TO_JUDGE = 10
+MAY_BE = (
+    "More may vary in these samples than the concentration, labels may be wrong, or the curve cannot follow the "
+    "response between these levels"
+)
+"""What may be behind a PLS that is better: the errors alone do not tell which."""
 
 
 @dataclass(frozen=True)
@@ -241,30 +247,43 @@ class CurveCheck:
             f"{self.residual_ratio:.1f} times {noise}"
         )
         error, components = self.pls_rmsecv
-        curve, pls = (float(np.sqrt(square.mean())) if len(square) else float("nan") for square in self.squares)
         if self.pls_is_better:
-            what = f"it {said}" if not self.is_curve else "PLS predicts the standards that are left out much better"
+            known = "" if self.is_curve else f"; the curve {said}{self._why_none()}"
             return (
-                f"a one-dimensional curve does not describe these spectra: {what}. This assay is no curve: use PLS. "
-                f"Its error at the {len(self.squares[0])} interior levels left out is {pls:.3g}{unit}, that of the "
-                f"curve {curve:.3g}{unit}{self._posterior_said(unit)}; its cross-validated "
-                f"error over all levels is {error:.3g}{unit} with "
-                f"{components} components"
+                f"use PLS: {self.errors(unit)}{known}. {MAY_BE}. The cross-validated error of PLS over all levels is "
+                f"{error:.3g}{unit} with {components} components"
             )
         if self.pls_is_closer:
             return (
-                f"PLS finds the {len(self.squares[0])} interior levels, each left out, with an error of "
-                f"{pls:.3g}{unit}, and the curve with {curve:.3g}{unit}{self._posterior_said(unit)}. "
-                "That is too little evidence to call this assay no curve, so answers follow the curve: compare "
-                "them with PLS (geonode evaluate --inverse has both), and measure more standards"
+                f"{self.errors(unit)}. That is too little evidence for PLS to answer in place of the curve, so answers "
+                "follow the curve: compare them with PLS (geonode evaluate --inverse has both), and measure more "
+                "standards"
             )
         return (
             f"the curve through the standards {said}: measure more standards between them, results are wide until then "
             f"(PLS does no better: its cross-validated error is {error:.3g}{unit}, against {self.rmsecv:.3g}{unit})"
         )
 
+    def errors(self, unit: str = "") -> str:
+        """What is known of PLS beside the curve: the errors of both at the interior levels, each left out; ``unit``
+        with its space before it."""
+        curve, pls = (float(np.sqrt(square.mean())) if len(square) else float("nan") for square in self.squares)
+        count = len(self.squares[0])
+        which = f"the {count} interior levels, each left out," if count > 1 else "the interior level, left out,"
+        return (
+            f"PLS finds {which} with an error of {pls:.3g}{unit}, and the curve with {curve:.3g}{unit}"
+            f"{self._posterior_said(unit)}"
+        )
+
+    def _why_none(self) -> str:
+        """What of the spectra themselves speaks against any curve."""
+        if self.scatter is not None and self.scatter > SCATTER:
+            return f", and replicates scatter by {100 * self.scatter:.0f} % of the variance between levels"
+        return ", and neighbours in concentration differ as much as any two levels"
+
     def _posterior_said(self, unit: str) -> str:
-        """The error of the posterior, where that answers, to stand behind that of the curve."""
+        """The error of the posterior, to stand behind that of the curve: which answers, but for PLS."""
         if self.own_levels is None or not len(self.posterior_squares[0]):
             return ""
-        return f" ({np.sqrt(self.posterior_squares[0].mean()):.3g}{unit} with the posterior, which answers)"
+        answers = "would answer" if self.pls_is_better else "answers"
+        return f" ({np.sqrt(self.posterior_squares[0].mean()):.3g}{unit} with the posterior, which {answers})"

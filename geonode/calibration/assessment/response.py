@@ -105,6 +105,13 @@ class Response:
         """Whether the response is so far beyond noise that what follows it was not found by searching."""
         return self.responds and self.strength >= PROVEN
 
+    @property
+    def _missed(self) -> str:
+        """By how much levels left out are missed; more than all that changes is no percentage."""
+        if self.error <= 1.0:
+            return f"{100.0 * self.error:.0f} % of all that changes"
+        return f"{self.error:.2g} times all that changes"
+
     def sentence(self) -> str:
         """What to say of standards that do not respond, or in no order; empty of those that do."""
         if self.responds:
@@ -112,7 +119,7 @@ class Response:
         if self.unordered:
             return (
                 f"{self.fault}: they differ by {figure(self.strength, digits=2)} times the noise, but levels left out "
-                f"are not found from the others (missed by {100.0 * self.error:.0f} % of all that changes); no result "
+                f"are not found from the others (missed by {self._missed}); no result "
                 "can rest on them: look for swapped or wrong labels, a label in another unit or another substance, or "
                 "measure more levels where the response turns"
             )
@@ -125,7 +132,7 @@ class Response:
         return (
             "these standards do not respond: what their spectra differ by is noise and not concentration (the largest "
             f"difference is {figure(self.strength, digits=2)} times that of noise alone, and a standard left out is "
-            f"missed by {100.0 * self.error:.0f} % of all that changes); no result can rest on them: check which "
+            f"missed by {self._missed}); no result can rest on them: check which "
             "samples were measured, and where the analyte absorbs"
         )
 

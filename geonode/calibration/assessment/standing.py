@@ -16,7 +16,7 @@ from geonode.calibration.assessment.few_standards import Slip, slips_among
 from geonode.calibration.assessment.match_limits import FEWEST_LEFT_OUT
 from geonode.calibration.assessment.replicates_check import ReplicateCheck, check_replicates
 from geonode.calibration.assessment.standards_check import StandardCheck, checked_levels
-from geonode.calibration.remarks import wide_limits_of
+from geonode.calibration.remarks import of_response, wide_limits_of
 
 if TYPE_CHECKING:
     from geonode.calibration.calibration import Calibration
@@ -86,12 +86,11 @@ class Standing:
         if self.contradictions:
             return self.contradictions[0].split(": ")[0].split(", which lie ")[0]
         made = self._calibration
-        if made.response.unordered:
-            return "their spectra are no smooth function of the concentration"
-        if not made.response.responds:
-            return "they do not respond to the concentration"
+        if of_response(made):
+            unordered = "their spectra are no smooth function of the concentration"
+            return unordered if made.response.unordered else "they do not respond to the concentration"
         if made.curve_check.pls_is_better:
-            return "their spectra depend on more than the concentration and make no curve"
+            return made.curve_check.errors(f" {made.unit}" if made.unit else "")
         return "" if self.usable else "each left out, they are found hardly better than by a guess"
 
     @cached_property
@@ -169,7 +168,7 @@ def _consequences(made: Calibration) -> list[str]:
     """What may be noted of standards only because a replicate is wrong; empty strings for what is not so."""
     curve = made.curve_check
     return [
-        "" if made.response.responds else made.response.sentence(),
+        of_response(made),
         "" if curve.is_curve and not (curve.pls_is_better or curve.pls_is_closer) else curve.sentence(made.unit),
         *(wide_limits_of(made) or [""]),
     ]

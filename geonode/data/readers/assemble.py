@@ -25,8 +25,8 @@ def assemble(
         ReaderError: nothing selected, several series and none selected, a spectrum without a concentration, different
             wavelengths or units, and whatever `SpectralDataset` refuses.
     """
-    where = ", ".join(str(recording.path) for recording in recordings)
-    first = recordings[0]
+    source = ", ".join(str(recording.path) for recording in recordings)
+    where, first = checks.named_files(source), recordings[0]
     if len(recordings) == 1 and first.dataset is not None and select is None:
         return _with_unit(first.dataset, concentration_unit, where)
     found = [(recording, trace) for recording in recordings for trace in recording.traces]
@@ -63,7 +63,7 @@ def assemble(
             names=names,
             mask=mask,
             notes=notes,
-            source=where,
+            source=source,
             **shared,
         )
     except InputError as error:
@@ -135,9 +135,9 @@ def _require_concentrations(found: Found, recordings: Sequence[Recording], where
         doubt = next((f"{trace.doubt}; write it in one way, or " for _, trace in found if trace.doubt), "")
         part = "no concentration is known" if len(without) == len(found) else "the file says no concentration"
         raise ReaderError(
-            f"{where}: {part} for {listing(without)}; {doubt}give a table of them (--concentrations NOTE), select the "
-            "standards by name, or write a CSV whose first column is 'wavelength' and whose others are headed by their "
-            "concentration."
+            f"{where}: {part} for {listing(without, 3)}; {doubt}give a table of them (--concentrations NOTE), select "
+            "the standards by name, or write a CSV whose first column is 'wavelength' and whose others are headed by "
+            "their concentration."
         )
     sizes = {len(trace.concentration or ()) for _, trace in found}
     if len(sizes) > 1:

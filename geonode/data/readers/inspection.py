@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from geonode.data.checks import format_level
+from geonode.data.checks import format_level, named_files
 from geonode.data.dataset import SpectralDataset
 from geonode.data.readers.assemble import merged_notes
 from geonode.data.readers.loading import record, standards_of
@@ -113,7 +113,7 @@ def inspected(recordings: Sequence[Recording], select: str | None) -> tuple[Insp
     try:
         return _describe(recordings, ""), standards_of(recordings, select=select)
     except InputError as error:
-        named = ", ".join(str(recording.path) for recording in recordings)
+        named = named_files(", ".join(str(recording.path) for recording in recordings))
         return _describe(recordings, str(error).removeprefix(f"{named}: ")), None
 
 

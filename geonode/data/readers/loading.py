@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from geonode.data.checks import named_files
 from geonode.data.dataset import SpectralDataset
 from geonode.data.readers.assemble import assemble
 from geonode.data.readers.base import ReadingOptions
@@ -78,8 +79,8 @@ def _require_wavelengths(data: SpectralDataset) -> None:
     if data.shape[1] < FEWEST_ROWS:
         count = data.shape[1]
         raise ReaderError(
-            f"{data.source}: {count} wavelength{'s' if count > 1 else ''}, and a spectrum read from a file needs "
-            f"{FEWEST_ROWS} at least; export more of them."
+            f"{named_files(data.source)}: {count} wavelength{'s' if count > 1 else ''}, and a spectrum read from a "
+            f"file needs {FEWEST_ROWS} at least; export more of them."
         )
 
 

@@ -13,10 +13,11 @@ import numpy as np
 from geonode.data.readers import names, table, units
 from geonode.data.readers.axis import axis_unit, in_nanometres
 from geonode.data.readers.concentration_table import split_unit
+from geonode.data.readers.decimal_commas import refuse_commas
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.tablefinder import FEWEST_ROWS, FoundTable, axis_of, find_table, header_of, wavelengths_in
 from geonode.data.readers.text import shorten
-from geonode.data.readers.transposed import refuse_transposed
+from geonode.data.readers.transposed import is_replicate, refuse_transposed
 from geonode.data.readers.which_spectrum import numbers_say_which
 
 _RAW = re.compile(r"\b(dark|ref(erence)?|background|raw|baseline|scope)\b", re.I)
@@ -31,7 +32,7 @@ def read_spectra(lines: list[str], recording: Recording) -> Recording:
     found = find_table(lines, recording)
     recording.notes.append(f"read as {found.dialect.words}")
     header, titles, used = header_of(found)
-    _require_one_meaning_of_commas(found, recording)
+    refuse_commas(found, recording)
     if header is not None and _is_plate(found, header):
         raise recording.fail(
             f"a plate of {len(found.body)} × {found.width - found.labels} wells with one reading each, and no "
@@ -50,18 +51,6 @@ def read_spectra(lines: list[str], recording: Recording) -> Recording:
         _note_above(found, used, recording)
         _read_columns(found, header, titles, recording)
     return recording
-
-
-def _require_one_meaning_of_commas(found: FoundTable, recording: Recording) -> None:
-    """Refuse ``400,0,0,123`` under ``nm,A``: two numbers with decimal commas, and commas between them."""
-    names_above = found.above[-1][1] if found.above else []
-    if found.dialect.delimiter != "," or 2 * len(names_above) != found.width or not all(names_above):
-        return
-    if not any("." in line for line in found.body.texts):
-        raise recording.fail(
-            f"row {found.body.numbers[0]} has {found.width} cells and the header {len(names_above)}: commas stand "
-            "between the numbers and within them; export it with semicolons, or with decimal points."
-        )
 
 
 def _is_plate(found: FoundTable, header: list[str]) -> bool:
@@ -145,6 +134,7 @@ def _concentration_column(
     called = [k for k in range(len(labels)) if "conc" in labels[k].lower() or split_unit(labels[k])[1]]
     numeric = [k for k in range(len(labels)) if all(number(cell) is not None for cell in cells[k])]
     wrong = [k for k in called if "conc" in labels[k].lower() and k not in numeric]
+    _refuse_counted([(k, cells[k]) for k in wrong], labels, found, recording)
     for k in wrong:
         odd = [i for i, cell in enumerate(cells[k]) if number(cell) is None and names.quantity_in(cell) is None]
         if odd and len(odd) < len(cells[k]) and not names.is_unknown(cells[k][odd[0]]):
@@ -162,6 +152,21 @@ def _concentration_column(
         recording.notes.append(f"{recording.concentrations_from} taken as the concentration")
         return column
     return None
+
+
+def _refuse_counted(
+    columns: list[tuple[int, list[str]]], labels: list[str], found: FoundTable, recording: Recording
+) -> None:
+    """Refuse ``20.0.3`` in a column of concentrations: so columns of replicates are headed, and rows need no count."""
+    for k, cells in columns:
+        i = next((i for i, cell in enumerate(cells) if is_replicate(cell)), None)
+        if i is not None:
+            level = cells[i].rpartition(".")[0]
+            raise recording.fail(
+                f"row {found.body.numbers[i]}, column {k + 1} ('{labels[k]}') is '{cells[i]}', a level with the count "
+                f"of a replicate, as columns are headed; in rows write {level} in each row of that level, without the "
+                "count."
+            )
 
 
 # --- samples in columns -----------------------------------------------------------------------------------------------

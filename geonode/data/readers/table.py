@@ -15,6 +15,7 @@ import numpy as np
 
 from geonode.data.checks import Floats
 from geonode.data.readers import text
+from geonode.data.readers.decimal_commas import comma_within, told
 from geonode.data.readers.dialect import DEAD_PIXEL, Dialect, two_readings
 from geonode.data.readers.recording import Recording
 
@@ -208,6 +209,9 @@ class _Job:
         assert self.width is not None
         short = self.exact and len(row) < self.width
         if any(row[self.width :]) or short:
+            at = None if short or self.dialect.delimiter != "," else comma_within(row, len(row) - self.width)
+            if at is not None:
+                raise self.recording.fail(told(row, line, self.width, at))
             what = "complete or remove" if short else "repair"
             raise self.recording.fail(f"row {line} has {len(row)} cells and the header {self.width}; {what} that row.")
 

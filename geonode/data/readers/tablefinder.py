@@ -18,6 +18,8 @@ FEWEST_ROWS = 3
 _NO_ROWS = "no rows of numbers; export the spectra as a table, with one wavelength a row."
 _BLOCK = 4096
 """So many lines are looked at as one."""
+_COUNTED = re.compile(r"\d+(\.\d+)?\.\d+")
+"""A level with the count of a replicate, ``20.0.3``, which is no number and no word for what stands below a table."""
 _AXIS_CELL = re.compile(r"(?:X|wl[ _]?|nm[ _]?|abs[ _]?)?(\d+(?:[.,]\d+)?)[ _]?(nm|cm-1)?", re.I)
 
 
@@ -113,8 +115,13 @@ def _with_odd_rows(
     """The ends of a table with rows beside them that an odd cell alone keeps out: they belong to it, and are named for
     that cell. Above it such a row goes on with the axis; a header does not."""
     first, last = ends
+    for i in filled[filled > last].tolist():
+        cells = _split(lines[i], dialect)
+        if len(cells) != width or not _COUNTED.fullmatch(cells[labels]):
+            break
+        last = i
     if labels or first != beginning[0]:
-        return ends
+        return first, last
 
     def start(i: int) -> float | None:
         cells = _split(lines[i], dialect)

@@ -6,6 +6,8 @@ alone may be genuine (a plate of many standards at few filters has more columns 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from geonode.data.checks import Floats
@@ -35,18 +37,31 @@ def refuse_transposed(header: list[str], down: Floats, recording: Recording, cal
     Raises:
         ReaderError: beyond doubt the table is transposed; both readings are named.
     """
+    said = both_readings(header, down, called)
+    if said:
+        raise recording.fail(
+            f"the table looks transposed: the first column is headed '{called}', so {said}. If that is meant, head "
+            "the first column 'concentration', for samples in rows, or swap rows and columns."
+        )
+
+
+def both_readings(header: Sequence[str], down: Floats, called: str) -> str:
+    """What a table would hold as it is headed, and what the other way, if beyond doubt it is transposed; else empty.
+
+    Args:
+        header: the levels, as they are written. down: ``[rows]`` the wavelengths, NaN where there is no number.
+        called: what the wavelengths are.
+    """
     across = _axis_across(header)
     finite = down[np.isfinite(down)]
     if across is None or not finite.size or not _is_transposed(across, finite, len(down), called):
-        return
+        return ""
     low, high = f"{finite.min():.10g}", f"{finite.max():.10g}"
     first, last = f"{across.min():.10g}", f"{across.max():.10g}"
     unit = units.wavelength_unit(called) or "nm"
-    raise recording.fail(
-        f"the table looks transposed: the first column is headed '{called}', so it would hold {len(across)} standards "
-        f"of {first} to {last} at {len(down)} wavelengths from {low} to {high} {unit}; the other way it holds "
-        f"{len(down)} spectra at {len(across)} wavelengths from {first} to {last}. If that is meant, head the first "
-        "column 'concentration', for samples in rows, or swap rows and columns."
+    return (
+        f"it would hold {len(across)} standards of {first} to {last} at {len(down)} wavelengths from {low} to {high} "
+        f"{unit}; the other way it holds {len(down)} spectra at {len(across)} wavelengths from {first} to {last}"
     )
 
 
@@ -56,7 +71,7 @@ def is_replicate(cell: str) -> bool:
     return parsed is not None and parsed[1] != cell
 
 
-def _axis_across(header: list[str]) -> Floats | None:
+def _axis_across(header: Sequence[str]) -> Floats | None:
     """Headers as wavelengths in nm or cm-1: distinct, in order, no replicates; None if they are none."""
     parsed = [parse_header(cell) for cell in header]
     if len(parsed) < _FEWEST_BESIDE_ZERO or any(one is None for one in parsed):

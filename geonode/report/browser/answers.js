@@ -76,7 +76,7 @@ const GeonodeAnswers = (function () {
     const answering = model.posterior === null ? profile : answered;
     const { said: [said, ...reasons], sets: [found, at95], strange, q, t2, nearest, dof } =
       answering(model, mean, unknown.usable, count / excess, level);
-    notes.push(...reasons.filter(Boolean));
+    notes.push(...GeonodeVerdicts.inTheCuvette(dilution), ...reasons.filter(Boolean));
     if (model.caution && said !== "does not match") notes.push(model.caution);
     const attainable = model.levels / (model.levels + 1);
     if (model.levels < FEWEST_CHECKED) {
@@ -88,7 +88,7 @@ const GeonodeAnswers = (function () {
           : "the posterior learned on simulated unknowns"}`);
     }
     const undone = (c, at) => scaled(c, dilution, dilutionStd / dilution, at, dof);
-    const answer = { name, verdict: said, level, q, t2, notes, replicates: count,
+    const answer = { name, verdict: said, dilution, level, q, t2, notes, replicates: count,
       masked: unknown.usable.filter((flag) => !flag).length,
       components: found.components.map((c) => undone(c, level)),
       components95: at95.components.map((c) => undone(c, LEVEL)),

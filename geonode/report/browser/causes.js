@@ -96,7 +96,13 @@ const GeonodeCauses = (function () {
           { values: geomspace(0.012, 0.2, 7).map((v) => span * v), between: true }];
       },
       columns: (row, x, [centre, sigma]) => [x.map((v) => Math.exp(-0.5 * ((v - centre) / sigma) ** 2))],
-      words({ settings: [centre, sigma], coefficients: [size], at, unit, signal }) {
+      words({ settings: [centre, sigma], coefficients: [size], x, at, unit, signal }) {
+        const end = Math.min(Math.max(centre, x[0]), x[x.length - 1]);
+        if (end !== centre) {
+          const height = size * Math.exp(-0.5 * ((end - centre) / sigma) ** 2);
+          return `the flank of a band beyond the wavelengths that were measured, ${general(height, 3)} high in ${signal} at ` +
+            `${at(end)}, where they end: an interferent`;
+        }
         return `a further band at ${at(centre)}, ${general(FWHM * sigma, 2)}${unit} wide (half maximum) and ${general(size, 3)} ` +
           `high in ${signal}: an interferent`;
       } },

@@ -3,7 +3,7 @@
 const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
   const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, above } = GeonodeShapes;
-  const { doubtOf, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
+  const { doubtOf, remedy, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
   const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15;
 
   // Standards and weights from the JSON of the page, null where the posterior does not answer there.
@@ -86,7 +86,8 @@ const GeonodePosterior = (function () {
     for (const set of [found, at95]) {
       const count = set.components.length;
       if (count > 1) {
-        return ["ambiguous", `${count} separate ranges of concentration explain the spectrum (the ${general(100 * set.level)} % set)`];
+        return ["ambiguous", `${count} separate ranges of concentration explain the spectrum (the ${general(100 * set.level)} % set)` +
+          remedy(rules, set)];
       }
     }
     const wide = doubtOf(rules, found, true), open = doubtOf(rules, at95, false);

@@ -2,6 +2,8 @@
 "use strict";
 const GeonodeVerdicts = (function () {
   const { general, figure, studentQuantile } = GeonodeNumbers;
+  const MAY_BE_ABOVE = "it may lie above the standards' range: if so, dilute it into the range and measure again";
+  const DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both";
   const UNDETERMINED = 0.8, LEVEL = 0.95, FEWEST_CHECKED = 4;
 
   // rules: lowest, highest, hasBlank, qLimit, t2Limit (null: none), isCurve. Gives the verdict and its reason, or "".
@@ -27,10 +29,10 @@ const GeonodeVerdicts = (function () {
 
   function doubt(rules, found, at95) {
     const count = found.components.length, percent = `${general(100 * found.level)} %`;
-    if (count > 1) return `${count} separate ranges of concentration explain the spectrum (the ${percent} set)`;
+    if (count > 1) return `${count} separate ranges of concentration explain the spectrum (the ${percent} set)${remedy(rules, found)}`;
     if (at95.components.length > 1) {
       return `the ${percent} set is one range, but the 95 % set, on which the verdict rests, has ${at95.components.length} ` +
-        "separate ones";
+        `separate ones${remedy(rules, at95)}`;
     }
     return doubtOf(rules, found, true) || doubtOf(rules, at95, false);
   }
@@ -39,26 +41,41 @@ const GeonodeVerdicts = (function () {
   function doubtOf(rules, one, reported) {
     const best = one.components[0], own = `${general(100 * one.level)} %`;
     if (reported && best.high - best.low > UNDETERMINED * (rules.highest - rules.lowest)) {
-      return `the ${own} set is about as wide as the calibrated range: the spectrum does not determine it`;
+      return `the ${own} set is about as wide as the calibrated range: the spectrum does not determine it${remedy(rules, one)}`;
     }
     if (best.openHigh || best.openLow) {
-      return `the data set no ${best.openHigh ? "upper" : "lower"} limit within the range that was searched (the ${own} set)`;
+      return `the data set no ${best.openHigh ? "upper" : "lower"} limit within the range that was searched (the ${own} set)` +
+        remedy(rules, one);
     }
     return "";
   }
 
+  // What tells the concentrations of a set apart, a clause behind the reason.
+  function remedy(rules, one) {
+    const middle = 0.5 * (rules.lowest + rules.highest);
+    if (one.components.some((c) => c.openHigh && (c.low > rules.lowest || c.estimate > middle))) return `; ${MAY_BE_ABOVE}`;
+    return one.components.length > 1 ? `; ${DILUTED_APART}` : "";
+  }
+
   // What stands beside the value of PLS.
   function plsNotes(rules, at, at95) {
-    const notes = ["this assay is no curve: use PLS. Its concentrations are predicted much better by PLS than by one curve of " +
-      "concentration, so the value and its interval are those of PLS"];
+    const notes = ["use PLS: it finds the standards that are left out much better than a curve of concentration does, so the " +
+      "value and its interval are those of PLS; more may vary in these samples than the concentration"];
     if (!(rules.lowest <= at.estimate && at.estimate <= rules.highest)) {
       notes.push(`the value of PLS lies outside the standards' range ${general(rules.lowest)} to ${general(rules.highest)}: ` +
-        "an extrapolation");
+        `an extrapolation${at.estimate > rules.highest ? "; dilute it into the range and measure again" : ""}`);
     }
     if (rules.hasBlank && at95.low <= 0 && at95.high >= 0) {
       notes.push("the 95 % interval of PLS includes zero: it cannot be told from a blank");
     }
     return notes;
+  }
+
+  // Of what the number and of what the notes beside it speak, where the sample was diluted.
+  function inTheCuvette(dilution) {
+    if (dilution === 1) return [];
+    const said = `the result is ${general(dilution)} times what was in the cuvette, of which the notes and the standards' range speak`;
+    return [dilution > 1 ? `${said}: where they advise to dilute, dilute further` : said];
   }
 
   // A dilution undone: multiplied by the factor and widened by its relative standard uncertainty.
@@ -99,7 +116,9 @@ const GeonodeVerdicts = (function () {
         `${span(top, unit)} (cross-validated error ${figure(top.std, 0, 3)}${unit}, ${answer.pls.components} components)`;
     }
     if (said === "outside calibrated range" && top.openHigh && !top.openLow && top.low === answer.estimate) {
-      return `outside calibrated range: above ${figure(answer.estimate)}${unit}, the highest standard: dilute`;
+      const times = answer.dilution === 1 ? "" : `${general(answer.dilution)} times `;
+      return `outside calibrated range: above ${figure(answer.estimate)}${unit}, ${times}the highest standard: dilute` +
+        (answer.dilution > 1 ? " further" : "");
     }
     const by = restsOn(levels, answer.level), parts = answer.components;
     if (by === null) {
@@ -116,5 +135,5 @@ const GeonodeVerdicts = (function () {
       span(parts[0], unit);
   }
 
-  return { verdict, doubtOf, plsNotes, scaled, restsOn, sentence, sizeOf, LEVEL, FEWEST_CHECKED };
+  return { verdict, doubtOf, remedy, plsNotes, inTheCuvette, scaled, restsOn, sentence, sizeOf, LEVEL, FEWEST_CHECKED };
 })();

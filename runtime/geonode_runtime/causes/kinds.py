@@ -152,12 +152,15 @@ def _cubic(asked: np.ndarray, x: np.ndarray, curve: np.ndarray) -> np.ndarray:
     first = np.clip(np.searchsorted(x, asked) - 2, 0, len(x) - 4)
     points = [x[first + k] for k in range(4)]
     made = np.zeros((len(curve), *asked.shape))
+    part = np.empty_like(made)  # in place: half of the time went into memory for what lies between
     for i in range(4):
         weight = np.ones(asked.shape)
         for j in range(4):
             if i != j:
                 weight *= (asked - points[j]) / (points[i] - points[j])
-        made += curve[:, first + i] * weight
+        np.take(curve, first + i, axis=1, out=part, mode="clip")
+        part *= weight
+        made += part
     return made
 
 
@@ -188,6 +191,13 @@ class Interferent(Cause):
     def words(self, told: Told) -> str:
         """Where, how wide and how high."""
         centre, sigma = told.settings
+        end = min(max(centre, told.wavelengths[0]), told.wavelengths[-1])
+        if end != centre:
+            height = told.coefficients[0] * np.exp(-0.5 * ((end - centre) / sigma) ** 2)
+            return (
+                f"the flank of a band beyond the wavelengths that were measured, {height:.3g} high in {told.signal} at "
+                f"{told.at(end)}, where they end: an interferent"
+            )
         return (
             f"a further band at {told.at(centre)}, {_FWHM * sigma:.2g}{told.wavelength_unit} wide (half maximum) and "
             f"{told.coefficients[0]:.3g} high in {told.signal}: an interferent"

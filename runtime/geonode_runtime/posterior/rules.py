@@ -30,7 +30,7 @@ from geonode_runtime.posterior.ends import ended
 from geonode_runtime.posterior.standards import PosteriorStandards
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.shapes import above_all, judged_by_shape
-from geonode_runtime.verdicts import VerdictRules, loose_end
+from geonode_runtime.verdicts import VerdictRules, loose_end, remedy
 
 REFUSED = 0.25
 """On simulated families left out of training 0.1 % of genuine unknowns get so much, and 98 % of foreign spectra."""
@@ -167,5 +167,6 @@ def _doubt(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet
     for one in (found, at_95):
         if len(one.components) > 1:
             percent = f"{100 * one.level:g} %"
-            return f"{len(one.components)} separate ranges of concentration explain the spectrum (the {percent} set)"
+            said = f"{len(one.components)} separate ranges of concentration explain the spectrum (the {percent} set)"
+            return said + remedy(rules, one)
     return loose_end(rules, found, reported=True) or loose_end(rules, at_95, reported=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from geonode_runtime.causes.fitting import Problem, plain
 
 WAVE = np.linspace(400.0, 700.0, 151)
 NOISE = 0.002
-SIZES = (5.0, 8.0, 20.0)
+SIZES = (5.0, 20.0)
 DRAWS = 18
 
 
@@ -150,6 +151,20 @@ def test_the_amount_place_and_concentration_are_told(change, cause, words):
     where, why = found.sentences("µM")
     assert "in absorbance at" in where and "times the noise" in where
     assert "30 µM" in why and found.remedy in why
+
+
+@pytest.mark.parametrize(("centre", "end"), [(725.0, "700 nm"), (715.0, "700 nm"), (385.0, "400 nm")])
+def test_a_band_beyond_the_wavelengths_is_told_by_its_flank(centre, end):
+    """Its height is that where the wavelengths end, and no band is named where nothing was measured."""
+    added = 0.3 * band(centre, 20.0)
+    found = explain(problem(line(np.array([30.0]))[0] + added, line), " nm", "absorbance")
+    height = added[-1 if centre > 700.0 else 0]
+    told = re.fullmatch(
+        rf"the flank of a band beyond the wavelengths that were measured, (.*) high in absorbance at {end}, where they "
+        "end: an interferent",
+        found.words,
+    )
+    assert found.cause == "interferent" and float(told[1]) == pytest.approx(height, rel=0.05)
 
 
 def test_where_it_is_off_is_where_the_band_is():

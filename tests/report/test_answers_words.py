@@ -1,0 +1,50 @@
+"""Sentences of the page that are the library's, word for word: signals far too small, diluted samples, flanks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from geonode.report.browser.data import answer_data
+from tests.calibration.assays import WAVE, band, folding, monotone, noisy, straight
+from tests.report.test_answers import as_json, asked, compare, fitted, needs_node, of_library
+
+TRUTHS = {"saturating": monotone, "folding": folding, "straight": straight}
+SPECTRA = {
+    "a thousandth": lambda truth: 1e-3 * noisy(truth, [25.0], 16),
+    "a fortieth of the smallest": lambda truth: 0.02 * noisy(truth, [5.0], 17),
+    "noise of an empty beam": lambda truth: 1e-4 * np.random.default_rng(18).standard_normal((1, len(WAVE))),
+    "diluted": lambda truth: noisy(truth, [66.0], 17),
+    "concentrated": lambda truth: noisy(truth, [66.0], 18),
+    "far above": lambda truth: noisy(truth, [600.0], 19),
+    "a flank": lambda truth: noisy(truth, [30.0], 20) + 0.3 * band(WAVE[-1] + 20.0, 20.0),
+}
+OPTIONS = {"diluted": {"dilution": 5.0, "dilutionStd": 0.1}, "concentrated": {"dilution": 0.5}}
+
+
+@needs_node
+@pytest.mark.parametrize("name", TRUTHS)
+def test_the_page_says_what_the_library_says(name):
+    model = fitted(TRUTHS[name])
+    unknowns = [
+        {
+            "name": said,
+            "wavelengths": WAVE,
+            "values": made(TRUTHS[name]),
+            "mask": None,
+            "options": OPTIONS.get(said, {}),
+        }
+        for said, made in SPECTRA.items()
+    ]
+    theirs = {one["name"]: of_library(model, one) for one in unknowns}
+    for mine, one in zip(asked(answer_data(model), [as_json(one) for one in unknowns]), theirs.values(), strict=True):
+        compare(model, mine, one)
+    for small in list(SPECTRA)[:3]:
+        assert (
+            theirs[small].startswith(f"{small} reaches ")
+            and "(an empty beam, water or a closed shutter)" in theirs[small]
+        )
+    diluted, concentrated = (" ".join(theirs[one].notes) for one in ("diluted", "concentrated"))
+    assert "the result is 5 times what was in the cuvette" in diluted and "dilute further" in diluted
+    assert "the result is 0.5 times what was in the cuvette" in concentrated and "further" not in concentrated
+    assert "the flank of a band beyond the wavelengths" in " ".join(theirs["a flank"].why)
