@@ -6,8 +6,6 @@ import csv
 import json
 import os
 import signal
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -22,9 +20,9 @@ from geonode.training.checkpoint import CheckpointFolder, StopOnSigterm, newest_
 from geonode.training.monitoring import Monitoring
 from geonode.training.standards import train_standards
 from geonode.training.steps import LossStep, data_loss
+from tests.forks import python
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 
 
 def _weights(ode):
@@ -96,9 +94,8 @@ def test_from_a_fitted_start_the_data_loss_of_every_flow_never_ends_above_it(fol
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_twenty_times_and_resumed_the_weights_are_those_of_the_uninterrupted_run(tmp_path):
-    code = [sys.executable, str(HERE / "kill_and_resume.py"), str(tmp_path), "20", "1"]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(code, env=environment, capture_output=True, text=True, timeout=500)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = python(HERE / "kill_and_resume.py", tmp_path, 20, 1, env=environment, timeout=500)
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout.splitlines()[-1])
     assert outcome == {"killed": 20, "unreadable": 0, "equal": True}
