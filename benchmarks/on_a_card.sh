@@ -5,7 +5,7 @@
 #   bash benchmarks/on_a_card.sh kernels OUT    kernels beside peers, the original recipe, predict   (about 7 minutes)
 #   bash benchmarks/on_a_card.sh bench OUT      the bench's quick suite with every installed peer    (5 minutes)
 #   bash benchmarks/on_a_card.sh parts OUT      what parts of the pre-trained flow are worth         (3 minutes)
-#   bash benchmarks/on_a_card.sh two OUT        on two cards: equality, weak and strong scaling      (4 minutes)
+#   bash benchmarks/on_a_card.sh two OUT        on two cards: equality, weak and strong scaling      (6 minutes)
 #
 # A log a round and the records go to OUT; records named as in benchmarks/results are meant to replace those. The code is run from
 # the checkout: nothing need be installed but torch, Triton and what the tests import.
@@ -36,7 +36,7 @@ step() {
 case $round in
 check)
     # Foretold times want the card alone; the others share it.
-    step 300 $python -m pytest -q -m gpu -n 12 tests --ignore tests/training/test_plan.py
+    step 300 $python -m pytest -q -m gpu -n 12 --dist worksteal --timeout 200 tests --ignore tests/training/test_plan.py
     step 120 $python -m pytest -q -m gpu -n 0 tests/training/test_plan.py
     for tool in memcheck racecheck; do
         step 120 env PYTORCH_NO_CUDA_MEMORY_CACHING=1 \
@@ -55,12 +55,17 @@ parts)
     step 420 $python benchmarks/prior_ablation.py --jobs 5 --out "$out/prior_ablation.json"
     ;;
 two)
-    step 120 $python -m pytest -q -m gpu tests/prior/test_two_gpus.py
+    step 180 $python -m pytest -q -m gpu tests/prior/test_two_gpus.py
+    rate="benchmarks/pretraining_scaling.py --out $out/pretraining_scaling-$card"
+    steps="--steps 300 --warm 100"
+    # What one card does beside another that has nothing to do with it: the rest of what is lost is lost between the two.
+    CUDA_VISIBLE_DEVICES=1 $python $rate-1-beside.json $steps > "$out/beside.log" 2>&1 &
+    CUDA_VISIBLE_DEVICES=0 step 120 $python $rate-1.json $steps
+    wait
+    torchrun="$python -m torch.distributed.run --standalone --nproc-per-node"
+    step 120 $torchrun 2 $rate-2.json $steps
     for processes in 1 2; do
-        step 120 $python -m torch.distributed.run --nproc-per-node $processes benchmarks/pretraining_scaling.py \
-            --out "$out/pretraining_scaling-$card-$processes.json"
-        step 120 $python -m torch.distributed.run --nproc-per-node $processes benchmarks/pretraining_scaling.py \
-            --strong 8 --steps 150 --warm 50 --out "$out/pretraining_scaling-$card-$processes-strong.json"
+        step 120 $torchrun $processes $rate-$processes-strong.json --strong 8 --steps 150 --warm 50
     done
     ;;
 *)

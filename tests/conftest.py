@@ -60,7 +60,7 @@ def dtype(request):
     return getattr(torch, request.param)
 
 
-TOGETHER = ("tests/adaptation", "tests/export")
+TOGETHER = ("tests/adaptation", "tests/export", "tests/report")
 """Folders whose files share models that take seconds to make."""
 
 

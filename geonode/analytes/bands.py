@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import linprog
+from scipy.spatial import ConvexHull, QhullError
 from scipy.special import stdtrit
 
 from geonode.calibration.assessment.coverage import responding_wavelengths
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 NOMINAL = 0.8
 MOST_ROWS = 16  # left out; of more, as many that are spread evenly
+ON_HULL = 1e-7
+"""Points no further out than this share of the range are on the hull."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def new_values(concentrations: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 
 def outside_hull(points: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """``[C]``: True where a point ``[C, D]`` is no weighted mean of ``levels [n, D]``, by a linear programme each."""
+    """``[C]``: True where a point ``[C, D]`` is no weighted mean of ``levels [n, D]``."""
     low, high = levels.min(0), levels.max(0)
     slack = 1e-9 * (high - low)
     outside = ((points < low - slack) | (points > high + slack)).any(1)
@@ -91,8 +94,17 @@ def outside_hull(points: np.ndarray, levels: np.ndarray) -> np.ndarray:
     if all((np.abs(levels - corner) <= slack).all(1).any() for corner in corners):
         return outside  # all corners are there: the hull is the box
     scaled, unit = (levels - low) / (high - low), (points - low) / (high - low)
-    conditions = np.vstack([scaled.T, np.ones(len(levels))])
-    for i in np.flatnonzero(~outside):
-        found = linprog(np.zeros(len(levels)), A_eq=conditions, b_eq=[*unit[i], 1.0], bounds=(0.0, None))
+    try:
+        faces = ConvexHull(scaled).equations
+    except QhullError:  # it has no volume
+        return outside | _no_mean(unit, scaled, ~outside)
+    return outside | (unit @ faces[:, :-1].T + faces[:, -1] > ON_HULL).any(1)
+
+
+def _no_mean(points: np.ndarray, levels: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """The same of the points that are ``asked [C]`` for, by a linear programme each."""
+    conditions, outside = np.vstack([levels.T, np.ones(len(levels))]), np.zeros(len(points), dtype=bool)
+    for i in np.flatnonzero(asked):
+        found = linprog(np.zeros(len(levels)), A_eq=conditions, b_eq=[*points[i], 1.0], bounds=(0.0, None))
         outside[i] = found.status == 2  # infeasible
     return outside

@@ -159,9 +159,13 @@ class Surfaces(nn.Module):
     def kernel(self, x: Tensor, y: Tensor) -> Tensor:
         """Π_d (1 + a_d x_d y_d) + exp(−½ ‖φ(x) − φ(y)‖²) between x [F, a, D] and y [F, b, D]: [F, S, a, b]."""
         left, right = (embed(z[:, None], (-self.log_lengths).exp(), self.u, self.b, self.v) for z in (x, y))
-        squared = (left[..., :, None, :] - right[..., None, :, :]).square().sum(-1)
-        linear = self.log_linear.exp()[..., None, None, :] * x[:, None, :, None, :] * y[:, None, None, :, :]
-        return (1.0 + linear).prod(-1) + torch.exp(-0.5 * squared)
+        # one dimension after the other: sums and products along so short an axis take longer than all the rest
+        squared, product = x.new_zeros(()), x.new_ones(())
+        for one, other in zip(left.unbind(-1), right.unbind(-1), strict=True):
+            squared = squared + (one[..., :, None] - other[..., None, :]).square()
+        for share, one, other in zip(self.log_linear.exp().unbind(-1), x.unbind(-1), y.unbind(-1), strict=True):
+            product = product * (1.0 + share[..., None, None] * one[:, None, :, None] * other[:, None, None, :])
+        return product + torch.exp(-0.5 * squared)
 
     def prior_variance(self, x: Tensor) -> Tensor:
         """k(x, x) [F, S, n]."""

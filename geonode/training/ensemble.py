@@ -97,7 +97,8 @@ def train(
         raise InputError(f"batch={batch!r} is not known; give 'auto', or set batch_size and micro_batch.")
     if compiled and config.training.precision == "tf32":
         raise InputError("precision='tf32' is set product by product, which torch.compile does not see; leave either.")
-    ode = problem.build_model(config, seed) if ode is None else ode
+    with threads_for(step_size(problem, problem.models)):  # dozens of threads take longer than one to begin
+        ode = problem.build_model(config, seed) if ode is None else ode
     start = [p.detach().clone() for p in ode.parameters()]
     tried: list[Size] = []
 

@@ -11,7 +11,7 @@ from geonode.prior.stored import save_network
 from tests.adaptation.instrument import series
 
 NAMES = ("january", "march", "june", "october")
-QUICK = AdaptSettings(steps=60, lr=1e-2)
+QUICK = AdaptSettings(steps=45, lr=1e-2)
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,7 @@ def test_each_row_is_what_weights_say_that_never_saw_the_series(small, adapted, 
     for number, one in enumerate(adapted.judgement.rows):
         others = [s for i, s in enumerate(found) if i != number]
         assert one.seen == tuple(s.name for s in others) and one.name == NAMES[number] not in one.seen
-        if number < 2:
+        if number == 1:
             assert compare(small, tune(small, others, QUICK).network, found[number], one.seen) == one
 
 
@@ -48,7 +48,7 @@ def test_a_planted_series_is_unforeseen_where_it_is_left_out_and_known_where_it_
     spectra[1::2] = spectra[::2] + 0.01 * np.linspace(0.0, 1.0, 31)
     planted = geonode.SpectralDataset(spectra, plain.concentrations, plain.wavelengths)
     found = gather_series([earlier[0], planted], [NAMES[0], "planted"])
-    strong = dataclasses.replace(QUICK, steps=100)
+    strong = dataclasses.replace(QUICK, steps=70)
     left_out = judge(small, found, strong).rows[-1]
     seen = compare(small, tune(small, found[1:], strong).network, found[1], ["planted"])
     assert left_out.name == "planted" and "planted" not in left_out.seen

@@ -10,15 +10,15 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 import geonode
-import geonode_runtime
 from geonode.adaptation import Series
 from geonode.adaptation.judgement import compare
 from geonode.errors import InputError
-from geonode.export.export import LIMITS, export_onnx
+from geonode.export.export import LIMITS
 from geonode.prior.network import Network, NetworkSize
 from geonode.prior.stored import load_network, model_card, save_network, shipped_names, weights_record
 from tests.adaptation.conftest import NAMES
 from tests.adaptation.instrument import series
+from tests.export.in_torch import in_torch
 
 EXPORTED = LIMITS["full"]
 
@@ -46,7 +46,7 @@ def test_the_card_says_from_what_with_what_on_what_and_whether_it_helped(weights
 
 
 @pytest.mark.parametrize("config", [{}, {"folds": True}])
-def test_bundle_onnx_and_runtime_give_the_adapted_spectra(today, weights, base, config, tmp_path):
+def test_bundle_and_runtime_give_the_adapted_spectra(today, weights, base, config, tmp_path):
     model = geonode.fit(today, geonode.GeodesicConfig(**config), weights=weights)
     assert model.weights == {**weights_record(weights)} and model.weights["base"] == "small"
     model.save(tmp_path / "a.bundle")
@@ -57,11 +57,7 @@ def test_bundle_onnx_and_runtime_give_the_adapted_spectra(today, weights, base, 
     size = np.ptp(model.gp.level_means)
     plain = geonode.fit(today, geonode.GeodesicConfig(**config), weights=base)
     assert np.abs(plain.predict_spectra(asked(model))[0].values - mean.values).max() > 100 * EXPORTED * size
-    if not config:
-        return  # its export is that of the command, tests/adaptation/test_command.py
-    report = export_onnx(back, tmp_path / "a.onnx")
-    assert report.mean_error < EXPORTED and report.std_error < EXPORTED
-    loaded = geonode_runtime.load(tmp_path / "a.onnx")
+    loaded = in_torch(back)  # a whole export is that of the command, tests/adaptation/test_command.py
     found, width = loaded.predict(asked(model))
     assert np.abs(found - mean.values).max() < EXPORTED * size
     assert np.abs(width - std.values).max() < EXPORTED * size

@@ -18,7 +18,7 @@ from geonode.analytes import (
     leave_cells_out,
     leave_rows_out,
 )
-from geonode.analytes.bands import outside_hull
+from geonode.analytes.bands import _no_mean, outside_hull
 from geonode.analytes.embedding import EmbeddingMetric
 from geonode.analytes.interpolators import INTERPOLATORS, Bilinear
 from geonode.calibration.assessment.coverage import responding_wavelengths
@@ -165,6 +165,19 @@ def test_hull_of_a_triangle_of_standards() -> None:
     np.testing.assert_array_equal(outside_hull(at, triangle), [False, False, True, True, False])
     box = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 300.0], [4.0, 300.0]])
     np.testing.assert_array_equal(outside_hull(at, box), [False, False, False, True, False])
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_the_hull_is_that_of_weighted_means(dim: int) -> None:
+    """By its faces as by a linear programme for each point; standards on one line have no faces."""
+    draw = np.random.default_rng(dim)
+    levels = draw.uniform(size=(9, dim)) * [4.0, 300.0, 1.0][:dim]
+    low, size = levels.min(0), np.ptp(levels, axis=0)
+    at = np.concatenate([low + size * draw.uniform(0.0, 1.0, size=(40, dim)), levels])
+    asked = np.ones(len(at), dtype=bool)
+    np.testing.assert_array_equal(outside_hull(at, levels), _no_mean((at - low) / size, (levels - low) / size, asked))
+    line = np.linspace(0.0, 1.0, 5)[:, None] * np.ones(dim)
+    np.testing.assert_array_equal(outside_hull(np.array([line[2], [0.5] * (dim - 1) + [0.6]]), line), [False, True])
 
 
 def test_held_out_cells_are_never_seen(sensor: tuple[np.ndarray, np.ndarray]) -> None:

@@ -27,7 +27,9 @@ def test_left_out_standards_of_the_demos_assay_belong_to_it(kind: str) -> None:
         "replicates": {"replicates": 3},
         "noisy": {"noise": 0.01},
     }[kind]
-    said = [v for seed in range(2) for v in interior_verdicts(simulate_assay(seed=seed, **options))]
+    options["wavelengths"] = np.arange(300.0, 701.0, 5.0).tolist()
+    seeds = range(2 if kind == "folding" else 1)
+    said = [v for seed in seeds for v in interior_verdicts(simulate_assay(seed=seed, **options))]
     assert "outside calibrated range" not in said
     assert said.count("does not match") <= 0.1 * len(said)
 
@@ -38,14 +40,14 @@ def test_further_samples_of_simulated_assays_belong_to_them(levels: int) -> None
     for both limits together), and next to none is sent outside."""
     import torch
 
-    assays = draw(10, levels, 48, queries=12, seed=11, step=levels, replicates=1, dtype=torch.float64)
+    assays = draw(7, levels, 48, queries=12, seed=11, step=levels, replicates=1, dtype=torch.float64)
     said: list[str] = []
     for k in range(len(assays)):
         c, q = assays.concentration[k].numpy(), assays.query_concentration[k].numpy()
         inside = (q > c[0] + 0.02 * (c[-1] - c[0])) & (q < c[-1] - 0.02 * (c[-1] - c[0]))
         answers = Calibration(c, assays.spectra[k].numpy()).quantify_many(assays.query_spectra[k].numpy()[inside])
         said += [answer.verdict for answer in answers]
-    assert len(said) > 80
+    assert len(said) > 60
     assert said.count("outside calibrated range") <= 0.02 * len(said)
     assert said.count("does not match") <= 0.1 * len(said)
 

@@ -15,6 +15,7 @@ from geonode.report.calibration_report import CalibrationReport
 from geonode.report.conclusion import Conclusion
 from geonode.validation.inverse_comparison import evaluate_inverse
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
+from tests.export.in_torch import in_torch
 
 MANY = np.linspace(0.0, 60.0, 13)
 
@@ -83,7 +84,8 @@ SINGLE = {"saturating": monotone, "folding": folding, "straight": straight}
 def test_one_analyte_is_not_called_no_curve(truth, levels: np.ndarray) -> None:
     """The false alarm rate over a few seeds of each; of a straight line both are as good."""
     alarms = [
-        Calibration(levels, noisy(truth, levels, seed, 0.004), WAVE).curve_check.pls_is_better for seed in range(4)
+        Calibration(levels, noisy(truth, levels, seed, 0.004), WAVE).curve_check.pls_is_better
+        for seed in range(4 if len(levels) < 18 else 2)
     ]
     assert not any(alarms)
 
@@ -129,10 +131,7 @@ def test_a_dilution_scales_value_and_interval() -> None:
 
 
 def test_bundle_report_export_and_comparison_say_the_same(tmp_path) -> None:
-    import geonode_runtime
-    from geonode.export.export import export_onnx
-
-    levels, options = VARIANTS["one interferent"]
+    levels, options = VARIANTS["no blank, nine levels"]
     dataset = SpectralDataset(several(levels, 3, **options), levels, WAVE)
     model = geonode.fit(dataset, geonode.GeodesicConfig(predictor="gp"))
     spectrum = several(np.array([33.0]), 11, 1)[0]
@@ -140,8 +139,7 @@ def test_bundle_report_export_and_comparison_say_the_same(tmp_path) -> None:
     assert own.verdict == "no curve"
     model.save(tmp_path / "assay.bundle")
     loaded = geonode.load(tmp_path / "assay.bundle").quantify(spectrum)
-    export_onnx(model, tmp_path / "assay.onnx")
-    served = geonode_runtime.load(tmp_path / "assay.onnx")
+    served = in_torch(model)
     mask = np.arange(len(WAVE)) < 6
     for one, other in (
         (own, loaded),
@@ -199,9 +197,6 @@ def test_a_pls_that_is_closer_than_the_curve_is_told_where_the_curve_answers(nam
 
 
 def test_a_pls_that_is_closer_than_what_answers_is_told_with_both_errors_wherever_answers_are(tmp_path) -> None:
-    import geonode_runtime
-    from geonode.export.export import export_onnx
-
     model = geonode.fit(little("four levels"), geonode.GeodesicConfig(predictor="gp"))
     check = model.calibration.curve_check
     assert check.pls_is_closer and not check.pls_is_better
@@ -214,8 +209,7 @@ def test_a_pls_that_is_closer_than_what_answers_is_told_with_both_errors_whereve
     answers += [model.calibration.quantify(spectrum, method="posterior")]
     model.save(tmp_path / "assay.bundle")
     answers += [geonode.load(tmp_path / "assay.bundle").quantify(spectrum)]
-    export_onnx(model, tmp_path / "assay.onnx")
-    answers += [geonode_runtime.load(tmp_path / "assay.onnx").quantify(spectrum)]
+    answers += [in_torch(model).quantify(spectrum)]
     assert "with the posterior, which answers)" in said
     assert [answer.notes[-1] for answer in answers] == [said] * len(answers) and "no curve" not in {
         a.verdict for a in answers
@@ -231,7 +225,7 @@ def test_a_straight_line_almost_without_noise_is_a_curve(noise, levels) -> None:
     assert not check.pls_is_better and not check.pls_is_closer
 
 
-@pytest.mark.parametrize("name", ["one interferent", "two interferents", "no blank, nine levels"])
+@pytest.mark.parametrize("name", ["two interferents", "no blank, nine levels"])
 def test_the_regressor_predicts_what_quantify_answers(name) -> None:
     from geonode import GeodesicCalibrator
 

@@ -136,12 +136,15 @@ def bench_figure(path):
     return path
 
 
-def test_a_folder_of_other_things_is_not_written_into(bench, tmp_path):
+def test_a_folder_of_other_things_is_not_written_into(bench, tmp_path, monkeypatch):
     bundle, folder = bench / "assay.bundle", tmp_path / "mine"
     folder.mkdir()
     run("report", bundle, "--out", folder, "-q")  # empty
     assert "--force to replace it" in run("report", bundle, "--out", folder, code=2).output
+    written = []
+    monkeypatch.setattr("geonode.report.write_report.write_report", lambda *to: (written.append(to[1]), ([], []))[1])
     run("report", bundle, "--out", folder, "--force", "-q")
+    assert written == [folder]
     for name in ("notes.txt", "report.html", "report.json"):
         other = tmp_path / name.replace(".", "-")
         other.mkdir()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import geonode
@@ -39,9 +41,32 @@ def standards(truth, seed: int = 0) -> SpectralDataset:
     )  # fmt: skip
 
 
-def exported(folder: Path, truth, **options) -> Pair:
+def silent(flow, units):
+    flow.a_weight[:, :, units] = 0.0
+
+
+def saturated(flow, units):
+    flow.beta_bias[:, units] = 60.0
+
+
+def with_dead(model, kill, units):
+    """A copy of which some hidden units do nothing over the served range."""
+    changed = copy.copy(model)
+    changed._ode = copy.deepcopy(model.ode)
+    with torch.no_grad():
+        kill(changed.ode.flow, units)
+    return changed
+
+
+DEAD = 24
+"""Hidden units of the exported neural flow that do nothing, so that its file is a pruned one."""
+
+
+def exported(folder: Path, truth, dead: int = 0, **options) -> Pair:
     config = GeodesicConfig(**{"flow": "path_independent", "epochs": 5, **options.pop("config", {})})
     model = geonode.fit(standards(truth), config, **options)
+    if dead:
+        model = with_dead(with_dead(model, silent, list(range(dead // 2))), saturated, list(range(dead // 2, dead)))
     path = folder / "model.onnx"
     report = export_onnx(model, path)
     return Pair(model, truth, path, report, load(path))
@@ -60,7 +85,7 @@ def gp(tmp_path_factory) -> Pair:
 
 @pytest.fixture(scope="session")
 def node(tmp_path_factory) -> Pair:
-    return exported(tmp_path_factory.mktemp("node"), folding, config={"epochs": 2})
+    return exported(tmp_path_factory.mktemp("node"), folding, DEAD, config={"epochs": 2})
 
 
 @pytest.fixture(params=["gp", "node"])

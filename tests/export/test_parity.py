@@ -19,7 +19,8 @@ from geonode_runtime import load
 from geonode_runtime.distributions import chi2_upper_quantile, f1_quantile, student_quantile
 from geonode_runtime.model import _explainer, _standard_spectra
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy
-from tests.export.conftest import exported, standards
+from tests.export.conftest import standards
+from tests.export.in_torch import in_torch
 
 onnx = pytest.importorskip("onnx", reason="needs the extra export")
 
@@ -287,12 +288,9 @@ def test_expected_square_is_the_processes(folds):
     np.testing.assert_allclose(mine, expected_square(folds.gp, folds.gp.predict_weights(c.double().numpy())), rtol=1e-9)
 
 
-@pytest.mark.slow
-def test_a_model_with_folds_is_exported_whole(folds, tmp_path):
-    from geonode.export.export import export_onnx
-
-    export_onnx(folds, tmp_path / "m.onnx")
-    runtime = load(tmp_path / "m.onnx")
+def test_a_model_with_folds_is_exported_whole(folds):
+    """What stands beside its graph; a whole file of folds: test_pretrained.py."""
+    runtime = in_torch(folds)
     spectra = noisy(folding, np.linspace(0.0, 80.0, 30), 6)
     for mine, theirs in zip(runtime.quantify_many(spectra), folds.calibration.quantify_many(spectra), strict=True):
         same(mine.to_dict(), theirs.to_dict())
@@ -302,18 +300,17 @@ def test_a_model_with_folds_is_exported_whole(folds, tmp_path):
 # ---------------------------------------------------------------------- preprocessing
 
 
-@pytest.mark.slow
-def test_preprocessed_models_answer_alike(tmp_path):
-    pair = exported(
-        tmp_path, monotone, config={"predictor": "gp"}, preprocessing=["range:340-660", "savgol:7,2", "center", "snv"]
-    )
+def test_preprocessed_models_answer_alike():
+    steps = ["range:340-660", "savgol:7,2", "center", "snv"]
+    model = geonode.fit(standards(monotone), geonode.GeodesicConfig(predictor="gp"), preprocessing=steps)
+    runtime = in_torch(model)
     spectra = noisy(monotone, [12.0, 33.0, 70.0], 4)
     for row in spectra:
-        same(pair.runtime.quantify(row).to_dict(), pair.model.quantify(row).to_dict())
-    mean, _ = pair.runtime.predict([12.0])
-    assert np.abs(mean - pair.model.predict_spectra([12.0])[0].values).max() <= 1e-5 * spectral_range(pair.model)
+        same(runtime.quantify(row).to_dict(), model.quantify(row).to_dict())
+    mean, _ = runtime.predict([12.0])
+    assert np.abs(mean - model.predict_spectra([12.0])[0].values).max() <= 1e-5 * spectral_range(model)
     clipped = np.minimum(spectra[0], 0.8 * spectra[0].max())
-    for speaker in (pair.runtime, pair.model):
+    for speaker in (runtime, model):
         with pytest.raises(InputError, match="needs them all"):
             speaker.quantify(clipped, saturation=float(clipped.max()))
 
@@ -339,22 +336,6 @@ def test_the_graph_passes_the_checker_and_has_only_listed_operators(pair):
         assert value.type.tensor_type.shape.dim[0].dim_param, f"the batch of {value.name} was frozen"
     data = pair.path.read_bytes()
     assert b"/geonode/" not in data and b".py" not in data
-
-
-def test_dead_units_are_left_out_and_nothing_changes(node):
-    import copy
-
-    model = copy.copy(node.model)
-    model._ode = copy.deepcopy(node.model.ode)
-    with torch.no_grad():
-        model.ode.flow.a_weight[:, :, 5] = 0.0  # says nothing
-        model.ode.flow.beta_bias[:, 6] = 60.0  # the same everywhere
-    with torch.no_grad():
-        lean, all_of_it = NodeSpectra(model), NodeSpectra(model, prune=False)
-        c = torch.linspace(0.0, 75.0, 33)
-        assert lean.pruned == 2 * model.ode.models and all_of_it.pruned == 0
-        assert lean.omega.shape[2] == all_of_it.omega.shape[2] - 2
-        torch.testing.assert_close(lean(c)[0], all_of_it(c)[0], rtol=0, atol=2e-6)
 
 
 @pytest.mark.slow

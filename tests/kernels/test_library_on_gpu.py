@@ -200,8 +200,9 @@ def test_the_blueprints_step_in_half_precision_takes_its_kernels(solver):
 def test_a_fit_by_shooting_takes_its_kernels_and_ends_where_torch_ends(monkeypatch, flow):
     assay = simulate_assay(wavelengths=np.linspace(300.0, 700.0, 21).tolist())
     config = geonode.GeodesicConfig(
-        path="shooting", solver="rk4", flow=flow, epochs=3, precision="32-true", predictor="node", ode_steps=10
-    )
+        path="shooting", solver="rk4", flow=flow, epochs=2, precision="32-true", predictor="node",
+        ode_steps=4, newton_steps=4, batch_size=16,
+    )  # fmt: skip
 
     def fitted():
         model = geonode.fit(assay, config, device="cuda")

@@ -57,15 +57,6 @@ def test_bad_input() -> None:
         evaluate_inverse(standards(), methods=["geonode", "svm"])
 
 
-def test_saturating_real_series(shared_data) -> None:
-    from geonode.data import load_standards
-
-    dataset = load_standards(shared_data / "series" / "h148g_cl_ph74.csv")
-    result = evaluate_inverse(dataset, methods=["geonode", "pls"])
-    assert result["geonode"]["rmsep_percent_interior"] <= 1.9
-    assert result["pls"]["rmsep_percent_interior"] > 5.0
-
-
 def zeroed(replicates: int = 1, noise: float = 0.002, blank: float = 0.0) -> SpectralDataset:
     """An instrument zeroed on the blank, whose spectrum is ``blank`` × noise and nothing else."""
     c = np.repeat(assays.LEVELS, replicates)

@@ -99,13 +99,8 @@ class LeftOut:
 
     def __init__(self, calibration: Calibration, means: dict[int, np.ndarray], labels: np.ndarray) -> None:
         self.calibration, self.means, self.labels = calibration, means, labels
-        n, gp = len(labels), calibration.gp
-        folds = [levels_kept(n, i) for i in means]
-        if all(one is gp.level_means for one in means.values()):
-            fitted = gp.fit_folds(labels, gp.level_means, folds)
-        else:
-            fitted = [gp.fit_folds(labels, one, [fold])[0] for one, fold in zip(means.values(), folds, strict=True)]
-        self.process: dict[int, GeodesicGP] = dict(zip(means, fitted, strict=True))
+        n = len(labels)
+        self.process = dict(zip(means, _fitted(calibration, means, labels), strict=True))
         ranks = np.argsort(np.argsort(labels))
         self.interior = [i for i in means if 0 < ranks[i] < n - 1]
         self.error = {i: _rms(one.predict_mean(labels[[i]])[0] - self.means[i][i]) for i, one in self.process.items()}
@@ -160,6 +155,17 @@ class LeftOut:
         while np.abs(others - labels[i]).min() < least:
             labels[i] += 2.0 * least
         return labels
+
+
+def _fitted(calibration: Calibration, means: dict[int, np.ndarray], labels: np.ndarray) -> list[GeodesicGP]:
+    """The process without each level, replicates unheard. Under the labels that the standards have it is at hand."""
+    gp, held = calibration.gp, calibration.held_out
+    if np.array_equal(labels, gp.levels) and list(means) == held.left_out.tolist():
+        return [one.without_replicates() for one in held.processes]
+    folds = [levels_kept(len(labels), i) for i in means]
+    if all(one is gp.level_means for one in means.values()):
+        return gp.fit_folds(labels, gp.level_means, folds)
+    return [gp.fit_folds(labels, one, [fold])[0] for one, fold in zip(means.values(), folds, strict=True)]
 
 
 def _means_left_out(calibration: Calibration) -> dict[int, np.ndarray]:

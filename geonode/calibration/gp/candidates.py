@@ -11,7 +11,7 @@ import torch
 
 from geonode.calibration.gp.numerics import matern52
 from geonode.calibration.gp.prediction import KrigingUpdate
-from geonode.metric.warp import scaled_warps
+from geonode.metric.warp import scaled_between, warp_ends
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Candidates:
         moved = replace(self, **{name: getattr(self, name).to(device) for name in names})
         object.__setattr__(moved, "warp", torch.as_tensor(self.warp).to(device))
         moved.__dict__["_of_levels"] = self._of_levels.to(device)
+        moved.__dict__["_ends"] = tuple(end.to(device) for end in self._ends)
         moved.__dict__["_shared"] = tuple(torch.as_tensor(index).to(device) for index in self._shared)
         return moved
 
@@ -78,8 +79,13 @@ class Candidates:
 
     def coordinates(self, c: torch.Tensor) -> torch.Tensor:
         """Scaled warp coordinate of every candidate, ``[G, C]``."""
+        return scaled_between((c - self.origin) / self.span, *self._ends)[self.warp]
+
+    @cached_property
+    def _ends(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """What every warp is at the lowest level, and by how much more at the highest, ``[13, 1]`` each."""
         u_levels = (self.levels - self.origin) / self.span
-        return scaled_warps((c - self.origin) / self.span, u_levels[0], u_levels[-1])[self.warp]
+        return warp_ends(u_levels, u_levels[0], u_levels[-1])
 
     def kernel(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """k between coordinates ``[G, A]`` and ``[G, B]``, ``[G, A, B]``."""

@@ -313,6 +313,12 @@ class GeodesicGP:
             setattr(gp, name, getattr(self, name)[..., index])
         return gp
 
+    def without_replicates(self) -> GeodesicGP:
+        """A copy as it were fitted to the level means alone: the noise of its bands is told by second differences."""
+        gp = copy.copy(self)
+        gp.noise_variance, gp.noise_source = noise_variance(self.level_means, None, len(self.levels))
+        return gp
+
     # ------------------------------------------------------------------ state
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

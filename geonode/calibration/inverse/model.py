@@ -19,6 +19,7 @@ of freedom), R the replicates of the unknown.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ from geonode_runtime.sets import Distances, doubt_beyond
 
 GRID_POINTS = 512
 """Points of the curve on which distances are tabulated (between them the distance is quadratic)."""
+_FEW = 3
+"""Unknowns for which solving equations takes less than principal axes do."""
 EXTENSION = 0.25
 """The prior reaches this fraction of the calibrated range beyond it on either side (not below zero where no standard
 lies below zero)."""
@@ -113,10 +116,14 @@ class InverseModel:
         """Set τ, the factor of the curve's own covariance (not of what the standards bring, nor of the noise)."""
         self.curve_scale = float(scale)
         self.covariance = self.curve_scale * self._interpolation + self._standards
-        values, self._vectors = np.linalg.eigh(self.covariance)
-        self._values = np.maximum(values, 0.0)
+        self.__dict__.pop("_axes", None)
         measured = self.covariance + np.eye(self.rank) + self.projection.replicates
         self.doubt = doubt_beyond(np.linalg.slogdet(measured)[1], self.inside)
+
+    @cached_property
+    def _axes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the covariance without the noise of an unknown; with replicates nobody asks for them."""
+        return _principal_axes(self.covariance)
 
     def curve(self, concentrations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """m(c) ``[C, r]`` and the covariance of the curve itself ``[C, r, r]`` (no noise of the unknown)."""
@@ -174,20 +181,33 @@ class InverseModel:
 
         ``replicates``: how many spectra each row is the mean of.
         """
-        noise = self.projection.replicates / replicates
-        if np.any(noise):
-            values, vectors = np.linalg.eigh(self.covariance + noise)
-            values = np.maximum(values, 0.0)
-        else:
-            values, vectors = self._values, self._vectors
-        inverse = 1.0 / (values[None] + phi[:, None, None] / replicates)  # [U, K, r]
+        noise, own = self.projection.replicates / replicates, phi / replicates
+        by = self._solved if len(coordinates) <= _FEW else self._turned
+        squared, steps = by(coordinates, noise, own)
+        return Distances(squared, steps, phi, self.doubt)
+
+    def _solved(self, coordinates: np.ndarray, noise: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Squared distances ``[U, K]`` and steps ``[U, K − 1]`` with ``noise [r, r]`` and ``own [U]`` times I besides
+        the curve's covariance: a system of equations for every unknown and point."""
+        matrix = self.covariance + noise + own[:, None, None, None] * np.eye(self.rank)  # [U, K, r, r]
+        step = np.diff(self.mean, axis=0)
+        sides = np.zeros((*matrix.shape[:3], 3))
+        sides[..., 0] = coordinates[:, None] - self.mean
+        sides[:, :-1, :, 1], sides[:, 1:, :, 2] = step, step
+        squared, left, right = np.moveaxis((sides * np.linalg.solve(matrix, sides)).sum(2), -1, 0)
+        return squared, 0.5 * (left[:, :-1] + right[:, 1:])
+
+    def _turned(self, coordinates: np.ndarray, noise: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same by the principal axes of every point, which all unknowns share."""
+        values, vectors = _principal_axes(self.covariance + noise) if np.any(noise) else self._axes
+        inverse = 1.0 / (values[None] + own[:, None, None])  # [U, K, r]
         turned = np.matmul(coordinates[None], vectors) - np.matmul(self.mean[:, None], vectors)  # [K, U, r]
         squared = np.einsum("kur,ukr->uk", turned**2, inverse, optimize=True)
         step = np.diff(self.mean, axis=0)
         left = np.einsum("kr,krs->ks", step, vectors[:-1]) ** 2
         right = np.einsum("kr,krs->ks", step, vectors[1:]) ** 2
         steps = 0.5 * (np.einsum("kr,ukr->uk", left, inverse[:, :-1]) + np.einsum("kr,ukr->uk", right, inverse[:, 1:]))
-        return Distances(squared, steps, phi, self.doubt)
+        return squared, steps
 
     def project(self, spectra: np.ndarray, usable: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """See :meth:`Projection.coordinates`."""
@@ -224,6 +244,12 @@ class InverseModel:
     def inflation(self, minimum: np.ndarray) -> np.ndarray:
         """max(1, d²_min/(r − 1)): a poor fit widens every statement."""
         return np.maximum(1.0, minimum / max(self.rank - 1, 1))
+
+
+def _principal_axes(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Variances ``[K, r]`` and directions ``[K, r, r]`` of ``[K, r, r]``; rounding leaves no variance below zero."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.maximum(values, 0.0), vectors
 
 
 def searched_range(levels: np.ndarray, extension: float = EXTENSION) -> tuple[float, float]:

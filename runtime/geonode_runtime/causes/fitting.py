@@ -67,6 +67,8 @@ def fit(problem: Problem, cause: Cause) -> Fit:
         found, i, at = _trial(problem, cause, c, axes)
         if best is None or found.rss <= best.rss:
             best = found
+        if len(c) == 1 and all(len(v) == 1 or not f for v, f in zip(axes, free, strict=True)):
+            break  # there is nothing to close in on
         last = number == ROUNDS - 1
         c = c if last else _closer(c, i, LATER)
         axes = [_closer(v, k, SETTINGS) if f else v[k : k + 1] for v, k, f in zip(axes, at, free, strict=True)]

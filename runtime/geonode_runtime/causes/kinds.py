@@ -152,12 +152,15 @@ def _cubic(asked: np.ndarray, x: np.ndarray, curve: np.ndarray) -> np.ndarray:
     first = np.clip(np.searchsorted(x, asked) - 2, 0, len(x) - 4)
     points = [x[first + k] for k in range(4)]
     made = np.zeros((len(curve), *asked.shape))
+    part = np.empty_like(made)  # in place: half of the time went into memory for what lies between
     for i in range(4):
         weight = np.ones(asked.shape)
         for j in range(4):
             if i != j:
                 weight *= (asked - points[j]) / (points[i] - points[j])
-        made += curve[:, first + i] * weight
+        np.take(curve, first + i, axis=1, out=part, mode="clip")
+        part *= weight
+        made += part
     return made
 
 

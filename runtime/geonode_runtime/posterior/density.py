@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -53,7 +52,7 @@ class Posterior:
     @cached_property
     def density(self) -> np.ndarray:
         """``[K]`` smoothed (`SMOOTHING`), per unit of concentration."""
-        middle = 0.5 * (self.edges[1:] + self.edges[:-1])
+        middle = self._middle
         half = np.maximum(np.diff(self.edges), SMOOTHING * self.span)
         low = np.maximum(middle - half, self.edges[0])
         high = np.minimum(middle + half, self.edges[-1])
@@ -65,8 +64,7 @@ class Posterior:
         if concentration < self.edges[0] or concentration > self.edges[-1]:
             mass = self.below if concentration < self.edges[0] else self.above
             return float(np.log(max(mass, 1e-12) / _BEYOND))
-        middle = 0.5 * (self.edges[1:] + self.edges[:-1])
-        return float(np.log(max(float(np.interp(concentration, middle, self.density)) * self.span, 1e-12)))
+        return float(np.log(max(float(np.interp(concentration, self._middle, self.density)) * self.span, 1e-12)))
 
     def widened(self, power: float) -> Posterior:
         """The density raised to a ``power`` ≤ 1 and normalised: wider, the same order of concentrations."""
@@ -85,21 +83,21 @@ class Posterior:
         the others is in the set only where the set could not do without it, that is from the mass 1 − ``level`` on. So
         the 95 % set leaves zero out where the probability of a blank is below 5 %.
         """
-        allowed = np.ones(len(self.mass) + 2, dtype=bool)
+        allowed: np.ndarray | None = None
         while True:
             inside, last, share = self._chosen(level, allowed)
-            self._close(inside)
-            pieces = _runs(inside)
+            pieces = self._closed(inside)
             weight = np.array([self._padded[a : b + 1].sum() for a, b in pieces])
             small = weight < SMALLEST_PIECE * weight.sum()
             if self.floor and len(pieces) > 1 and pieces[0][0] <= 1:
                 small[0] |= weight[0] < 1.0 - level
             if not small.any():
                 break
+            allowed = np.ones(len(self.mass) + 2, dtype=bool) if allowed is None else allowed
             for (a, b), bad in zip(pieces, small, strict=True):
                 if bad:
                     allowed[a : b + 1] = False
-        found = [self._component(a, b, last, share, inside) for a, b in pieces]
+        found = [self._component(k, pieces, last, share) for k in range(len(pieces))]
         found.sort(key=lambda c: -c.probability)
         return ConcentrationSet(level, tuple(found), 0.0, 1.0)
 
@@ -107,29 +105,61 @@ class Posterior:
     def _padded(self) -> np.ndarray:
         return np.concatenate([[self.below], self.mass, [self.above]])
 
-    def _chosen(self, level: float, allowed: np.ndarray) -> tuple[np.ndarray, int, float]:
-        """Which of below, cells, above are in the set; the one that is in it in part, and its share."""
+    @cached_property
+    def _middle(self) -> np.ndarray:
+        return 0.5 * (self.edges[1:] + self.edges[:-1])
+
+    @cached_property
+    def _bounds(self) -> np.ndarray:
+        """``[K + 3]`` probability below each end of below, cells and above."""
+        return np.concatenate([[0.0], self.cumulative, [1.0]])
+
+    @cached_property
+    def _densities(self) -> np.ndarray:
+        """``[K + 2]`` of below, cells and above."""
         beyond = _BEYOND * self.span
-        density = np.concatenate([[self.below / beyond], self.density, [self.above / beyond]])
-        order = np.argsort(-np.where(allowed, density, -1.0), kind="stable")
+        return np.concatenate([[self.below / beyond], self.density, [self.above / beyond]])
+
+    @cached_property
+    def _ranked(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Below, cells and above by descending density, the mass of each, and the mass up to each."""
+        order = np.argsort(-self._densities, kind="stable")
         mass = self._padded[order]
-        total = np.cumsum(mass)
-        k = int(np.searchsorted(total, min(level, float(total[allowed[order]][-1]))))
+        return order, mass, np.cumsum(mass)
+
+    def _chosen(self, level: float, allowed: np.ndarray | None) -> tuple[np.ndarray, int, float]:
+        """Which of below, cells, above are in the set; the one that is in it in part, and its share; ``allowed``: which
+        of them may be, None for all."""
+        if allowed is None:
+            (order, mass, total), most = self._ranked, float(self._ranked[2][-1])
+        else:
+            order = np.argsort(-np.where(allowed, self._densities, -1.0), kind="stable")
+            mass = self._padded[order]
+            total = np.cumsum(mass)
+            most = float(total[allowed[order]][-1])
+        k = int(np.searchsorted(total, min(level, most)))
         inside = np.zeros(len(order), dtype=bool)
         inside[order[: k + 1]] = True
-        inside &= allowed
+        if allowed is not None:
+            inside &= allowed
         before = total[k - 1] if k else 0.0
         share = (level - before) / mass[k] if mass[k] > 0.0 else 1.0
-        return inside, int(order[k]), float(np.clip(share, 0.0, 1.0))
+        return inside, int(order[k]), min(max(float(share), 0.0), 1.0)
 
-    def _close(self, inside: np.ndarray) -> None:
-        """Take what parts two pieces into the set where it is narrower than what densities are averaged over."""
-        for (_, left), (right, _) in pairwise(_runs(inside)):
-            if self.edges[right - 1] - self.edges[left] <= 2.0 * SMOOTHING * self.span:
-                inside[left:right] = True
+    def _closed(self, inside: np.ndarray) -> list[tuple[int, int]]:
+        """The pieces of a set, first and last of each, with what parts two of them taken into it where it is narrower
+        than what densities are averaged over."""
+        found: list[tuple[int, int]] = []
+        for first, last in _runs(inside):
+            if found and self.edges[first - 1] - self.edges[found[-1][1]] <= 2.0 * SMOOTHING * self.span:
+                found[-1] = found[-1][0], last
+            else:
+                found.append((first, last))
+        return found
 
-    def _component(self, first: int, last: int, partial: int, share: float, inside: np.ndarray) -> Component:
-        """The piece from ``first`` to ``last`` (0: below, K + 1: above); of ``partial`` ``share`` belongs to it."""
+    def _component(self, number: int, pieces: list[tuple[int, int]], partial: int, share: float) -> Component:
+        """One of the ``pieces``, first to last (0: below, K + 1: above); of ``partial`` ``share`` belongs to it."""
+        first, last = pieces[number]
         size = len(self.mass)
         a, b = max(first, 1) - 1, min(last, size) - 1  # cells
         if first > size:
@@ -148,34 +178,34 @@ class Posterior:
         if last < 1:
             high = low
         open_low, open_high = first == 0 and not self.floor, last == size + 1
-        basin = self._basin(first, last, inside)
-        cumulative = np.concatenate([[0.0], self.cumulative, [1.0]])
-        start, stop = cumulative[basin[0]], cumulative[basin[1] + 1]
+        basin = self._basin(number, pieces)
+        start, stop = self._bounds[basin[0]], self._bounds[basin[1] + 1]
         estimate = self.quantile(0.5, start, stop)
-        middle = 0.5 * (self.edges[1:] + self.edges[:-1])
         cells = slice(max(basin[0], 1) - 1, min(basin[1], size))
-        weight, where = self.mass[cells], middle[cells]
-        total = max(float(weight.sum()), 1e-300)
-        mean = float(weight @ where / total) if len(where) and weight.sum() > 0.0 else estimate
+        weight, where = self.mass[cells], self._middle[cells]
+        whole = float(weight.sum())
+        total = max(whole, 1e-300)
+        mean = float(weight @ where / total) if len(where) and whole > 0.0 else estimate
         std = float(np.sqrt(weight @ (where - mean) ** 2 / total)) if len(where) else 0.0
         return Component(
             low=float(low),
             high=float(high),
             open_low=open_low,
             open_high=open_high,
-            estimate=float(np.clip(estimate, low, high)),
+            estimate=float(min(max(estimate, low), high)),
             distance=0.0,
             probability=float(stop - start),
             mean=mean,
             std=std,
         )
 
-    def _basin(self, first: int, last: int, inside: np.ndarray) -> tuple[int, int]:
+    def _basin(self, number: int, pieces: list[tuple[int, int]]) -> tuple[int, int]:
         """The piece with what lies nearer to it than to the next one (half of every gap; all of the ends)."""
-        before, after = np.flatnonzero(inside[:first]), np.flatnonzero(inside[last + 1 :])
-        start = 0 if not len(before) else (before[-1] + first) // 2 + 1
-        stop = len(inside) - 1 if not len(after) else (last + last + 1 + after[0]) // 2
-        return min(int(start), first), max(int(stop), last)
+        first, last = pieces[number]
+        start = 0 if number == 0 else (pieces[number - 1][1] + first) // 2 + 1
+        end = number == len(pieces) - 1
+        stop = len(self.mass) + 1 if end else (last + pieces[number + 1][0]) // 2
+        return min(start, first), max(stop, last)
 
 
 def _runs(inside: np.ndarray) -> list[tuple[int, int]]:

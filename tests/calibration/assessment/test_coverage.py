@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -13,21 +15,29 @@ MANY = 18
 ASSAYS = 5
 
 
-@pytest.mark.parametrize("method", ["posterior", "profile"])
+@functools.cache
+def assays(truth, error: float) -> list[tuple[Calibration, np.ndarray, np.ndarray]]:
+    """Calibrations of labels ``error`` off, and samples with their own labels, so far off as well."""
+    made = []
+    for seed in range(ASSAYS):
+        rng = np.random.default_rng([seed, MANY])
+        labels = np.linspace(0.0, 60.0, MANY)
+        true = np.maximum(labels + error * rng.standard_normal(MANY), 0.0)
+        asked = rng.uniform(3.0, 57.0, 20)
+        samples = noisy(truth, np.maximum(asked + error * rng.standard_normal(20), 0.0), seed + 90, 0.003)
+        made.append((Calibration(labels, noisy(truth, true, seed, 0.003), WAVE), asked, samples))
+    return made
+
+
 @pytest.mark.parametrize("truth", [monotone, folding, straight], ids=["saturating", "folding", "straight"])
 @pytest.mark.parametrize("error", [0.0, 0.3], ids=["exact labels", "labels off by 0.5 % of the range"])
+@pytest.mark.parametrize("method", ["posterior", "profile"])
 def test_reported_and_true_coverage_agree_above_sixteen_levels(truth, error: float, method: str) -> None:
     """Standards and samples alike are off from their labels, by which both are judged; where that was not declared the
     sets cover less than they should, and the report says how much less."""
     reported, true = [], []
-    for seed in range(ASSAYS):
-        rng = np.random.default_rng([seed, MANY])
-        labels = np.linspace(0.0, 60.0, MANY)
-        made = np.maximum(labels + error * rng.standard_normal(MANY), 0.0)
-        calibration = Calibration(labels, noisy(truth, made, seed, 0.003), WAVE)
+    for calibration, asked, samples in assays(truth, error):
         reported.append(coverage(calibration, method)["sets_interior"])
-        asked = rng.uniform(3.0, 57.0, 20)
-        samples = noisy(truth, np.maximum(asked + error * rng.standard_normal(20), 0.0), seed + 90, 0.003)
         answers = calibration.quantify_many(samples, method=method)
         true.append(np.mean([any(k.contains(c) for k in a.components) for a, c in zip(answers, asked, strict=True)]))
     # Thirty left-out levels: one standard error is about 9 points.

@@ -120,12 +120,12 @@ def test_a_whole_level_is_still_the_level_that_is_accused() -> None:
 
 @pytest.mark.parametrize("replicates", [2, 3, 4])
 def test_genuine_replicates_are_accused_in_less_than_one_assay_of_a_hundred(replicates: int) -> None:
-    drawn = draw(400, 6, 64, 0, 0, seed=31, replicates=replicates, dtype=torch.float64)
+    drawn = draw(200, 6, 64, 0, 0, seed=31, replicates=replicates, dtype=torch.float64)
     accused = 0
     for c, spectra, count in zip(drawn.concentration, drawn.replicates, drawn.count, strict=True):
         kept = [own[:k] for own, k in zip(spectra.numpy(), count.tolist(), strict=True)]
         accused += bool(check_replicates(np.repeat(c.numpy(), count.numpy()), np.concatenate(kept)))
-    assert accused <= 4
+    assert accused <= 2
     for seed in range(5):
         simulated = simulate_assay(replicates=replicates, seed=seed)
         assert not check_replicates(np.asarray(simulated.concentrations), np.asarray(simulated.spectra))

@@ -179,7 +179,7 @@ def drifting(kind: str, n: int, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["baseline", "lamp", "scatter"])
-@pytest.mark.parametrize("c", [DESIGNS["four"], LEVELS, np.arange(0.0, 90.0, 10.0)], ids=["four", "six", "nine"])
+@pytest.mark.parametrize("c", [DESIGNS["four"], np.arange(0.0, 90.0, 10.0)], ids=["four", "nine"])
 def test_drift_is_no_response(kind, c):
     called = []
     for seed in range(5):

@@ -13,7 +13,7 @@ from geonode_runtime.causes.fitting import Problem, plain
 
 WAVE = np.linspace(400.0, 700.0, 151)
 NOISE = 0.002
-SIZES = (5.0, 8.0, 20.0)
+SIZES = (5.0, 20.0)
 DRAWS = 18
 
 
