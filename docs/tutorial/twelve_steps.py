@@ -286,14 +286,11 @@ print("same prediction:", np.array_equal(again.predict_spectra(25.0)[0], model.p
 # runtime](../export.md)).
 
 # %%
-import subprocess
-import sys
-
 import geonode_runtime
+from geonode.export.export import export_onnx
 
 onnx = Path(folder.name) / "assay.onnx"
-command = [sys.executable, "-m", "geonode", "export", str(bundle), "--onnx", str(onnx)]
-subprocess.run(command, check=True, capture_output=True)
+export_onnx(model, onnx)  # as `geonode export assay.bundle --onnx assay.onnx` does
 exported = geonode_runtime.load(onnx)
 difference = np.abs(exported.predict([25.0])[0] - model.predict_spectra([25.0])[0].values).max()
 print(f"{onnx.name}: {onnx.stat().st_size / 1e6:.1f} MB, spectra differ by at most {difference:.0e}")
