@@ -74,7 +74,8 @@ def parser() -> argparse.ArgumentParser:
         "--time-limit",
         type=float,
         metavar="S",
-        help="cut off after so many seconds; the rest is skipped (of the quick suite 230 on a CPU, 290 on a GPU)",
+        help="cut off after so many seconds; the rest is skipped (of the quick suite "
+        f"{LIMITS['cpu']:.0f} on a CPU, {LIMITS['cuda']:.0f} on a GPU)",
     )
     p.add_argument("--seed", type=int, default=0, help="of the inputs")
     return p

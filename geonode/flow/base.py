@@ -20,7 +20,7 @@ FLOWS: Registry[type[Flow]] = Registry("flow", package=__package__)
 
 
 class FlowPoint(NamedTuple):
-    """Where B paths per model are at one time, at each wavelength.
+    """Where B paths per model are, each at a time of its own, at each wavelength.
 
     position: u [M, B, W], the warp coordinate; for D ≥ 2 analytes [M, B, W, D] (or [M, B, 1, D] where every wavelength
         is at the same place).
@@ -98,9 +98,9 @@ class Flow(Recorded, FollowsForward, nn.Module):
             nodes: of the quadrature.
         """
         total = None
-        for point, weight in path.points(nodes, self.uses_arc_length):
-            part = weight * self(point)
-            total = part if total is None else total + part
+        for point, weights in path.points(nodes, self.uses_arc_length):
+            for weight, rate in zip(weights, self(point).tensor_split(len(weights), 1), strict=True):
+                total = weight * rate if total is None else total + weight * rate
         assert total is not None
         return total
 

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from geonode.flow.ode import CoupledSpectralODE
 
 
+_TOGETHER = 16_384
+"""Of how many points, models and wavelengths included, nodes are evaluated together: few small tensors cost more calls
+than numbers, and larger ones more memory than the cache has."""
+
+
 class MetricOnTable(NamedTuple):
     """The metric of one step at every table node: ρ [M, T, W], and ln g̃ [M, T, W] for the losses."""
 
@@ -80,19 +85,23 @@ class FlowPath:
             backend=self.backend,
         )
 
-    def points(self, nodes: int, arc_length: bool = True) -> Iterator[tuple[FlowPoint, float]]:
-        """Every Gauss node's point with its weight; the weights' sum is one, the path's time.
+    def points(self, nodes: int, arc_length: bool = True) -> Iterator[tuple[FlowPoint, tuple[float, ...]]]:
+        """The points of all Gauss nodes with the nodes' weights, whose sum is one, the path's time.
+
+        Where paths are few, K nodes are taken at once: the points are then those of K · B paths, node by node.
 
         Args:
             nodes: Q.
             arc_length: give ŝ and dŝ/dt.
         """
-        start, end = self.ends[:, 0], self.ends[:, 1]
-        half_range, (positions, _) = self.half_range, self.positions(nodes)
-        for q, (x, weight) in enumerate(zip(*gauss_legendre(nodes), strict=True)):
-            position = positions[:, q]
+        (start, end), (positions, _) = self.ends.unbind(1), self.positions(nodes)
+        change, (places, weights) = end - start, gauss_legendre(nodes)
+        step = max(1, _TOGETHER // max(1, change.numel()))
+        for first in range(0, nodes, step):
+            few = slice(first, first + step)
+            position, s_hat, speed = positions[:, few].flatten(1, 2), None, change.repeat(1, len(places[few]), 1)
             density = torch.exp(0.5 * self.ode.log_metric(position, self.index))
-            velocity = half_range * (end - start) / density
-            s_hat = start + 0.5 * (1.0 + x) * (end - start) if arc_length else None
-            speed = end - start if arc_length else None
-            yield FlowPoint(position, s_hat, velocity, speed, self.index), 0.5 * weight
+            if arc_length:
+                s_hat = torch.cat([start + 0.5 * (1.0 + x) * change for x in places[few]], 1)
+            point = FlowPoint(position, s_hat, self.half_range * speed / density, speed, self.index)
+            yield point if arc_length else point._replace(speed=None), tuple(0.5 * w for w in weights[few])

@@ -113,8 +113,9 @@ class WarpCoordinateMetric(Metric):
         """u and the wavelength broadcast against each other, and as rows [M, points]."""
         if wavelength is None:
             raise InputError("This metric depends on the wavelength; pass wavelength=, scaled to [−1, 1].")
-        shape = torch.broadcast_shapes(u.shape, wavelength.shape)
-        u, wavelength = u.expand(shape), wavelength.expand(shape)
+        if u.shape != wavelength.shape:
+            shape = torch.broadcast_shapes(u.shape, wavelength.shape)
+            u, wavelength = u.expand(shape), wavelength.expand(shape)
         return u, (u.reshape(self._stack, -1), wavelength.reshape(self._stack, -1))
 
 

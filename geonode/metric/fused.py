@@ -20,6 +20,8 @@ def metric_weights(metric: Metric | LogMetric) -> tuple[Tensor, ...] | None:
 
 def metric_fits(metric: Metric | LogMetric, u: Tensor) -> bool:
     """Whether `log_metric` of ``u`` has a kernel here."""
+    if verify([u]) is not None:  # before the weights are gathered, which takes as long as to evaluate few points
+        return False
     weights = metric_weights(metric)
     return weights is not None and verify([u, *weights]) is None
 

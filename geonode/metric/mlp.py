@@ -89,28 +89,37 @@ class StackedMLP(nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """The parameters' dtype; inputs are cast to it."""
-        return self.weights[0].dtype
+        return self.layers[0][0].dtype
+
+    @property
+    def layers(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
+        """Weight and bias of each layer. Of the lists' own dictionaries: for every item that is asked of it, a
+        `ParameterList` makes a name of its number, and small networks are asked thousands of times a step."""
+        weights, biases = self.weights._parameters.values(), self.biases._parameters.values()
+        return list(zip(weights, biases, strict=True))  # type: ignore[arg-type]
 
     def forward(self, x: Tensor) -> Tensor:
         """``x`` ``[M, N, in]`` → ``[M, N, out]``, in the parameters' dtype."""
         act = ACTIVATIONS[self.activation][0]
-        last = len(self.weights) - 1
-        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = torch.baddbmm(bias[:, None, :], x.to(self.dtype), weight.mT).to(self.dtype)
+        layers = self.layers
+        last, dtype = len(layers) - 1, layers[0][0].dtype
+        for layer, (weight, bias) in enumerate(layers):
+            x = torch.baddbmm(bias[:, None, :], x.to(dtype), weight.mT).to(dtype)
             x = x if layer == last else act(x)
         return x
 
     def value_and_derivative(self, x: Tensor, inputs: Sequence[int] = (0,)) -> tuple[Tensor, Tensor]:
         """Value ``[M, N, out]`` at ``x [M, N, in]`` and its derivatives by the K ``inputs``, ``[K, M, N, out]``."""
         act, slope, _ = ACTIVATIONS[self.activation]
-        last = len(self.weights) - 1
+        layers = self.layers
+        last, dtype = len(layers) - 1, layers[0][0].dtype
         tangents: list[Tensor] = []
-        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = torch.baddbmm(bias[:, None, :], x.to(self.dtype), weight.mT).to(self.dtype)
+        for layer, (weight, bias) in enumerate(layers):
+            x = torch.baddbmm(bias[:, None, :], x.to(dtype), weight.mT).to(dtype)
             if layer == 0:  # the tangent of a coordinate is a unit vector: its product is a column of the weights
                 tangents = [weight[:, None, :, k] for k in inputs]
             else:
-                tangents = [torch.bmm(tangent, weight.mT).to(self.dtype) for tangent in tangents]
+                tangents = [torch.bmm(tangent, weight.mT).to(dtype) for tangent in tangents]
             if layer < last:
                 z, x = x, act(x)
                 gain = slope(z, x)
@@ -122,17 +131,18 @@ class StackedMLP(nn.Module):
         derivatives by the K named ``inputs``.
         """
         act, slope, bend = ACTIVATIONS[self.activation]
-        last, count = len(self.weights) - 1, len(inputs)
+        layers, count = self.layers, len(inputs)
+        last, dtype = len(layers) - 1, layers[0][0].dtype
         first: list[Tensor] = []
         second: dict[tuple[int, int], Tensor] = {}
-        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = torch.baddbmm(bias[:, None, :], x.to(self.dtype), weight.mT).to(self.dtype)
+        for layer, (weight, bias) in enumerate(layers):
+            x = torch.baddbmm(bias[:, None, :], x.to(dtype), weight.mT).to(dtype)
             if layer == 0:
                 first = [weight[:, None, :, k] for k in inputs]
                 second = {(k, m): torch.zeros_like(first[k]) for k in range(count) for m in range(k + 1)}
             else:
-                first = [torch.bmm(tangent, weight.mT).to(self.dtype) for tangent in first]
-                second = {pair: torch.bmm(part, weight.mT).to(self.dtype) for pair, part in second.items()}
+                first = [torch.bmm(tangent, weight.mT).to(dtype) for tangent in first]
+                second = {pair: torch.bmm(part, weight.mT).to(dtype) for pair, part in second.items()}
             if layer < last:
                 z, x = x, act(x)
                 gain, curve = slope(z, x), bend(z, x)
@@ -158,7 +168,8 @@ class NetworkOfConcentration(nn.Module):
                 raise InputError("This metric depends on the wavelength; pass wavelength=, normalised to order one.")
             coordinates.append(wavelength)
         try:
-            parts = torch.broadcast_tensors(*(part.to(self.mlp.dtype) for part in coordinates))
+            dtype = self.mlp.dtype
+            parts = torch.broadcast_tensors(*(part.to(dtype) for part in coordinates))
         except RuntimeError:
             shapes = ", ".join(str(tuple(part.shape)) for part in coordinates)
             raise InputError(f"Concentration and wavelength do not broadcast together: {shapes}.") from None
@@ -196,7 +207,7 @@ class NetworkOfConcentration(nn.Module):
             return f"the metric has {self.dim} coordinates, and the kernels hold one"
         if not self.uses_wavelength:
             return "the metric does not take the wavelength, and the kernels' network does"
-        if mlp.activation != "tanh" or len(mlp.weights) != 3:
-            return f"the kernels hold two hidden layers of tanh units, not {len(mlp.weights) - 1} of {mlp.activation}"
-        pairs = zip(mlp.weights, mlp.biases, strict=True)
-        return MetricWeights(tuple(t for pair in pairs for t in pair), output)
+        layers = mlp.layers
+        if mlp.activation != "tanh" or len(layers) != 3:
+            return f"the kernels hold two hidden layers of tanh units, not {len(layers) - 1} of {mlp.activation}"
+        return MetricWeights(tuple(t for layer in layers for t in layer), output)

@@ -161,7 +161,9 @@ class Conclusion:
         if not self.usable and standing.replicates:
             return f"Not usable as it stands: {standing.contradictions[0]}{self._without()}."
         if silent := of_response(self.calibration):
-            return f"Not usable: {silent}."
+            # What is in no order is in none for the sake of a label, where one is known to be wrong.
+            named = self.contradictions[0] if self.calibration.response.unordered and self.contradictions else silent
+            return f"Not usable: {named}."
         if self.calibration.curve_check.pls_is_better:
             errors = self.calibration.curve_check.errors(self.unit)
             return f"Not usable as a curve: {errors}. PLS is the better tool here and answers."

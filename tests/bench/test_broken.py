@@ -14,6 +14,7 @@ import pytest
 from geonode.bench import processes, suite
 from geonode.bench.__main__ import main
 from geonode.bench.case import CASES, Case, Setting
+from tests.forks import python
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CPU = Setting("cpu", "quick")
@@ -79,18 +80,9 @@ def odd_run(tmp_path_factory):
         "--no-peers",
         "--no-windows",
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "geonode.bench", "--device", "cpu", *only, "--json", "b.json", "--html", "b.html"],
-        cwd=folder,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT), str(ROOT / "kernels")]),
-            "OMP_NUM_THREADS": "1",
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    path = os.pathsep.join([str(folder), str(ROOT), str(ROOT / "kernels")])
+    words = ["-m", "geonode.bench", "--device", "cpu", *only, "--json", "b.json", "--html", "b.html"]
+    done = python(*words, cwd=folder, env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"})
     return done, folder
 
 

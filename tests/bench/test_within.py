@@ -67,9 +67,9 @@ def test_cases_are_listed_without_a_checkout(tmp_path):
 @pytest.mark.parametrize(
     ("asked", "restarts", "limit"),
     [
-        ((), 2, 230.0),
+        ((), 2, 220.0),
         (("--time-limit", "700"), 2, 700.0),
-        (("--restarts", "5"), 5, 230.0),
+        (("--restarts", "5"), 5, 220.0),
         (("--suite", "full"), 3, None),
         (("--suite", "full", "--time-limit", "7"), 3, 7.0),
     ],

@@ -125,3 +125,14 @@ def test_the_data_set_of_many_files_keeps_all_their_names_and_tells_three(tmp_pa
     with pytest.raises(ValueError, match=rf"2 mM.csv and {count - 3} more: no wavelength between 1 and 2"):
         data.wavelength_range(1.0, 2.0)
     assert np.array_equal(data.levels, np.arange(count))
+
+
+@pytest.mark.parametrize("others", [("SOURCE.txt",), ("README.md", "SOURCE.txt"), ("a.log", "b.log", "c.log")])
+def test_what_is_left_out_of_a_folder_is_said_of_the_folder_and_of_no_file(tmp_path, others):
+    for k in range(3):
+        rows = (f"{x},{value(x, k):.4f}" for x in WAVE)
+        write(tmp_path / f"{k} mM.csv", "\n".join(["wavelength,absorbance", *rows]))
+    for name in others:
+        write(tmp_path / name, "nothing of ours\n")
+    (said,) = (note for note in load_standards(tmp_path).notes if "left out of" in note)
+    assert said.startswith(f"left out of the folder {tmp_path}, since") and said.endswith(f"'{others[-1]}'")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import re
 import shlex
 import subprocess
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
+
+from tests.forks import python
 
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ("python", "bash", "yaml", "json", "csv", "text")
@@ -95,6 +98,8 @@ def run(block: Block, namespace: dict[str, Any]) -> None:
         for command in commands(block.code):
             if command.startswith("geonode "):  # in this process, which has torch loaded already
                 _run_program(shlex.split(command)[1:])
+            elif re.fullmatch(r"python \w+\.py", command):  # in one that begins with torch loaded
+                _run_script(command.split()[1])
             else:
                 _run_bash(command)
     else:
@@ -159,6 +164,12 @@ def _stands_alone(command: str) -> bool:
 
 def _run_bash(code: str) -> None:
     subprocess.run(["bash", "-euo", "pipefail", "-c", code], check=True, timeout=240)
+
+
+def _run_script(name: str) -> None:
+    done = python(name, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    if done.returncode:
+        raise RuntimeError(f"python {name} ended with code {done.returncode}: {done.stderr}")
 
 
 def _run_program(arguments: list[str]) -> None:

@@ -6,7 +6,6 @@ import importlib
 import inspect
 import os
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import ROOT
+from tests.forks import python
 
 API = sorted((ROOT / "docs" / "api").glob("*.md"))
 
@@ -22,9 +22,8 @@ API = sorted((ROOT / "docs" / "api").glob("*.md"))
 def site(tmp_path_factory) -> Path:
     """The site as `make docs` builds it."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=580)
+    done = python("-m", "mkdocs", "build", "--strict", "--site-dir", folder, cwd=ROOT, env=environment, timeout=580)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return folder
 

@@ -288,12 +288,9 @@ def test_expected_square_is_the_processes(folds):
     np.testing.assert_allclose(mine, expected_square(folds.gp, folds.gp.predict_weights(c.double().numpy())), rtol=1e-9)
 
 
-@pytest.mark.slow
-def test_a_model_with_folds_is_exported_whole(folds, tmp_path):
-    from geonode.export.export import export_onnx
-
-    export_onnx(folds, tmp_path / "m.onnx")
-    runtime = load(tmp_path / "m.onnx")
+def test_a_model_with_folds_is_exported_whole(folds):
+    """What stands beside its graph; a whole file of folds: test_pretrained.py."""
+    runtime = in_torch(folds)
     spectra = noisy(folding, np.linspace(0.0, 80.0, 30), 6)
     for mine, theirs in zip(runtime.quantify_many(spectra), folds.calibration.quantify_many(spectra), strict=True):
         same(mine.to_dict(), theirs.to_dict())

@@ -98,7 +98,7 @@ def test_doubling_the_rate_doubles_the_transport_under_every_solver(pairs, solve
 @pytest.mark.parametrize("solver", ["rk4", None])
 def test_doubling_the_rate_of_several_analytes_doubles_the_transport(solver):
     grid = torch.linspace(400.0, 700.0, 4)
-    config = GeodesicConfig(metric_hidden=(4,), flow_hidden=4, embedding=3)
+    config = GeodesicConfig(metric_hidden=(4,), flow_hidden=4, embedding=3, ode_steps=8, newton_steps=4)
     ode = MultiAnalyteODE(grid, 2, config).double()
     with torch.no_grad():
         ode.flow.a_weight.add_(0.3)

@@ -56,9 +56,10 @@ def pairs(count: int = 3) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 def test_the_solver_of_the_settings_is_the_one_that_is_taken(solver: str) -> None:
     source, start, end = pairs()
     with torch.no_grad():
-        configured = build(flow="gradient", solver=solver, rtol=1e-3, atol=1e-5)(source, start, end)
-        asked = build(rtol=1e-3, atol=1e-5)(source, start, end, solver=solver)
-        default = build(rtol=1e-3, atol=1e-5)(source, start, end)
+        few = {"rtol": 1e-3, "atol": 1e-5, "ode_steps": 10, "newton_steps": 4}
+        configured = build(flow="gradient", solver=solver, **few)(source, start, end)
+        asked = build(**few)(source, start, end, solver=solver)
+        default = build(**few)(source, start, end)
     assert torch.equal(configured, asked)
     assert torch.equal(configured, default) == (solver == "potential")
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geonode.errors import InputError
-from geonode.flow import CoupledSpectralODE
+from geonode.flow import CoupledSpectralODE, path
 from geonode.flow.solvers import SOLVERS, Dopri5
 from geonode.geodesic import arc_length_geodesic
 from geonode.metric.coordinate import WarpCoordinateMetric
@@ -114,6 +114,23 @@ def test_all_gradients_agree(make, pairs, flow: str) -> None:
             scale = reference.abs().max().item()
             difference = (gradients[solver][name] - reference).abs().max().item()
             assert difference <= 1e-4 * scale + 1e-7, (solver, name, difference, scale)
+
+
+@pytest.mark.parametrize("flow", ("velocity", "free"))
+@pytest.mark.parametrize("together", [1, 60, 200])
+def test_nodes_that_are_evaluated_together_are_those_one_by_one(monkeypatch, pairs, flow: str, together: int) -> None:
+    """Of 16 nodes one, two or six at a time, or all: values and gradients to rounding; no path at all is no error."""
+    source, start, end = pairs
+    found = []
+    for points in (2**14, together):
+        monkeypatch.setattr(path, "_TOGETHER", points)
+        ode = build(flow=flow)
+        spectra = ode(source, start, end)
+        found.append([spectra, *torch.autograd.grad(spectra.square().sum(), [p for p in ode.parameters()])])
+        assert ode(source[:0], start[:0], end[:0]).shape == (0, 5)
+    scale = max(float(g.abs().max()) for g in found[0][1:])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12 * scale)
 
 
 @pytest.mark.parametrize("solver", ["dopri5", "adjoint"])

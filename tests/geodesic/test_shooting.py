@@ -36,7 +36,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_finds_the_analytic_logarithm(name: str) -> None:
     metric, start, end = CASES[name]
-    solution = shoot(metric, start, end, ode_steps=150, newton_steps=4, stages=2)
+    solution = shoot(metric, start, end, ode_steps=100, newton_steps=6, stages=1)
     assert bool(solution.converged.all())
     torch.testing.assert_close(solution.initial_velocity, metric.log(start, end), rtol=0, atol=1e-8)
     torch.testing.assert_close(solution.at(1.0), end, rtol=0, atol=1e-8)
@@ -62,7 +62,7 @@ def test_reversed_geodesic_is_the_geodesic_back(seed: int, dim: int) -> None:
     metric = MetricNetwork(dim=dim, hidden=(8,), seed=seed).double()
     shape = (3,) if dim == 1 else (3, dim)
     a, b, wl = draw(*shape, seed=seed), draw(*shape, seed=seed + 1), draw(3, seed=seed)
-    there, back = (shoot(metric, x, y, wl, newton_steps=4, stages=2) for x, y in ((a, b), (b, a)))
+    there, back = (shoot(metric, x, y, wl, ode_steps=12, newton_steps=4, stages=1) for x, y in ((a, b), (b, a)))
     t = torch.linspace(0.0, 1.0, 5, dtype=torch.float64)
     torch.testing.assert_close(there.at(t), back.at(1.0 - t), rtol=0, atol=1e-5)
     lengths = [metric.energy(x.start, x.initial_velocity, wl).sqrt() for x in (there, back)]

@@ -193,7 +193,8 @@ def test_a_file_that_holds_no_weights_is_refused(tmp_path):
 
 
 def test_evaluate_knows_the_flow_and_its_start():
-    report = geonode.evaluate(geonode.simulate_assay(noise=0.003, seed=0), methods=["gp", "untrained", "pretrained"])
+    assay = geonode.simulate_assay(noise=0.003, seed=0).select_wavelengths(slice(None, None, 15))
+    report = geonode.evaluate(assay, methods=["gp", "untrained", "pretrained"])
     gp, start, flow = (report.results[name].rmse for name in ("gp", "untrained", "pretrained"))
     assert np.allclose(start, gp, rtol=1e-2)
     assert not np.allclose(flow, gp, rtol=1e-2)

@@ -102,7 +102,7 @@ def test_doubt_is_a_function_of_geodesic_distance(seed, levels):
     assert (np.diff(beyond.distance, axis=0) > 0.0).all()
 
 
-@pytest.mark.parametrize(("levels", "width", "replicates"), [(3, 8, 1), (50, 64, 2), (6, 2000, 1), (5, 30, 8)])
+@pytest.mark.parametrize(("levels", "width", "replicates"), [(3, 8, 1), (50, 16, 2), (6, 800, 1), (5, 30, 8)])
 def test_sizes(levels, width, replicates):
     c, spectra, wavelengths = assay(1, levels, width, replicates)
     mean, std = spectra_of(c, spectra, wavelengths, between(c))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -24,10 +23,12 @@ from geonode.prior.lanes import Lanes, lanes_of
 from geonode.prior.stopping import Stopping, Vote, told
 from geonode.prior.training import PretrainModule
 from geonode.training import SafetensorsIO
+from tests.forks import Program, python
 from tests.prior import pretrain_run
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+TWO = ["-m", "tests.torchrun", 2, ROOT / "tests" / "prior" / "pretrain_run.py"]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]  # on GPUs: no forks
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]), "OMP_NUM_THREADS": "1"}
 
 
@@ -45,8 +46,7 @@ def _same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
 def test_two_processes_take_the_steps_of_one_and_one_goes_on_for_two(tmp_path, one_thread):
     """Three batches a step, float64: weights, averages and logs within 1e-9, and so after going on alone."""
     alone = pretrain_run.run(tmp_path / "one")
-    command = [*TORCHRUN, str(ROOT / "tests" / "prior" / "pretrain_run.py"), str(tmp_path / "two")]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    done = python(*TWO, tmp_path / "two", env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr[-3000:]
     assert f"done 4 {alone.seen}" in done.stdout and alone.seen > 0
 
@@ -68,8 +68,7 @@ def test_two_processes_take_the_steps_of_one_and_one_goes_on_for_two(tmp_path, o
 @pytest.mark.slow
 def test_a_process_that_is_killed_ends_the_others_with_a_sentence(tmp_path):
     """By SIGKILL in mid-training; the state that was kept is where the next run begins."""
-    command = [*TORCHRUN, str(ROOT / "tests" / "prior" / "pretrain_run.py"), str(tmp_path), "100000"]
-    process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = Program([*TWO, tmp_path, 100000], env=ENVIRONMENT)
     deadline = time.monotonic() + 200
     while not (tmp_path / "last.ckpt").is_file():
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()

@@ -375,3 +375,12 @@ def test_what_stands_beside_every_result_is_said_once(made):
     assert (caveats[:1] == [found.headline()]) == (not found.usable)
     assert not any(one in other for k, one in enumerate(caveats) for other in caveats[:k])
     assert all(any(one in said for said in caveats) for one in found.findings)
+
+
+@pytest.mark.parametrize("typed", [10.0, 4.0])
+def test_a_wrong_label_that_leaves_no_order_is_what_the_headline_names(typed):
+    """100 typed as 10 among even steps: no smooth function is what follows from it."""
+    levels = np.array([0.0, 20.0, 40.0, 60.0, 80.0, 100.0])
+    found = Conclusion(Calibration(np.append(levels[:-1], typed), spectra(levels), WAVE, unit="µM"))
+    assert found.headline().startswith(f"Not usable: the standard {typed:g} µM contradicts the others: they would call")
+    assert not found.usable

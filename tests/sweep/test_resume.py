@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from geonode.errors import Interrupted
 from geonode.sweep import read_spec, run, run_stack, stacks
 from geonode.training.loop import TrainingLoop
+from tests.forks import Program
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL = "metric_hidden: [8, 8], flow_hidden: 12, table_nodes: 16, collocation: 8, precision: 64-true"
 
 
@@ -35,7 +32,7 @@ def jobs(spec):
         (f"config: {{{SMALL}, epochs: 24, members: 2}}", 3),
         (f"config: {{{SMALL}, epochs: 24, members: 2}}", 13),
         (f"config: {{{SMALL}, epochs: 24, members: 1}}\ngrid: {{flow_lr: [0.001, 0.01]}}", 13),
-        (f"config: {{{SMALL}, epochs: 8, members: 1, flow: velocity, batch_size: 8}}", 3),
+        (f"config: {{{SMALL}, epochs: 5, members: 1, flow: velocity, batch_size: 8}}", 3),
     ],
 )
 def test_interrupted_lists_go_on_and_end_the_same(text, after, jobs, tmp_path, monkeypatch, one_thread):
@@ -72,21 +69,8 @@ def test_a_killed_sweep_goes_on_inside_the_job(spec, tmp_path):
     """The command, killed without a chance to say goodbye, and given again."""
     spec.write_text(f"data: standards.csv\nfolds: [20]\nconfig: {{{SMALL}, members: 1, epochs: 4000}}")
     out = tmp_path / "out"
-    command = [
-        sys.executable,
-        "-m",
-        "geonode",
-        "sweep",
-        str(spec),
-        "--out",
-        str(out),
-        "--device",
-        "cpu",
-        "--shard",
-        "0/1",
-    ]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = ["-m", "geonode", "sweep", spec, "--out", out, "--device", "cpu", "--shard", "0/1"]
+    process = Program(command)
     deadline = time.monotonic() + 120
     while not list(out.glob("checkpoints/*/epoch-*.ckpt")):
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()
@@ -95,7 +79,7 @@ def test_a_killed_sweep_goes_on_inside_the_job(spec, tmp_path):
     process.communicate()
     kept = max(int(path.stem.split("-")[1]) for path in out.glob("checkpoints/*/epoch-*.ckpt"))
     assert kept > 0 and not (out / "results-shard-0-of-1.json").exists()
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = Program(command)
     while max((int(p.stem.split("-")[1]) for p in out.glob("checkpoints/*/epoch-*.ckpt")), default=0) <= kept:
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()
         time.sleep(0.02)

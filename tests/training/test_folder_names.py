@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from geonode.model import fit, load
 from geonode.training.checkpoint import load_checkpoint, newest_checkpoint, save_checkpoint
 from geonode.training.lightning.trainer import build_trainer
 from geonode.training.monitoring import TrainingLog
+from tests.forks import python
 
 NAMES = {"latin-1": b"caf\xe9", "bytes": b"\xff\xfe", "latin-1 with a blank": b"M\xfcller \xb5M"}
 
@@ -71,7 +70,7 @@ def test_answers_as_json_name_the_bundle(folder, assay, small):
 
 @pytest.mark.parametrize("folder", [NAMES["bytes"]], indirect=True)  # one of them: an export takes seconds
 def test_an_exported_model_is_written_and_read_there(folder, assay, small):
-    export_onnx(fit(assay, small, device="cpu"), folder / "m.onnx")
+    export_onnx(fit(assay, small, device="cpu"), folder / "m.onnx", predictor="gp")
     assert geonode_runtime.load(str(folder / "m.onnx")).predict([25.0])[0].shape == (1, 21)
 
 
@@ -82,11 +81,9 @@ def test_a_terminal_that_cannot_write_the_name_is_told_all_the_same(tmp_path, en
     standards.write_text(
         "nm,0,1,2,3\n" + "".join(f"{w},{0.1},{w / 1e3},{w / 6e2},{w / 4e2}\n" for w in range(400, 500, 9))
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "geonode", "fit", standards, "--predictor", "gp", "--out", path],
-        capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding},
-    )  # fmt: skip
-    assert done.returncode == 0 and b"bundle written to" in done.stdout, done
+    words = ["-m", "geonode", "fit", standards, "--predictor", "gp", "--out", path]
+    done = python(*words, env={**os.environ, "PYTHONIOENCODING": encoding})
+    assert done.returncode == 0 and "bundle written to" in done.stdout, done
 
 
 def test_logs_that_tensorboard_cannot_write_there_are_refused(folder, small):

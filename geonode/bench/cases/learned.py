@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-import lightning
 import numpy as np
 import torch
 
@@ -21,15 +20,16 @@ STANDARDS = 6
 STEPS = 3  # of a call on a CPU: Lightning's own start is in it
 
 
-class _Watch(lightning.Callback):
-    """Calls back after each step, and stops where the answer is False."""
+def _watch(after: Callable[[], bool]) -> Any:
+    """A callback that calls back after each step, and stops where the answer is False."""
+    import lightning  # here: it takes longer to load than all else that a worker loads, and one case needs it
 
-    def __init__(self, after: Callable[[], bool]) -> None:
-        self.after = after
+    class Watch(lightning.Callback):
+        def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+            if not after():
+                trainer.should_stop = True
 
-    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        if not self.after():
-            trainer.should_stop = True
+    return Watch()
 
 
 def _settings(setting: Setting) -> Any:
@@ -55,7 +55,7 @@ def _pretrain(setting: Setting, size: Size) -> Work:
     few, assays = _settings(setting), size.pairs
 
     def trained(steps: int, after: Callable[[], bool] | None = None) -> Any:
-        callbacks = [] if after is None else [_Watch(after)]
+        callbacks = [] if after is None else [_watch(after)]
         settings = few.with_changes(steps=steps)
         with tempfile.TemporaryDirectory() as folder:
             return pretrain(settings, folder, accelerator=setting.device, callbacks=callbacks)

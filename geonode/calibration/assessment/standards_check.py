@@ -6,11 +6,12 @@ flag says what difference it makes and leaves the decision to the analyst.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geonode.calibration.assessment.wrong_label import wrong_label
+from geonode.calibration.assessment.swapped_labels import SwappedLabels, swapped_labels
+from geonode.calibration.assessment.wrong_label import FEWEST_LEVELS, WrongLabel, left_out, wrong_label
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.inverse.model import InverseModel
 from geonode.calibration.leave_out import levels_kept
@@ -31,6 +32,7 @@ class StandardCheck:
         influence: largest change of a result anywhere in the calibrated range if it were left out, user units; None
             unless flagged.
         influence_at: the concentration where that is.
+        swapped_with: the level with whose label this one's looks exchanged, None where it does not.
     """
 
     level: float
@@ -41,10 +43,27 @@ class StandardCheck:
     implied: float
     influence: float | None = None
     influence_at: float | None = None
+    swapped_with: float | None = None
+
+    @property
+    def told_before(self) -> bool:
+        """Whether the sentence of a lower level says the same: that of the one with which it is exchanged."""
+        return self.swapped_with is not None and self.swapped_with < self.level
+
+    def cleared(self) -> StandardCheck:
+        """The same without a charge."""
+        return replace(self, flagged=False, gain=None, influence=None, influence_at=None, swapped_with=None)
 
     def sentence(self, unit: str = "") -> str:
         """What to tell the analyst about a flagged level."""
         unit = f" {unit}" if unit else ""
+        if self.swapped_with is not None:
+            low, high = sorted((self.level, self.swapped_with))
+            return (
+                f"the labels of the standards {low:g}{unit} and {high:g}{unit} look exchanged: with the two swapped "
+                f"the levels, each left out, are found {np.exp(self.gain or 0.0):.2g} times better. They were kept as "
+                "they are: check which sample was which"
+            )
         return (
             f"the standard {self.level:g}{unit} contradicts the others: they would call it "
             f"{figure(self.implied, unit)}, its held-out residual is {self.relative_error:.1f} times the others', "
@@ -69,16 +88,34 @@ def checked_levels(calibration: Calibration) -> list[StandardCheck]:
     errors = np.sqrt((held.residual**2).mean(axis=1))
     others = np.array([np.median(np.delete(errors, k)) for k in range(len(errors))])
     relative = errors / np.maximum(others, np.finfo(float).tiny)
-    wrong = wrong_label(calibration)
+    swapped, wrong = _wrong(calibration)
     checks = []
     for k, i in enumerate(held.left_out):
+        level, error = float(gp.levels[i]), float(errors[k])
+        if swapped is not None and i in (swapped.first, swapped.second):
+            other = float(gp.levels[swapped.second if i == swapped.first else swapped.first])
+            checks.append(
+                StandardCheck(level, error, float(relative[k]), swapped.gain, True, other, swapped_with=other)
+            )
+            continue
         found = wrong if wrong is not None and wrong.position == i else None
         influence, at = _influence(calibration, int(i)) if found else (None, None)
         implied = found.implied if found else float(held.estimate[held.level == i].mean())
         gain = found.gain if found else None
-        level, error = float(gp.levels[i]), float(errors[k])
         checks.append(StandardCheck(level, error, float(relative[k]), gain, found is not None, implied, influence, at))
     return checks
+
+
+def _wrong(calibration: Calibration) -> tuple[SwappedLabels | None, WrongLabel | None]:
+    """Two labels that are exchanged, or one that is wrong: what makes the levels agree better."""
+    if len(calibration.levels) < FEWEST_LEVELS:
+        return None, None
+    now = left_out(calibration)
+    swapped = swapped_labels(now, calibration.gp.level_means / calibration.inverse.projection.scale)
+    wrong = wrong_label(calibration, now)
+    if swapped is not None and (wrong is None or swapped.gain >= wrong.whole):
+        return swapped, None
+    return None, wrong
 
 
 def _influence(calibration: Calibration, level: int) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from geonode.calibration.assessment.decimal_slip import DecimalSlip, decimal_slip
 from geonode.calibration.assessment.few_standards import Slip, slips_among
 from geonode.calibration.assessment.match_limits import FEWEST_LEFT_OUT
 from geonode.calibration.assessment.replicates_check import ReplicateCheck, check_replicates
@@ -101,15 +102,35 @@ class Standing:
         return own if self.trusted is self._calibration.of_process else min(own, self.trusted.q_limit)
 
     @cached_property
+    def decimal(self) -> DecimalSlip | None:
+        """The level that may have a zero too many or too few; None where another test names it already."""
+        found = self._decimal
+        named = [check.level for check in self.checks if check.flagged] + [slip.level for slip in self.slips]
+        return None if found is None or found.level in named else found
+
+    @cached_property
+    def _decimal(self) -> DecimalSlip | None:
+        sound = self.sound
+        projection = sound.inverse.projection
+        return decimal_slip(sound.levels, sound.gp.level_means, projection.scale / np.sqrt(projection.per_level))
+
+    @cached_property
     def checks(self) -> list[StandardCheck]:
-        """Every level that was left out, as the others see it; wrong replicates left out."""
-        return checked_levels(self.sound)
+        """Every level that was left out, as the others see it; wrong replicates left out. Where a level has a zero too
+        many or too few no other is blamed for what that does to the curve."""
+        slip, checks = self._decimal, checked_levels(self.sound)
+        if slip is None:
+            return checks
+        return [one if not one.flagged or one.level == slip.level else one.cleared() for one in checks]
 
     @cached_property
     def slips(self) -> list[Slip]:
-        """What speaks against one of four or five levels, where leaving levels out says nothing."""
+        """What speaks against one of four or five levels, where leaving levels out says nothing. Where whole levels
+        went with their replicates the few that are left have gaps that bend any line, and none is blamed for them."""
         sound = self.sound
         if any(check.flagged for check in self.checks) or not self._calibration.response.responds:
+            return []
+        if len(sound.levels) < len(self._calibration.levels):
             return []
         projection = sound.inverse.projection
         noise = projection.scale / np.sqrt(projection.per_level)
@@ -119,7 +140,7 @@ class Standing:
     def contradictions(self) -> list[str]:
         """Replicates that are not of their level, then levels that contradict the others, a sentence each."""
         unit = self._calibration.unit
-        flagged = [check for check in self.checks if check.flagged]
+        flagged = [check for check in self.checks if check.flagged and not check.told_before]
         return [one.sentence(unit) for one in [*self.replicates, *flagged, *self.slips]]
 
     @cached_property
@@ -131,7 +152,8 @@ class Standing:
             for one, other in zip(_consequences(made), _consequences(sound), strict=True):
                 gone |= set() if other else {one}
         notes = [note for note in made.notes if note not in gone]
-        return [*self.contradictions[:count], *notes, *self.contradictions[count:]]
+        zero = [] if self.decimal is None else [self.decimal.sentence(made.unit)]
+        return [*self.contradictions[:count], *notes, *self.contradictions[count:], *zero]
 
     @cached_property
     def worst(self) -> float:

@@ -48,29 +48,35 @@ class WrongLabel:
     """A level that the others call something else.
 
     Attributes:
-        position: among the levels, ascending. implied: ĉ, user units. gain: see the module.
+        position: among the levels, ascending. implied: ĉ, user units. gain, whole: see the module.
     """
 
     position: int
     implied: float
     gain: float
+    whole: float
 
 
-def wrong_label(calibration: Calibration) -> WrongLabel | None:
-    """The wrong label of a ``calibration`` with the Gaussian process; None where there is none."""
+def wrong_label(calibration: Calibration, now: LeftOut | None = None) -> WrongLabel | None:
+    """The wrong label of a ``calibration`` with the Gaussian process; None where there is none. ``now``: its levels
+    left out, where that was done already."""
     if len(calibration.levels) < FEWEST_LEVELS:
         return None
-    means = _means_left_out(calibration)
-    now = _LeftOut(calibration, means, np.array(calibration.levels, dtype=float))
+    now = now or left_out(calibration)
     best, found = WHOLE, None
     for i, implied in now.suspects().items():
-        whole, gain = _better(now, _LeftOut(calibration, means, now.called(i, implied)), i)
+        whole, gain = _better(now, now.under(now.called(i, implied)), i)
         if whole > best and gain > GAIN:
-            best, found = whole, WrongLabel(i, implied, gain)
+            best, found = whole, WrongLabel(i, implied, gain, whole)
     return found
 
 
-def _better(now: _LeftOut, then: _LeftOut, i: int) -> tuple[float, float]:
+def left_out(calibration: Calibration) -> LeftOut:
+    """Every level of a ``calibration``, left out, under the labels that it has."""
+    return LeftOut(calibration, _means_left_out(calibration), np.array(calibration.levels, dtype=float))
+
+
+def _better(now: LeftOut, then: LeftOut, i: int) -> tuple[float, float]:
     """whole_i and gain_i."""
     others = [j for j in now.interior if j != i]
     if not others:
@@ -84,7 +90,7 @@ def _better(now: _LeftOut, then: _LeftOut, i: int) -> tuple[float, float]:
     return log_ratio([*others, i]), log_ratio(others)
 
 
-class _LeftOut:
+class LeftOut:
     """Levels under some ``labels [n]``, each left out of the others; ``means`` are those of `_means_left_out`.
 
     Attributes:
@@ -98,6 +104,14 @@ class _LeftOut:
         ranks = np.argsort(np.argsort(labels))
         self.interior = [i for i in means if 0 < ranks[i] < n - 1]
         self.error = {i: _rms(one.predict_mean(labels[[i]])[0] - self.means[i][i]) for i, one in self.process.items()}
+
+    def under(self, labels: np.ndarray) -> LeftOut:
+        """The same levels under other ``labels [n]``."""
+        return LeftOut(self.calibration, self.means, labels)
+
+    def square(self) -> float:
+        """Mean squared error of the levels that lie between others."""
+        return float(np.mean([self.error[i] ** 2 for i in self.interior]))
 
     def suspects(self) -> dict[int, float]:
         """Levels that are off their label by so much that trying another is worth it, and that other: ĉ."""

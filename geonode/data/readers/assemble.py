@@ -10,6 +10,7 @@ import numpy as np
 from geonode.data import checks
 from geonode.data.dataset import SpectralDataset
 from geonode.data.readers.concentrations import listing
+from geonode.data.readers.folders import note_of_folder
 from geonode.data.readers.names import spelled
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.selection import Found, alternatives, select_traces
@@ -79,7 +80,11 @@ def merged_notes(recordings: Sequence[Recording]) -> list[str]:
     for recording in recordings:
         for note in dict.fromkeys(recording.notes):
             files.setdefault(note, []).append(recording.path.name)
-    return [f"{_these(names, len(recordings))}: {note}" for note, names in files.items()]
+    of_none = note_of_folder("")  # told by the first file, and of none of them
+    return [
+        note if note.startswith(of_none) else f"{_these(names, len(recordings))}: {note}"
+        for note, names in files.items()
+    ]
 
 
 def _these(names: list[str], every: int) -> str:

@@ -120,12 +120,12 @@ def test_a_whole_level_is_still_the_level_that_is_accused() -> None:
 
 @pytest.mark.parametrize("replicates", [2, 3, 4])
 def test_genuine_replicates_are_accused_in_less_than_one_assay_of_a_hundred(replicates: int) -> None:
-    drawn = draw(400, 6, 64, 0, 0, seed=31, replicates=replicates, dtype=torch.float64)
+    drawn = draw(200, 6, 64, 0, 0, seed=31, replicates=replicates, dtype=torch.float64)
     accused = 0
     for c, spectra, count in zip(drawn.concentration, drawn.replicates, drawn.count, strict=True):
         kept = [own[:k] for own, k in zip(spectra.numpy(), count.tolist(), strict=True)]
         accused += bool(check_replicates(np.repeat(c.numpy(), count.numpy()), np.concatenate(kept)))
-    assert accused <= 4
+    assert accused <= 2
     for seed in range(5):
         simulated = simulate_assay(replicates=replicates, seed=seed)
         assert not check_replicates(np.asarray(simulated.concentrations), np.asarray(simulated.spectra))
@@ -165,3 +165,14 @@ def test_fit_inspect_quantify_and_the_report_name_it(tmp_path) -> None:
         app, ["quantify", str(bundle), str(tmp_path / "u.csv"), "--json", str(answer)], catch_exceptions=False
     )
     assert wrong in said.output and wrong in " ".join(json.loads(answer.read_text())["standards"]["notes"])
+
+
+@pytest.mark.parametrize("rows", [(0, 2), (1, 2), (1, 3)])
+def test_where_the_blank_looks_like_a_level_beyond_the_fold_no_good_standard_is_blamed(rows) -> None:
+    """Of two replicates nobody can tell which is swapped, so two levels go; four are left, with a gap at the fold."""
+    levels = np.repeat([0.0, 10.0, 20.0, 30.0, 40.0, 60.0], 2)
+    spectra = noisy(assays.folding, levels, 0, 0.003)
+    spectra[list(rows)] = spectra[list(rows)[::-1]]
+    standing = Calibration(levels, spectra, assays.WAVE).standing
+    assert {check.level for check in standing.replicates} == {0.0, 10.0} and len(standing.sound.levels) == 4
+    assert not any(check.flagged for check in standing.checks) and standing.slips == []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +18,10 @@ from geonode.training.batches import shard
 from geonode.training.launch import launched
 from geonode.training.lightning.strategies import sharded_settings, trainer_settings
 from geonode.training.problem import Problem
+from tests.forks import python
 from tests.training.under_lightning import ddp_run
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent.parent
 
 
 FLOWS = ["path_independent", "velocity"]
@@ -57,10 +55,8 @@ def _this_process(out: Path, options: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _two_processes(out: Path, strategies: str) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command += [str(HERE / "ddp_run.py"), str(out), ",".join(FLOWS), "cpu", strategies]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    command = ["-m", "tests.torchrun", 2, HERE / "ddp_run.py", out, ",".join(FLOWS), "cpu", strategies]
+    done = python(*command, env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
@@ -104,6 +100,22 @@ def test_ranks_share_a_step_without_overlap_and_their_mean_is_the_whole(folds, a
     for name, value in expected.items():
         mean = sum(part.share * terms[name] for part, terms in zip(parts, shared, strict=True)) / 3
         torch.testing.assert_close(mean, value, rtol=1e-10, atol=1e-16, msg=name)
+
+
+def test_a_program_of_the_tests_ends_as_python_ends_it(tmp_path):
+    """Arguments, folder, environment, streams and exit codes; and what it loads lies in no other."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys\nimport geonode\nassert __name__ == '__main__' and not hasattr(geonode, 'seen')\n"
+        "geonode.seen = True\nprint(sys.argv[1:], os.getcwd(), os.environ['WORD'])\n"
+        "print('\\xe9', file=sys.stderr)\nsys.exit({'a': None, 'b': 3, 'c': 'said'}[sys.argv[1]])\n"
+    )
+    for word, code, said in (("a", 0, ""), ("b", 3, ""), ("c", 1, "said\n")):
+        done = python(script, word, env={**os.environ, "WORD": "x"}, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (code, f"['{word}'] {tmp_path} x\n")
+        assert done.stderr == "é\n" + said
+    done = python(script, "d", env={**os.environ, "WORD": "x"})
+    assert done.returncode == 1 and done.stderr.rstrip().endswith("KeyError: 'd'")
 
 
 def test_more_processes_than_wavelengths_are_refused():
