@@ -25,9 +25,7 @@ const GeonodePosterior = (function () {
     const one = posteriorOf(known, cells, logs, spanOf(known)), own = [level, LEVEL].map((at) => joined(model.rules, known.levels, highest(one, at)));
     const stray = cells.stray[0], first = verdict(model, one, stray, own, mean, usable);
     const { said, sets } = judged(model, mean, usable, first.said, first.sets);
-    // beyond the range every spectrum is strange: only its misfit counts
-    const odd = stray > ODD || (strange > STRANGE && said[0] !== "outside calibrated range");
-    if (said[0] !== "does not match" && odd) {
+    if (said[0] !== "does not match" && (strange > STRANGE || stray > ODD)) {
       said.push(`the spectrum holds something that the standards do not (probability ${strange.toFixed(2)}, misfit ` +
         `${general(stray, 3)} times, square, that of the worst standard left out): an interferent or another matrix may have ` +
         "moved the result");

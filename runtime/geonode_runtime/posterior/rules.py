@@ -89,9 +89,7 @@ def judge(
             first, second = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
             sets = first, second
     (said, reasons), sets = judged_by_shape(facts.shapes, rules, spectrum, usable, (said, tuple(reasons)), sets)
-    # Beyond the range every spectrum is strange to a network that saw few from there: only its misfit counts.
-    odd = stray > ODD or (strange > STRANGE and said != "outside calibrated range")
-    if said != "does not match" and odd:
+    if said != "does not match" and (strange > STRANGE or stray > ODD):
         reasons += (
             f"the spectrum holds something that the standards do not (probability {strange:.2f}, misfit {stray:.3g} "
             "times, square, that of the worst standard left out): an interferent or another matrix may have moved the "
