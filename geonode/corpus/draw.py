@@ -30,6 +30,7 @@ LEVELS = {
     20: 0.02,
     24: 0.02,
 }
+CARE = (1.0, 0.9)  # careful and careless laboratories: median and spread of the factor on sizes of errors
 REPLICATES = {1: 0.50, 2: 0.14, 3: 0.22, 4: 0.05, 5: 0.04, 6: 0.02, 8: 0.03}  # most of a draw, and its share
 
 
@@ -46,6 +47,7 @@ def draw(
     families: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     replicates: bool | int = True,
+    care: tuple[float, float] = CARE,
     dtype: torch.dtype = torch.float32,
 ) -> Assays:
     """Draw simulated assays.
@@ -65,6 +67,7 @@ def draw(
         families: chemistry to draw from; None: all of `FAMILIES`.
         exclude: families left out, to validate on.
         replicates: True: 1 to 8, as common; False: one; a number: that many in most assays.
+        care: median and logarithmic standard deviation of the laboratories' factor on all sizes of errors.
         dtype: of the tensors given back, float32 or float64; the simulation itself is float32 with a float64
             chemistry.
 
@@ -83,7 +86,7 @@ def draw(
             raise InputError(f"{name}={value} cannot be drawn; choose from {low} to {high}.")
     source = Source(seed, step, batch, torch.device(device))
     counts = Counts(batch, levels, _repeats(source, replicates), queries, unknowns, wavelengths)
-    lab, blocks = stages.plan(source, counts, chosen)
+    lab, blocks = stages.plan(source, counts, chosen, care)
     prepared = stages.prepare(lab)
     c = torch.cat([lab.levels, lab.queries, prepared], 1)
     amounts = stages.react(lab, blocks, chosen, c)

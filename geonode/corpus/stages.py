@@ -30,8 +30,10 @@ _EMISSION = 0.45  # of the assays whose spectrum may be a fluorophore's
 _COLUMNS = 256  # random numbers of an assay in each stage; a kind that takes more gets an error
 
 
-def plan(source: Source, counts: Counts, families: Sequence[str]) -> tuple[Lab, list[slice]]:
-    """Samples and nominal concentrations; rows are in blocks, one for each of ``families``."""
+def plan(
+    source: Source, counts: Counts, families: Sequence[str], care: tuple[float, float]
+) -> tuple[Lab, list[slice]]:
+    """Samples and nominal concentrations; rows are in blocks, one for each of ``families``; ``care`` as in `draw`."""
     kinds = [CHEMISTRY[name] for name in families]
     blocks = consecutive(sizes(counts.assays, [kind.share for kind in kinds], source.host()))
     numbers = source.table(64, torch.float64)
@@ -80,7 +82,7 @@ def plan(source: Source, counts: Counts, families: Sequence[str]) -> tuple[Lab, 
         kind,
         repeats,
         shared=numbers.chance(0.5),
-        care=numbers.log_normal(1.0, 0.9),
+        care=numbers.log_normal(*care),
         rough=rough,
         order=rough,
     )

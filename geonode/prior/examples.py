@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from geonode.corpus import Assays, draw
+from geonode.corpus.draw import CARE
 from geonode.prior.anchors import anchors_first
 
 QUERIES = 4
@@ -62,8 +63,9 @@ def draw_examples(
     device: torch.device | str = "cpu",
     families: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
+    care: tuple[float, float] = CARE,
 ) -> Examples:
-    """A batch that depends on ``seed``, ``step`` and the shape alone; ``families`` and ``exclude`` as in the corpus."""
+    """A batch that depends on ``seed``, ``step`` and the shape alone; ``families``, ``exclude``, ``care`` as in the corpus."""
     assays = draw(
         shape.batch,
         shape.levels + 1,
@@ -74,6 +76,7 @@ def draw_examples(
         device=device,
         families=families,
         exclude=exclude,
+        care=care,
         dtype=torch.float32,
     )
     generator = torch.Generator(device).manual_seed((seed * 1_000_003 + step) % (2**63 - 1) ^ 0x5EED)

@@ -45,9 +45,9 @@ def sized(settings: PretrainSettings, levels: int) -> Shape:
     return Shape(batch, levels, settings.wavelengths, settings.anchors)
 
 
-def make(shape: Shape, *, seed: int, step: int, device: torch.device | str, families=None, exclude=()) -> Batch:
-    """A batch and its features, without a graph."""
-    return with_features(draw_examples(shape, seed=seed, step=step, device=device, families=families, exclude=exclude))
+def make(shape: Shape, *, seed: int, step: int, device: torch.device | str, **kind: Any) -> Batch:
+    """A batch and its features, without a graph; ``kind``: families, exclude and care of the assays."""
+    return with_features(draw_examples(shape, seed=seed, step=step, device=device, **kind))
 
 
 @torch.no_grad()
@@ -89,5 +89,6 @@ class Feed:
     def _draw(self, levels: int, draw: int) -> Sequence[Examples]:
         shape = sized(self.settings, levels)
         many = replace(shape, batch=shape.batch * self.settings.chunk)
-        drawn = draw_examples(many, seed=self.seed, step=draw, device=self.device, exclude=self.settings.exclude)
+        kind = {"exclude": self.settings.exclude, "care": self.settings.care}
+        drawn = draw_examples(many, seed=self.seed, step=draw, device=self.device, **kind)
         return drawn.split(shape.batch)

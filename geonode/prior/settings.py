@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from geonode.corpus.draw import CARE
 from geonode.errors import InputError
 from geonode.prior.network import NetworkSize
 
@@ -26,6 +27,7 @@ class PretrainSettings:
         chunk: how many batches of one shape are drawn together (memory against time of the host).
         accumulate: batches of a step, which processes share out (`geonode.prior.lanes`). exclude: families of chemistry
             left out (and validated on).
+        care: median and logarithmic standard deviation of the laboratories' factor on errors, as the corpus takes it.
         likelihood: weight of the negative log likelihood in the loss.
         precision: as Lightning names it ("32", "bf16-mixed", …); None chooses by the device.
         seed: of the initial weights and, with lane and step, of every batch.
@@ -45,6 +47,7 @@ class PretrainSettings:
     chunk: int = 16
     accumulate: int = 1
     exclude: tuple[str, ...] = ()
+    care: tuple[float, float] = CARE
     likelihood: float = 0.2
     precision: str | None = None
     validate_every: int = 1_000
@@ -63,6 +66,8 @@ class PretrainSettings:
             )
         if not 0.0 <= self.ema < 1.0:
             raise InputError(f"ema must lie between 0 and 1, but {self.ema} was given.")
+        if min(self.care) <= 0.0:
+            raise InputError(f"care must be a median and a spread above zero, but {self.care} was given.")
         if not self.levels or min(self.levels) < 2 or min(self.levels.values()) <= 0.0:
             raise InputError("levels must map numbers of standards (2 or more) to shares above zero.")
 

@@ -19,7 +19,7 @@ from geonode.prior.network import Network, NetworkSize
 from geonode_runtime.files import write_text
 
 SHIPPED = Path(__file__).parent / "weights"
-NAME = "prior-3"
+NAME = "prior-4"
 """The default; `prior-1` is kept for bundles that were made with it."""
 
 
