@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from geonode.registry import Registry
 from tests.docs import blocks
@@ -30,6 +33,33 @@ def samples(tmp_path_factory) -> Path:
             if block.runs:
                 blocks.run(block, {"__name__": "__page__"})
     return folder
+
+
+@pytest.fixture(scope="session")
+def graphs() -> Iterator[None]:
+    """Several pages export one model: a graph of the same numbers is traced once, for that takes seconds."""
+    from geonode.export import export
+
+    made: dict[str, bytes] = {}
+    trace = export.onnx_model
+
+    def traced(module: torch.nn.Module, width: int | None) -> Any:
+        known = hashlib.sha256(f"{width} {module}".encode())
+        for part in module.modules():
+            plain = {k: v for k, v in vars(part).items() if isinstance(v, (bool, int, float, str))}
+            known.update(repr(sorted(plain.items())).encode())
+        for name, value in sorted(module.state_dict().items()):
+            known.update(f"{name} {value.dtype} {value.shape}".encode() + value.cpu().numpy().tobytes())
+        key = known.hexdigest()
+        if key not in made:
+            made[key] = trace(module, width).SerializeToString()
+        import onnx
+
+        return onnx.ModelProto.FromString(made[key])  # another one: what is exported writes into it
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export, "onnx_model", traced)
+        yield
 
 
 @pytest.fixture
@@ -64,7 +94,7 @@ def test_blocks_are_marked(page):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [p for p in PAGES if any(b.runs for b in blocks.blocks(p))], ids=lambda p: p.stem)
-def test_blocks_run(page, folder, registries):
+def test_blocks_run(page, folder, registries, graphs):
     namespace: dict[str, Any] = {"__name__": "__page__"}
     for bundle in blocks.fitted(page):
         Path(bundle).unlink(missing_ok=True)  # the page makes it: the one among the samples is in its way
