@@ -2,7 +2,7 @@
 "use strict";
 const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
-  const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, above } = GeonodeShapes;
+  const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, carriesOn, above } = GeonodeShapes;
   const { doubtOf, remedy, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
   const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15;
 
@@ -25,7 +25,8 @@ const GeonodePosterior = (function () {
     const one = posteriorOf(known, cells, logs, spanOf(known)), own = [level, LEVEL].map((at) => joined(model.rules, known.levels, highest(one, at)));
     const stray = cells.stray[0], first = verdict(model, one, stray, own, mean, usable);
     const { said, sets } = judged(model, mean, usable, first.said, first.sets);
-    if (said[0] !== "does not match" && (strange > STRANGE || stray > ODD)) {
+    const odd = stray > ODD || (strange > STRANGE && !carriesOn(model, mean, usable, said[0], sets[1]));
+    if (said[0] !== "does not match" && odd) {
       said.push(`the spectrum holds something that the standards do not (probability ${strange.toFixed(2)}, misfit ` +
         `${general(stray, 3)} times, square, that of the worst standard left out): an interferent or another matrix may have ` +
         "moved the result");

@@ -14,6 +14,10 @@
 
 At last the shape of the spectrum is looked at (there too): what lies on the extension of the curve is above the
 calibrated range and not foreign, and what has next to nothing of the standards' shapes does not match.
+
+One note stands beside any verdict: that the spectrum holds something strange. Above the range nearly every spectrum is
+strange to a network that saw few from there; where the standards' own shapes carried on are all but a tenth of it, its
+misfit alone counts.
 """
 
 from __future__ import annotations
@@ -29,7 +33,7 @@ from geonode_runtime.posterior.density import SMOOTHING, Posterior
 from geonode_runtime.posterior.ends import ended
 from geonode_runtime.posterior.standards import PosteriorStandards
 from geonode_runtime.sets import Component, ConcentrationSet
-from geonode_runtime.shapes import above_all, judged_by_shape
+from geonode_runtime.shapes import above_all, carries_on, judged_by_shape
 from geonode_runtime.verdicts import VerdictRules, loose_end, remedy
 
 REFUSED = 0.25
@@ -89,7 +93,8 @@ def judge(
             first, second = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
             sets = first, second
     (said, reasons), sets = judged_by_shape(facts.shapes, rules, spectrum, usable, (said, tuple(reasons)), sets)
-    if said != "does not match" and (strange > STRANGE or stray > ODD):
+    carried_on = carries_on(facts.shapes, rules, spectrum, usable, said, sets[1])
+    if said != "does not match" and (stray > ODD or (strange > STRANGE and not carried_on)):
         reasons += (
             f"the spectrum holds something that the standards do not (probability {strange:.2f}, misfit {stray:.3g} "
             "times, square, that of the worst standard left out): an interferent or another matrix may have moved the "
