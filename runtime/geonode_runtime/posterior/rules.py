@@ -50,8 +50,8 @@ interferent (2 to 200 % of the response), 97 % of those with one of 30 % of it, 
 signal, and 95 % of spectra of noise."""
 TOO_CONCENTRATED = 0.9
 """A spectrum that does not match may be of a sample too concentrated where so much of the rest of the probability lies
-above the highest standard. Of genuine simulated samples at 3 to 10 times the highest that do not match 58 % have that,
-of noise 8 %, of samples inside the range with an interferent or scattering 1 %, of other assays' none."""
+above the highest standard. Of genuine simulated samples at 3 to 10 times the highest that do not match 54 % have that,
+of noise 5 %, of samples inside the range with an interferent or scattering, and of other assays', 1 % or less."""
 
 Sets = tuple[ConcentrationSet, ConcentrationSet]
 
