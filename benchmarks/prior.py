@@ -3,11 +3,16 @@
     python benchmarks/prior.py                    # real series, simulated assays, another hand's simulator
     python benchmarks/prior.py --weights FILE     # other weights than those that come with geonode
     python benchmarks/prior.py --part simulated --batches 40
+    python benchmarks/prior.py --part unseen --part other --against OLD.safetensors --out /tmp/judged
 
 *Real series*: leave one concentration out, as in benchmarks/accuracy.py. Nothing is fitted or chosen on them.
-*Simulated*: fresh assays of `geonode.corpus`; the families that training left out stand apart. Error is the log root
-mean square error at the level taken out (as measured) and elsewhere (truth), less the GP's.
+*Simulated*: fresh assays of `geonode.corpus`; the families that training left out stand apart, and *unseen* draws
+those alone. Error is the log root mean square error at the level taken out (as measured) and elsewhere (truth), less
+the GP's.
 *Another simulator*: assays of benchmarks/other_simulator.py, which shares no code with the corpus.
+
+With `--against` simulated errors stand over those of other weights as well, assay by assay: which of two ship is
+decided by *unseen* and *another simulator*.
 
 For each: coverage of the 80 % bands, and rank correlation of error with geodesic distance to the nearest standard and
 with plain distance. Results go to benchmarks/results/prior.json and prior.md.
@@ -48,6 +53,7 @@ from geonode.prior.stored import load_network, model_card, untrained_network  # 
 from geonode.validation import evaluate  # noqa: E402
 from geonode_runtime.files import write_text  # noqa: E402
 
+PARTS = ("real", "simulated", "unseen", "other")
 COLUMNS = ("interior median", "interior worst", "lowest", "highest")
 _JUDGING_SEED = 20_260_101
 
@@ -141,14 +147,28 @@ def real_tables(rows: dict[str, Any]) -> dict[str, Any]:
 
 
 @torch.inference_mode()
-def simulated(network: Network, left_out: tuple[str, ...], batches: int) -> dict[str, Any]:
-    """Log errors less the GP's and coverage, by family, number of standards, place and noise."""
+def simulated(
+    network: Network, left_out: tuple[str, ...], batches: int, against: Network | None, unseen: bool = False
+) -> dict[str, Any]:
+    """Log errors less the GP's and coverage, by family, number of standards, place and noise.
+
+    Args:
+        network: judged.
+        left_out: families that it was not trained on.
+        batches: of some 24 assays.
+        against: other weights, whose errors ``network``'s are compared with; None: none.
+        unseen: draw the families left out alone.
+    """
     settings = PretrainSettings(tokens=13 * 48 * 24, warmup=0, decay=0)
     parts = []
     for number in range(batches):
         levels = sorted(settings.levels)[number % len(settings.levels)]
-        batch = make(sized(settings, levels), seed=_JUDGING_SEED, step=number, device="cpu")
+        kind = {"families": left_out} if unseen else {}
+        batch = make(sized(settings, levels), seed=_JUDGING_SEED, step=number, device="cpu", **kind)
         parts.append(one_batch(network, batch))
+        if against is not None:
+            other = one_batch(against, batch)
+            parts[-1] |= {f"{key} ÷ other": parts[-1][key] - other[key] for key in ("held out", "truth")}
     rows = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     known = ~np.isin(rows["family"], [FAMILIES.index(name) for name in left_out])
     classes = {"all": np.ones(len(known), bool), "families trained on": known, "families left out": ~known}
@@ -200,14 +220,20 @@ def summary(rows: dict[str, np.ndarray], chosen: np.ndarray) -> dict[str, float]
         values = rows[key][chosen]
         result[f"{key} ÷ gp"] = round(float(np.exp(values.mean())), 3)
         result[f"{key} standard error"] = round(float(np.exp(values.std(ddof=1) / count**0.5)), 3)
+    for key in (name for name in rows if name.endswith("÷ other")):
+        values = rows[key][chosen]
+        result[key] = round(float(np.exp(values.mean())), 4)
+        result[f"{key}, standard error"] = round(float(np.exp(values.std(ddof=1) / count**0.5)), 4)
     for key in ("covered held out", "covered elsewhere"):
         result[key] = round(float(rows[key][chosen].mean()), 3)
     return result
 
 
-def another_simulator(network: Network, count: int) -> dict[str, Any]:
-    """Truth at the queries and levels left out, on assays that share no code with the corpus."""
-    logs: dict[str, list[float]] = {"queries": [], "held out": []}
+def another_simulator(network: Network, count: int, against: Network | None) -> dict[str, Any]:
+    """Truth at the queries and levels left out, on assays that share no code with the corpus; arguments as above."""
+    logs: dict[str, list[float]] = {"queries ÷ gp": [], "held out ÷ gp": []}
+    if against is not None:
+        logs |= {"queries ÷ other": [], "held out ÷ other": []}
     covered = []
     rng = np.random.default_rng(_JUDGING_SEED)
     for number in range(count):
@@ -215,19 +241,28 @@ def another_simulator(network: Network, count: int) -> dict[str, Any]:
         levels, spectra = assay.concentration, assay.spectra
         truth, asked = assay.query_truth, assay.query_concentration
         flow, gp = AssayFlow(network, levels, spectra), GeodesicGP().fit_levels(levels, spectra)
-        logs["queries"].append(log_ratio(flow.predict_mean(asked), gp.predict_mean(asked), truth))
+        found = flow.predict_mean(asked)
+        logs["queries ÷ gp"].append(log_ratio(found, gp.predict_mean(asked), truth))
+        if against is not None:
+            other = AssayFlow(against, levels, spectra).predict_mean(asked)
+            logs["queries ÷ other"].append(log_ratio(found, other, truth))
         held = int(rng.integers(len(levels)))
         kept = np.arange(len(levels)) != held
         gp = GeodesicGP().fit_levels(levels[kept], spectra[kept])
         found = AssayFlow(network, levels[kept], spectra[kept]).predict(levels[held : held + 1])
         wanted = spectra[held : held + 1]
-        logs["held out"].append(log_ratio(found.mean, gp.predict_mean(levels[held : held + 1]), wanted))
+        logs["held out ÷ gp"].append(log_ratio(found.mean, gp.predict_mean(levels[held : held + 1]), wanted))
+        if against is not None:
+            other = AssayFlow(against, levels[kept], spectra[kept]).predict_mean(levels[held : held + 1])
+            logs["held out ÷ other"].append(log_ratio(found.mean, other, wanted))
         low, high = found.interval(0.8)
         covered.append(float(((low <= wanted) & (wanted <= high)).mean()))
     result: dict[str, Any] = {"assays": count, "covered": round(float(np.mean(covered)), 3)}
     for key, values in logs.items():
-        result[f"{key} ÷ gp"] = round(float(np.exp(np.mean(values))), 3)
-        result[f"{key} standard error"] = round(float(np.exp(np.std(values, ddof=1) / count**0.5)), 3)
+        result[key] = round(float(np.exp(np.mean(values))), 3)
+        result[f"{key.removesuffix(' ÷ gp')} standard error"] = round(
+            float(np.exp(np.std(values, ddof=1) / count**0.5)), 3
+        )
     return result
 
 
@@ -254,15 +289,17 @@ def markdown(result: dict[str, Any]) -> str:
         keys += ("error by geodesic distance", "error by plain distance")
         lines += ["## Real series: 80 % bands, and rank correlation of error with distance", ""]
         lines += table_of(result["real series"], "series", keys)
-    if "simulated" in result:
-        lines += ["## Simulated assays", ""]
-        entries = {name: entry for name, entry in result["simulated"].items() if isinstance(entry, dict)}
+    for part, title in (("simulated", "Simulated assays"), ("unseen", "Simulated assays of families left out")):
+        if part not in result:
+            continue
+        lines += [f"## {title}", ""]
+        entries = {name: entry for name, entry in result[part].items() if isinstance(entry, dict)}
         lines += table_of(entries, "assays of", tuple(entries["all"]))
         for kind in ("geodesic", "plain"):
-            lines.append(
-                f"Rank correlation, error by {kind} distance: {result['simulated'][f'error by {kind} distance']:.3f}"
-            )
-            lines.append("")
+            lines += [
+                f"Rank correlation, error by {kind} distance: {result[part][f'error by {kind} distance']:.3f}",
+                "",
+            ]
     if "another simulator" in result:
         lines += ["## Another hand's simulator", ""]
         lines += table_of({"all": result["another simulator"]}, "assays", tuple(result["another simulator"]))
@@ -283,23 +320,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="folder that holds series/")
     parser.add_argument("--weights", help="safetensors file; default: the weights that come with geonode")
-    parser.add_argument("--part", action="append", choices=("real", "simulated", "other"), help="default: all")
+    parser.add_argument("--part", action="append", choices=PARTS, help="default: all")
+    parser.add_argument("--against", help="other weights to compare with on simulated assays")
     parser.add_argument("--batches", type=int, default=80, help="batches of simulated assays")
     parser.add_argument("--count", type=int, default=150, help="assays of the other simulator")
     parser.add_argument("--out", default=str(ROOT / "benchmarks" / "results" / "prior"), help="path without suffix")
     args = parser.parse_args()
-    parts = args.part or ["real", "simulated", "other"]
+    parts = args.part or PARTS
+    against = None if args.against is None else load_network(args.against)
     network, out = load_network(args.weights), Path(args.out)
     path = out.with_suffix(".json")
     result: dict[str, Any] = json.loads(path.read_text()) if args.part and path.is_file() else {}
     if "real" in parts:
         result["real series"] = real_series(require_series(args.data), network)
         result["real tables"] = real_tables(result["real series"])
+    left_out = tuple(model_card(args.weights).get("families left out", ()))
     if "simulated" in parts:
-        left_out = tuple(model_card(args.weights).get("families left out", ()))
-        result["simulated"] = simulated(network, left_out, args.batches)
+        result["simulated"] = simulated(network, left_out, args.batches, against)
+    if "unseen" in parts:
+        result["unseen"] = simulated(network, left_out, args.batches, against, unseen=True)
     if "other" in parts:
-        result["another simulator"] = another_simulator(network, args.count)
+        result["another simulator"] = another_simulator(network, args.count, against)
     write_text(path, json.dumps(result, indent=1, allow_nan=False) + "\n")
     write_text(out.with_suffix(".md"), markdown(result))
     print(markdown(result))

@@ -15,7 +15,8 @@ Rows, each with its seed:
 
 All are judged on the same fresh assays, so many of every family: root mean square errors over the process's (geometric
 means) at the level taken out and of the truth elsewhere, the negative log likelihood per wavelength of a spectrum, and
-the share that 80 % bands hold. Results go to benchmarks/results/prior_ablation.json and prior_ablation.md.
+the share that 80 % bands hold. Results go to benchmarks/results/prior_ablation.json and prior_ablation.md; rows that
+are there already, of as many steps on the same card, are not run again.
 """
 
 from __future__ import annotations
@@ -162,6 +163,12 @@ def markdown(record: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def kept_rows(path: Path, what: str, card: str) -> dict[str, Any]:
+    """Rows of a record of the same trainings on the same card, which are not run again."""
+    record = json.loads(path.read_text()) if path.is_file() else {"what": None}
+    return {one["row"]: one for one in record["rows"]} if record["what"] == what and record["card"] == card else {}
+
+
 def main() -> None:
     """See the top of the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -183,9 +190,9 @@ def main() -> None:
 
     card = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     what = f"Trainings of {args.steps} steps of a network of 64 × 3; error ÷ `gp`, fresh assays"
-    rows: dict[str, Any] = {}
+    rows = kept_rows(args.out, what, card)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        running = {pool.submit(alone, name): name for name in ROWS}
+        running = {pool.submit(alone, name): name for name in ROWS if name not in rows}
         for done in concurrent.futures.as_completed(running):
             rows[running[done]] = done.result()
             record = {"what": what, "card": card, "rows": [rows[name] for name in ROWS if name in rows]}

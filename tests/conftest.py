@@ -72,7 +72,12 @@ def group_of(nodeid: str) -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With several workers (`-n 2`), groups in the order below, each to whichever worker is free."""
+    """With several workers (`-n 2`), groups in the order below, each to whichever worker is free.
+
+    Another `--dist` that is asked for is left to pytest-xdist: on a GPU most tests stand in one file and share nothing.
+    """
+    if config.option.dist != "load":
+        return None
     from xdist.scheduler import LoadScopeScheduling
 
     class ByGroup(LoadScopeScheduling):

@@ -32,6 +32,10 @@ def register(app: typer.Typer) -> None:
         exclude: Annotated[
             str, typer.Option("--exclude", help="Families of chemistry left out, and validated on, by commas.")
         ] = "competitive,kinetic,redox",
+        care: Annotated[
+            tuple[float, float] | None,
+            typer.Option("--care", help="Median and spread of the factor on all errors; default as the corpus has it."),
+        ] = None,
         seed: Annotated[int, typer.Option("--seed", help="Another seed: other initial weights, other assays.")] = 0,
         resume: Annotated[Path | None, typer.Option("--resume", help="Checkpoint to go on from.")] = None,
         start: Annotated[
@@ -67,6 +71,8 @@ def register(app: typer.Typer) -> None:
         base = PretrainSettings() if torch.cuda.is_available() else cpu_settings()
         if tokens is not None:
             changes["tokens"] = tokens
+        if care is not None:
+            changes["care"] = care
         if resume is not None and start is not None:
             raise InputError("--resume goes on with a run and --start begins one; give either.")
         changes["accumulate"] = accumulate or _accumulated(resume, devices)

@@ -30,9 +30,7 @@ _EMISSION = 0.45  # of the assays whose spectrum may be a fluorophore's
 _COLUMNS = 256  # random numbers of an assay in each stage; a kind that takes more gets an error
 
 
-def plan(
-    source: Source, counts: Counts, families: Sequence[str], care: tuple[float, float]
-) -> tuple[Lab, list[slice]]:
+def plan(source: Source, counts: Counts, families: Sequence[str], care: tuple[float, float]) -> tuple[Lab, list[slice]]:
     """Samples and nominal concentrations; rows are in blocks, one for each of ``families``; ``care`` as in `draw`."""
     kinds = [CHEMISTRY[name] for name in families]
     blocks = consecutive(sizes(counts.assays, [kind.share for kind in kinds], source.host()))

@@ -122,18 +122,22 @@ class GPSpectra(nn.Module):
         weighted = (self.weight * apart).permute(1, 2, 0)  # [C, n, G]
         return mean, variance.permute(1, 0), torch.matmul(weighted, apart.permute(1, 0, 2)).flatten(1)
 
-    def expected_square(self, c: Tensor) -> Tensor:
-        """q [C, 1] float64: see :func:`geonode.calibration.gp.node_process.expected_square`."""
-        _, variance, between = self._parts(c)
+    def mean_and_square(self, c: Tensor) -> tuple[Tensor, Tensor]:
+        """The mean spectra [C, W] float32, and q [C, 1] float64: see
+        :func:`geonode.calibration.gp.node_process.expected_square`."""
+        mean, variance, between = self._parts(c)
         found = torch.matmul(variance, self.expected_weight) + torch.matmul(between, self.expected_product)
-        return torch.clamp(found, min=0.0)
+        return self._mean(mean), torch.clamp(found, min=0.0)
 
     def moments(self, c: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and variance of one further spectrum, [C, W] float32."""
         mean, variance, between = self._parts(c)
         spread = torch.matmul(variance.float(), self.variance_weight) + torch.matmul(between.float(), self.products)
         scale2 = torch.clamp(spread + self.noise, min=0.0)
-        return self.column_mean + torch.matmul(mean.float(), self.residual), self.factor * scale2
+        return self._mean(mean), self.factor * scale2
+
+    def _mean(self, rows: Tensor) -> Tensor:
+        return self.column_mean + torch.matmul(rows.float(), self.residual)
 
     def forward(self, c: Tensor) -> tuple[Tensor, Tensor]:
         mean, variance = self.moments(c)
@@ -142,10 +146,12 @@ class GPSpectra(nn.Module):
 
 def eliminate(matrix: Tensor, pivots: int) -> Tensor:
     """Schur complement of the leading ``pivots`` rows of symmetric [..., s, s], positive definite there: the rest of
-    Gaussian elimination. For [[C, X], [Xᵀ, 0]] it is −XᵀC⁻¹X; plain products, no solver."""
+    Gaussian elimination. For [[C, X], [Xᵀ, 0]] it is −XᵀC⁻¹X; plain products, no solver.
+
+    The pivot's own row and column are worked out too, and cut away after: that is fewer nodes of the graph."""
     for _ in range(pivots):
-        row = matrix[..., :1, 1:]
-        matrix = matrix[..., 1:, 1:] - row.transpose(-1, -2) * (row / matrix[..., :1, :1])
+        row = matrix[..., :1, :]
+        matrix = (matrix - row.transpose(-1, -2) * (row / row[..., :1]))[..., 1:, 1:]
     return matrix
 
 

@@ -161,7 +161,7 @@ class NodeSpectra(nn.Module):
         """Of one further spectrum [C, W]; ``between``: that of the seeds."""
         if not self.held_out:
             return self.gp.moments(c)[1] + between
-        error = (self.gp.expected_square(c) + self.noise_square).float()
+        error = (self.gp.mean_and_square(c)[1] + self.noise_square).float()
         return self.gp.factor * (error * self.shape + between)
 
 

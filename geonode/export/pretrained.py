@@ -107,10 +107,10 @@ class PretrainedSpectra(nn.Module):
     def forward(self, c: Tensor) -> tuple[Tensor, Tensor]:
         exact = c.double()
         x = (self.mixture * self.warps(exact)).sum(0)
-        mean = self.gp.moments(c)[0] + self._added(x).float()
+        process, square = self.gp.mean_and_square(c)
+        mean = process + self._added(x).float()
         if self.held_out:
-            error = self.gp.expected_square(c) + self.noise_square
-            return mean, torch.sqrt(self.gp.factor * error * self.shape).float()
+            return mean, torch.sqrt(self.gp.factor * (square + self.noise_square) * self.shape).float()
         return mean, torch.sqrt(self.sigma2 * self._bridge(x) + self.tau2).float()
 
 

@@ -65,7 +65,7 @@ def draw_examples(
     exclude: Sequence[str] = (),
     care: tuple[float, float] = CARE,
 ) -> Examples:
-    """A batch that depends on ``seed``, ``step`` and the shape alone; ``families``, ``exclude``, ``care`` as in the corpus."""
+    """A batch that depends on ``seed``, ``step`` and the shape alone; what else is given, the corpus takes."""
     assays = draw(
         shape.batch,
         shape.levels + 1,

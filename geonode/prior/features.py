@@ -25,6 +25,7 @@ PLACE_VALUES = GROUPS + SIMPLE + 2
 _FLOOR = 1e-6  # of the assay's scale: residuals below are numerical noise
 _FAR = 3.0  # candidates may differ from the reference by this many scales; more is extrapolation gone wild
 _LEAST_EVIDENCE = -20.0
+_SAME = 1e-9  # of half the range of the base coordinate
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,8 @@ class Reading:
 
 def _gaps(standards: Tensor, s: Tensor, own: bool) -> tuple[Tensor, Tensor]:
     """Distances to the next standard below and above, ``[B, m]`` (``own``: the places are the standards themselves);
-    3 where there is none."""
+    3 where there is none. A place at a standard, to rounding, has it below: which side it is on must not hang on the
+    unit of concentration."""
     difference = s[:, :, None] - standards[:, None, :]
     if own:
         eye = torch.eye(standards.shape[1], dtype=torch.bool, device=s.device)
@@ -240,6 +242,6 @@ def _gaps(standards: Tensor, s: Tensor, own: bool) -> tuple[Tensor, Tensor]:
         below = torch.where(difference > 0.0, difference, math.inf).amin(-1)
         above = torch.where(difference < 0.0, -difference, math.inf).amin(-1)
     else:
-        below = torch.where(difference >= 0.0, difference, math.inf).amin(-1)
-        above = torch.where(difference < 0.0, -difference, math.inf).amin(-1)
+        below = torch.where(difference >= -_SAME, difference.clamp_min(0.0), math.inf).amin(-1)
+        above = torch.where(difference < -_SAME, -difference, math.inf).amin(-1)
     return below.clamp_max(3.0), above.clamp_max(3.0)

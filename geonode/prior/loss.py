@@ -37,8 +37,8 @@ class Errors:
 
 def errors(f: Features, output: Output, examples: Examples) -> Errors:
     """All errors of a batch; those of the network carry gradients."""
-    off_measured = ((f.reference - examples.measured) / f.scale).float()
-    off_truth = ((f.reference - examples.truth) / f.scale).float()
+    off_measured = ((f.reference - examples.measured) / f.scale).to(output.change)
+    off_truth = ((f.reference - examples.truth) / f.scale).to(output.change)
     miss = off_measured + output.change
     # The variance is trained for the prediction as it stands: a likelihood must not trade bias for width.
     still, variance = miss.detach(), output.variance(f.coordinate)

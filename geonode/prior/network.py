@@ -129,9 +129,14 @@ def _attend_rows(query: Tensor, key: Tensor, value: Tensor, heads: int) -> Tenso
         found = _attend(query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2), heads)
         return found.transpose(1, 2)
     query, key, value = (part.unflatten(-1, (heads, -1)) for part in (query, key, value))  # [B, R, W, h, e]
-    scores = (query[:, :, None] * key[:, None]).float().sum(-1) * query.shape[-1] ** -0.5  # [B, R, n, W, h]
+    scores = _single(query[:, :, None] * key[:, None]).sum(-1) * query.shape[-1] ** -0.5  # [B, R, n, W, h]
     shares = torch.softmax(scores, 2).to(value.dtype)
-    return (shares[..., None] * value[:, None]).float().sum(2).to(value.dtype).flatten(-2)
+    return _single(shares[..., None] * value[:, None]).sum(2).to(value.dtype).flatten(-2)
+
+
+def _single(x: Tensor) -> Tensor:
+    """At least single precision: what was computed in half, widened; float64 stays."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 class Network(nn.Module):
@@ -183,8 +188,8 @@ class Network(nn.Module):
         """From the last tokens ``x [B, n + P, W, d]`` and those at the anchors."""
         n = f.level_numbers.shape[1]
         places = self.norm_place(x[:, n:])
-        gate = self.shared(self.norm_place(known[:, n:]).mean(2, keepdim=True)).float()
-        own = self.own(places).float()  # [B, P, W, C + 4]
+        gate = _single(self.shared(self.norm_place(known[:, n:]).mean(2, keepdim=True)))
+        own = _single(self.own(places))  # [B, P, W, C + 4]
         logits = (own[..., :-6] + gate[..., :-5]).permute(0, 3, 1, 2)  # [B, C, P, W]
         heat, heat_simple, near, near_simple, turn = (own[..., -6:-1] + gate[..., -5:]).unbind(-1)
         evidence = f.log_evidence[:, :, None, None]
@@ -206,10 +211,10 @@ class Network(nn.Module):
         self, f: Features, levels: Tensor, known: Tensor
     ) -> tuple[PiecewiseMetric, Tensor, Tensor, Tensor]:
         normed = self.norm_level(levels)
-        m = 3.0 * torch.tanh(self.metric(normed).float() / 3.0)  # [B, n, W, 3]
+        m = 3.0 * torch.tanh(_single(self.metric(normed)) / 3.0)  # [B, n, W, 3]
         log_metric = torch.cat([m[:, :1, :, 1], m[..., 0], m[:, -1:, :, 2]], 1)
-        scales = self.scales(normed.mean(1)).float()  # [B, W, 3]
-        of_assay = self.scales(self.norm_level(known).mean((1, 2))).float()
+        scales = _single(self.scales(normed.mean(1)))  # [B, W, 3]
+        of_assay = _single(self.scales(self.norm_level(known).mean((1, 2))))
         size = f.residual * torch.exp(5.0 * torch.tanh(scales[..., 0] / 5.0))
         scatter = 0.3 * f.residual * torch.exp(5.0 * torch.tanh(scales[..., 1] / 5.0))
         dof = 2.0 + functional.softplus(2.0 + 2.0 * of_assay[:, None, 2:])

@@ -35,10 +35,10 @@ def test_check_estimator(monkeypatch) -> None:
     """All of scikit-learn's checks; check_array_api_input skips itself unless SCIPY_ARRAY_API is set.
 
     They ask how an estimator behaves and not how well it fits, about two hundred times: each on a small grid, and the
-    data of regressions, two hundred levels, are cut to twenty of them.
+    data of regressions, two hundred levels, are cut to ten of them.
     """
     whole = estimator_checks._regression_dataset
-    monkeypatch.setattr(estimator_checks, "_regression_dataset", lambda: tuple(part[:20] for part in whole()))
+    monkeypatch.setattr(estimator_checks, "_regression_dataset", lambda: tuple(part[:10] for part in whole()))
     small = functools.partial(GeodesicGP, lengths=(1.2,), alphas=(0.5,), etas=(1e-3,))
     monkeypatch.setattr("geonode.calibration.calibration.GeodesicGP", small)
     with warnings.catch_warnings():

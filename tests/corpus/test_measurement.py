@@ -22,6 +22,7 @@ from geonode.corpus.detection.bandpass import through_slit
 from geonode.corpus.detection.fluorescence import inner_filter
 from geonode.corpus.detection.reflectance import kubelka_munk
 from geonode.corpus.detection.saturating import stray_light
+from geonode.corpus.draw import CARE
 from geonode.corpus.kinds import DESIGNS, DETECTION, ERRORS, SPECIES, SPECTRA
 from geonode.corpus.lab import Counts
 from geonode.corpus.numbers import Source
@@ -229,7 +230,7 @@ def test_a_camera_clips_and_its_absorbance_is_that_of_the_light():
 def test_what_is_added_to_a_cuvette_dilutes_it():
     families = ["binding_1_1", "beer_lambert", "acid_base"]
     source = Source(5, 0, 600, CPU)
-    lab, _ = stages.plan(source, Counts(600, 5, 1, 0, 0, 8), families)
+    lab, _ = stages.plan(source, Counts(600, 5, 1, 0, 0, 8), families, CARE)
     c = torch.linspace(0, 1.4, 8).expand(600, 8)
     left = stages.dilution(lab, c)[..., 0]
     diluted = (left < 1).any(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import geonode
@@ -59,6 +59,7 @@ def test_the_order_of_samples_says_nothing(seed, levels, replicates):
 
 @LAWS
 @given(seed=seeds, levels=sizes, by=st.sampled_from([1e-3, 1e3]), louder=st.sampled_from([1e-4, 1e3]))
+@example(seed=28, levels=3, by=1e-3, louder=1e-4)  # rounding put a knot at the top standard on its other side
 def test_units_of_concentration_and_of_signal_say_nothing(seed, levels, by, louder):
     c, spectra, wavelengths = assay(seed, levels)
     plain, spread = spectra_of(c, spectra, wavelengths, between(c))

@@ -51,6 +51,33 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path):
         assert torch.allclose(one, other, rtol=0.0, atol=1e-7)
 
 
+def test_in_double_precision_nothing_is_rounded_to_single():
+    """The second difference of the loss over steps of 1e-8 vanishes, where one rounding to single would leave 1e-7."""
+    settings = tiny(1, precision="64-true")
+    network = PretrainModule(settings).network
+    batch = draw_examples(sized(settings, 4), seed=3)
+    generator = torch.Generator().manual_seed(0)
+    ways = [torch.randn(p.shape, generator=generator, dtype=torch.float64) for p in network.parameters()]
+    losses = []
+    with torch.no_grad():
+        for size in (0.05, 1e-8, 1e-8):
+            for parameter, way in zip(network.parameters(), ways, strict=True):
+                parameter += size * way
+            losses.append(loss_of(settings, network, batch)[0])
+    first, second = losses[1] - losses[0], losses[2] - losses[1]
+    assert abs(first) > 1e-9
+    assert abs(second - first) < 1e-3 * abs(first)
+
+
+def test_pretraining_draws_laboratories_of_the_care_asked_for():
+    """The same assays but for the size of their errors."""
+    plain, careful = (tiny(1, care=care) for care in ((1.0, 0.9), (0.1, 0.9)))
+    one, other = (Feed(settings, 0, 0, "cpu").batch(0) for settings in (plain, careful))
+    assert torch.equal(one.levels, other.levels)
+    error = [(batch.measured - batch.truth).square().mean().sqrt() for batch in (one, other)]
+    assert error[1] < 0.5 * error[0]
+
+
 def test_accumulated_batches_are_one_step(tmp_path):
     module = pretrain(tiny(3, accumulate=2), tmp_path, accelerator="cpu")
     assert module.trainer.global_step == 3
@@ -62,6 +89,7 @@ def test_accumulated_batches_are_one_step(tmp_path):
     [
         ({"steps": 0}, "steps must be at least 1"),
         ({"ema": 1.0}, "ema must lie between 0 and 1"),
+        ({"care": (0.0, 0.9)}, "care must be a median and a spread above zero"),
         ({"levels": {}}, "levels must map"),
         ({"levels": {1: 1.0}}, "levels must map"),
     ],

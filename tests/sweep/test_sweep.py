@@ -8,8 +8,6 @@ import importlib.util
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from typer.testing import CliRunner
 from geonode.cli import app
 from geonode.errors import InputError, TrainingError
 from geonode.sweep import merge, read_spec, run_job, run_stack, stacks
+from tests.forks import Program
 from tests.sweep.sweep_spec import SPEC
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -186,15 +185,14 @@ def test_shards_out_of_range_are_refused(spec, shard):
 def test_ray_finishes_every_job_once_though_a_worker_is_killed(spec, tmp_path):
     spec.write_text(SPEC.replace("EPOCHS", "12"))
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "geonode", "sweep", str(spec), "--out", str(out), "--device", "cpu", "--cpus", "2"]
-    command += ["--stack", "2"]
+    words = ["-m", "geonode", "sweep", spec, "--out", out, "--device", "cpu", "--cpus", "2", "--stack", "2"]
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "OMP_NUM_THREADS": "1",
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     }
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = Program(words, env=environment)
     table, victim, other, deadline = out / "results-sweep.json", None, None, time.monotonic() + 400
     try:
         while process.poll() is None and time.monotonic() < deadline:

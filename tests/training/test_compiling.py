@@ -26,11 +26,12 @@ COMPILER = shutil.which(cpp_compiler())
 
 @pytest.fixture
 def afresh(tmp_path, monkeypatch):
-    """Nothing compiled before, in this process or in a cache on disk; one process that compiles, and scalars: to find
-    out what vectors this processor knows takes longer than all the rest."""
-    from torch._inductor import config
+    """Nothing compiled before, in this process or in a cache on disk; one process that compiles, and scalars: to
+    find out what vectors this processor knows takes as long as all the rest, so it is said to know none."""
+    from torch._inductor import config, cpu_vec_isa
 
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    monkeypatch.setattr(cpu_vec_isa, "valid_vec_isa_list", list)
     torch.compiler.reset()
     with config.patch({"compile_threads": 1, "cpp.simdlen": 1}):
         yield tmp_path
