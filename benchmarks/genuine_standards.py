@@ -1,9 +1,9 @@
-"""How often genuine standards are refused or accused, and how often a wrong label is named.
+"""How often genuine standards are refused or accused, and how often wrong and exchanged labels are named.
 
 Simulated assays of 4 to 10 levels, of families that no training had (`HELD_OUT_FAMILIES`), with all kinds of errors and
 60 wavelengths; replicates as they are common. Each is asked as drawn, and every third once more with the label of one
-level, the lowest excepted, halved or doubled. A level is *really off* where its mean spectrum is 2.5 times as far from
-the truth as the median of the others.
+level, the lowest excepted, halved or doubled, and once with those of two levels, any two, exchanged. A level is *really
+off* where its mean spectrum is 2.5 times as far from the truth as the median of the others.
 
     python benchmarks/genuine_standards.py                # 75 assays of each number of levels
     python benchmarks/genuine_standards.py --assays 10
@@ -45,6 +45,11 @@ def named(calibration: Calibration) -> list[float]:
     return [check.level for check in standing.checks if check.flagged] + [slip.level for slip in standing.slips]
 
 
+def exchanged(calibration: Calibration) -> list[float]:
+    """The levels whose labels are said to be exchanged."""
+    return [check.level for check in calibration.standing.checks if check.swapped_with is not None]
+
+
 def asked(c: np.ndarray, rows: list[np.ndarray], deviation: np.ndarray) -> dict[str, Any]:
     """What is said of one assay: levels ``c [n]``, the spectra of each, and how far each mean is from the truth."""
     concentrations, spectra = np.repeat(c, [len(own) for own in rows]), np.concatenate(rows)
@@ -57,6 +62,7 @@ def asked(c: np.ndarray, rows: list[np.ndarray], deviation: np.ndarray) -> dict[
         "no_response": not made.response.responds,
         "accused": bool(said),
         "accused_wrongly": bool(said) and not any(off),
+        "exchanged": bool(exchanged(made)),
         "replicates": bool(made.standing.replicates),
         "pls": made.curve_check.pls_is_better,
         "straight": bool(single.line.r2 >= 0.95 and made.has_blank),
@@ -83,6 +89,20 @@ def relabelled(c: np.ndarray, rows: list[np.ndarray], rng: np.random.Generator) 
     return {"end": place in (0, len(c) - 1), "named": any(said), "another": any(not one for one in said)}
 
 
+def two_exchanged(c: np.ndarray, rows: list[np.ndarray], rng: np.random.Generator) -> dict[str, Any]:
+    """The same with the labels of two levels exchanged."""
+    pair = sorted(rng.choice(len(c), 2, replace=False).tolist())
+    order = np.arange(len(c))
+    order[pair] = order[pair[::-1]]
+    spectra = [rows[j] for j in order]
+    made = Calibration(np.repeat(c, [len(own) for own in spectra]), np.concatenate(spectra), WAVELENGTHS)
+    said = sorted(exchanged(made))
+    both = len(said) == 2 and bool(np.allclose(said, c[pair]))
+    innocent = [level for level in named(made) if not np.isclose(level, c[pair]).any()]
+    one = bool(named(made)) and not both and not innocent
+    return {"neighbours": pair[1] - pair[0] == 1, "named": both, "one": one, "another": bool(innocent)}
+
+
 def run(assays: int, seed: int) -> list[dict[str, Any]]:
     found, rng = [], np.random.default_rng(seed)
     for n in LEVELS:
@@ -96,6 +116,7 @@ def run(assays: int, seed: int) -> list[dict[str, Any]]:
             one = {"levels": n, "noise": noise, **asked(c, rows, deviation)}
             if k % EVERY == 0 and noise < QUIET:
                 one["relabelled"] = relabelled(c, rows, rng)
+                one["two_exchanged"] = two_exchanged(c, rows, np.random.default_rng([seed, n, k]))
             found.append(one)
         print(f"{n} levels: {len(found)} assays", flush=True)
     return found
@@ -113,6 +134,7 @@ def markdown(found: list[dict[str, Any]]) -> str:
         "no_response": "these standards do not respond",
         "accused": "a standard contradicts the others",
         "accused_wrongly": "… and is not really off",
+        "exchanged": "… for the labels of two look exchanged",
         "replicates": "a replicate is not of its level",
         "pls": "no curve: PLS answers",
     }
@@ -129,6 +151,12 @@ def markdown(found: list[dict[str, Any]]) -> str:
         for end in (False, True):
             cells += [share([one[key] for one in wrong if one["end"] == end]) for key in ("named", "another")]
         lines.append(f"| {low if low == high else f'{low} to {high}'} | " + " | ".join(cells) + " |")
+    heads = ("labels of two exchanged, 5 levels and more", "both named", "one of them", "another one named")
+    lines += ["", f"| {' | '.join(heads)} |", "|---|---|---|---|"]
+    pairs = [one["two_exchanged"] for one in quiet if one["levels"] >= 5 and one.get("two_exchanged")]
+    for words, own in (("any two", pairs), ("… neighbours", [one for one in pairs if one["neighbours"]])):
+        cells = [share([one[key] for one in own]) for key in ("named", "one", "another")]
+        lines.append(f"| {words} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, ""])
 
 

@@ -54,6 +54,7 @@ def write_model(model: GeodesicModel, path: Path) -> None:
     """
     metadata = {
         "dataset": dataset_metadata(model.standards),
+        "files": list(model.standards.files),
         "config": model.config.to_json(),
         "implementations": implementations(model.config),
         "gp": model.gp.state()[1],
@@ -120,7 +121,8 @@ def _parts(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, Any
     # before version 5 a flow was trained, whether its name stood there or not
     flow = FlowConfig.name if metadata["version"] < 5 else None
     config = GeodesicConfig.from_json(metadata["config"], flow)
-    standards = dataset_from({name: value.numpy() for name, value in _under("dataset", tensors)}, metadata["dataset"])
+    arrays = {name: value.numpy() for name, value in _under("dataset", tensors)}
+    standards = dataset_from(arrays, metadata["dataset"], metadata.get("files"))
     chain = None
     if "preprocessing" in metadata:
         chain = Preprocessing([(step["name"], step["parameters"]) for step in metadata["preprocessing"]])

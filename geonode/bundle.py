@@ -8,6 +8,7 @@ import importlib.metadata
 import json
 import os
 import platform
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -163,10 +164,8 @@ def _installed(name: str) -> str:
         return ""
 
 
-def checksums(source: str) -> dict[str, str]:
-    """SHA-256 of each file that ``source`` names (one name, or several with a comma and a blank between them); names
-    that are no files are left out."""
-    names = [source] if os.path.isfile(source) else source.split(", ")
+def checksums(names: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of each of the files ``names``; names that are no files are left out."""
     found = {}
     for name in names:
         if os.path.isfile(name):

@@ -349,7 +349,7 @@ def fit(
     standards = prepared(given_standards(dataset))
     dataset = standards if chain is None else chain.fit_transform(standards)
     std = level_std(concentration_std, levels_to_read(dataset.levels, config))
-    made = {"environment": environment(), "files": checksums(dataset.source)}
+    made = {"environment": environment(), "files": checksums(dataset.files)}
     gp = fit_gp(dataset)
     folds = Folds.of(dataset, gp, chain) if config.training.folds else None
     if config.predictor == "gp" or not FLOWS[config.flow.name].needs_training:

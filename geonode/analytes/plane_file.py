@@ -31,6 +31,7 @@ def save_plane(plane: PlaneCalibration, path: str | Path) -> None:
     metadata: dict[str, Any] = {
         "kind": KIND,
         "dataset": dataset_metadata(plane.dataset),
+        "files": list(plane.dataset.files),
         "gp": settings,
         "learned": [plane.widening, plane.q_limit, plane.t2_limit, plane.left_out],
     }
@@ -51,7 +52,7 @@ def load_plane(path: str | Path) -> PlaneCalibration:
         arrays = {
             name.removeprefix("dataset/"): v.numpy() for name, v in tensors.items() if name.startswith("dataset/")
         }
-        dataset = dataset_from(arrays, metadata["dataset"])
+        dataset = dataset_from(arrays, metadata["dataset"], metadata.get("files"))
         state = {name.removeprefix("gp/"): value for name, value in tensors.items() if name.startswith("gp/")}
         means = np.array(dataset.level_means())[:, usable_wavelengths(dataset)]
         gp = SurfaceGP.from_state(np.array(dataset.levels), means, state, metadata["gp"])

@@ -22,7 +22,6 @@ from geonode.errors import InputError
 
 PathLike = str | os.PathLike[str]
 
-_OF_STANDARDS = "taken as concentration"
 """Readers say this of blanks that become standards; beside an unknown it says nothing."""
 _SAYS_NOTHING = ("", "signal")
 
@@ -223,7 +222,7 @@ def _together(group: Found, select: str | None) -> UnknownSpectra:
         if trace.masked is not None:
             mask[i] = trace.masked[order]
     recordings = {id(r): r for r, _ in group}.values()
-    notes = [f"{r.path.name}: {note}" for r in recordings for note in r.notes if _OF_STANDARDS not in note]
+    notes = [f"{r.path.name}: {note}" for r in recordings for note in r.notes]
     name = names[0] if len(group) == 1 else select or _common_name([trace.name for _, trace in group])
     return UnknownSpectra(name, tuple(names), grid, spectra, mask, tuple(notes))
 

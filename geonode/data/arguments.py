@@ -25,6 +25,11 @@ def check_shapes(y: Floats, c: Floats, x: Floats, where: str) -> None:
         raise InputError(f"{where}: concentrations of shape {c.shape} name no analyte.")
 
 
+def as_files(source: str | Sequence[str]) -> tuple[str, ...]:
+    """The files that spectra are from: one name, or a list of them; a name may hold commas."""
+    return tuple(filter(None, [source] if isinstance(source, str) else source))
+
+
 def unit_of_axis(wavelengths: object, unit: str | None, where: str) -> tuple[str, tuple[str, ...]]:
     """The unit of wavelengths as it is given, else as they say themselves (the name of a pandas Index or Series, the
     attributes of an xarray.DataArray), else nm; and notes on what they say."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,9 +35,19 @@ def dataset_metadata(dataset: SpectralDataset) -> dict[str, Any]:
     }
 
 
-def dataset_from(arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> SpectralDataset:
-    """The inverse of `dataset_arrays` and `dataset_metadata`."""
+def dataset_from(
+    arrays: dict[str, np.ndarray], metadata: dict[str, Any], files: Sequence[str] | None = None
+) -> SpectralDataset:
+    """The inverse of `dataset_arrays` and `dataset_metadata`, from ``files``.
+
+    Bundles written before these stood there (None) have them in one text, parted by a comma and a blank.
+    """
+    source = metadata["source"].split(", ") if files is None else files
     # a few wavelengths may agree by chance: what was checked when the file was read is not checked again
     return SpectralDataset(
-        arrays["spectra"], arrays["concentrations"], arrays["wavelengths"], _copies_allowed=True, **metadata
+        arrays["spectra"],
+        arrays["concentrations"],
+        arrays["wavelengths"],
+        _copies_allowed=True,
+        **{**metadata, "source": source},
     )

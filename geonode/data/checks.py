@@ -39,11 +39,10 @@ def as_floats(values: ArrayLike, what: str, ndim: int | tuple[int, ...], where: 
     return array
 
 
-def named_files(source: str) -> str:
-    """What an error calls the ``source`` of spectra: of many files the first three, and how many more there are."""
-    files = source.split(", ")
+def named_files(files: Sequence[str]) -> str:
+    """What an error calls the ``files`` that spectra are from: of many the first three, and how many more there are."""
     if len(files) <= _NAMED + 1:
-        return source or "spectra"
+        return ", ".join(files) or "spectra"
     return f"{', '.join(files[:_NAMED])} and {len(files) - _NAMED} more"
 
 

@@ -34,7 +34,7 @@ class SpectralDataset:
         concentration_unit: unit of the concentrations, such as ``"ppb"``; empty if unknown.
         analytes: D names; by default ``concentration``, or ``analyte 1``, ``analyte 2``, …
         notes: sentences on what was done to the data before.
-        source: the file or files it comes from; used in error messages.
+        source: the file it comes from, or a list of files (`files`; as one text `source`); used in error messages.
         names: ``[N]`` names of the samples, as the source has them.
         mask: ``[N, W]``, True where the value is unusable (saturated, dead pixel); those values become NaN.
         signal: what is measured. signal_unit: its unit. wavelength_unit: by default what ``wavelengths`` say themselves
@@ -55,7 +55,7 @@ class SpectralDataset:
         concentration_unit: str = "",
         analytes: Sequence[str] | None = None,
         notes: Iterable[str] = (),
-        source: str = "",
+        source: str | Sequence[str] = "",
         names: Sequence[str] | None = None,
         mask: ArrayLike | None = None,
         signal: str = "absorbance",
@@ -63,7 +63,8 @@ class SpectralDataset:
         wavelength_unit: str | None = None,
         _copies_allowed: bool = False,
     ) -> None:
-        where = checks.named_files(source)
+        self.files: tuple[str, ...] = arguments.as_files(source)
+        where = self._where
         y = checks.as_floats(spectra, "spectra", 2, where)
         c = checks.as_floats(concentrations, "concentrations", (1, 2), where)
         x = checks.as_floats(wavelengths, "wavelengths", 1, where)
@@ -77,7 +78,7 @@ class SpectralDataset:
         checks.check_spectra(y, bad, labels, x, where)
 
         self.notes: tuple[str, ...] = (*notes, *said)
-        self.source = source
+        self.source = ", ".join(self.files)
         self.concentration_unit = concentration_unit
         self.wavelength_unit = unit
         self.signal = signal
@@ -166,7 +167,7 @@ class SpectralDataset:
 
     @property
     def _where(self) -> str:
-        return checks.named_files(self.source)
+        return checks.named_files(self.files)
 
     def __len__(self) -> int:
         return len(self._spectra)
@@ -330,7 +331,7 @@ class SpectralDataset:
             "concentration_unit": self.concentration_unit,
             "analytes": self.analytes,
             "notes": self.notes,
-            "source": self.source,
+            "source": self.files,
             "signal": self.signal,
             "signal_unit": self.signal_unit,
             "wavelength_unit": self.wavelength_unit,

@@ -248,7 +248,7 @@ class Preprocessing:
             concentration_unit=source.concentration_unit,
             analytes=source.analytes,
             notes=(*source.notes, f"preprocessed: {self}"),
-            source=source.source,
+            source=source.files,
             names=source.names,
             signal=source.signal if only_ranges else f"preprocessed {source.signal}",
             signal_unit=unit,

@@ -42,6 +42,7 @@ def to_xarray(data: SpectralDataset) -> xr.Dataset:
         "format": FORMAT_NAME,
         "format_version": FORMAT_VERSION,
         "source": data.source,
+        "files": json.dumps(list(data.files), ensure_ascii=False),
         "notes": json.dumps(list(data.notes), ensure_ascii=False),
     }
     return xr.Dataset(variables, coords=coords, attrs=attrs)
@@ -58,6 +59,9 @@ def from_xarray(stored: xr.Dataset) -> SpectralDataset:
     if spectra.dims != ("sample", "wavelength"):
         raise ValueError(f"its spectra have the dimensions {spectra.dims}")
     group = stored["group"].values
+    source = str(stored.attrs["source"])
+    # without a list (written before there was one) what a comma and a blank part are files
+    files = json.loads(stored.attrs["files"]) if "files" in stored.attrs else source.split(", ")
     return SpectralDataset(
         spectra.values,
         stored["concentration"].values,
@@ -66,7 +70,7 @@ def from_xarray(stored: xr.Dataset) -> SpectralDataset:
         concentration_unit=str(stored["concentration"].attrs["units"]),
         analytes=[str(name) for name in stored["analyte"].values],
         notes=[str(note) for note in json.loads(stored.attrs["notes"])],
-        source=str(stored.attrs["source"]),
+        source=[str(file) for file in files],
         names=[str(name) for name in stored["name"].values],
         mask=stored["mask"].values.astype(bool) if "mask" in stored else None,
         signal=str(spectra.attrs["signal"]),

@@ -83,7 +83,7 @@ def html_report(
         f'<section id="{key}" aria-labelledby="head-{key}"><h2 id="head-{key}">{title}</h2>{parts[key]}</section>'
         for key, title in sections
     )
-    source = ", ".join(Path(name).name for name in model.standards.source.split(", ")) or "standards"
+    source = ", ".join(Path(name).name for name in model.standards.files) or "standards"
     title = f"Calibration report: {source}"
     own = files("geonode.report")
     return document(

@@ -167,7 +167,7 @@ def _model(
         problem = build_stack(gp, None, dataset.wavelengths, config).to("cpu", dtype_of(config))
         ode = restore(problem, config, state)
     model = GeodesicModel(dataset, config, gp, problem, ode)
-    model.made = {"environment": environment(), "files": checksums(dataset.source), "left_out": fold}
+    model.made = {"environment": environment(), "files": checksums(dataset.files), "left_out": fold}
     return model
 
 

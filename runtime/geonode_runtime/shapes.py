@@ -153,6 +153,21 @@ def judged_by_shape(
     return said, sets
 
 
+def carries_on(
+    shapes: Shapes | None,
+    rules: VerdictRules,
+    spectrum: np.ndarray,
+    usable: np.ndarray | None,
+    said: str,
+    at_95: ConcentrationSet,
+) -> bool:
+    """Whether ``spectrum [W]`` is ``said`` to lie above the range, by the set ``at_95`` %, and the line through the
+    standards, carried on, leaves no more than `BEYOND` of it unexplained. Noise that is said to lie there is left
+    nearly whole."""
+    above = said == "outside calibrated range" and all(c.low >= rules.highest for c in at_95.components)
+    return shapes is not None and rules.is_curve and above and shapes.alien(spectrum, usable) <= BEYOND
+
+
 def _seen(
     shapes: Shapes,
     rules: VerdictRules,

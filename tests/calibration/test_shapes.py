@@ -10,7 +10,7 @@ import pytest
 
 from geonode.calibration import Calibration
 from geonode_runtime.sets import Component, ConcentrationSet
-from geonode_runtime.shapes import NO_BLANK, PLAINLY_THERE, Shapes, judged_by_shape
+from geonode_runtime.shapes import NO_BLANK, PLAINLY_THERE, Shapes, carries_on, judged_by_shape
 from tests.calibration.assays import LEVELS, NOISE, WAVE, band, folding, monotone, noisy, straight
 
 FEW = np.array([10.0, 20.0, 30.0, 60.0])
@@ -135,6 +135,24 @@ def test_whatever_the_sets_say_a_strong_spectrum_is_no_blanks(far_first):
     assert judged_by_shape(facts.shapes, facts.rules, far_first.spectra[0], None, said, sets)[0] == said
     elsewhere = replace(facts.rules, lowest=-10.0)
     assert judged_by_shape(facts.shapes, elsewhere, strong, None, said, sets)[0] == said
+
+
+def test_what_carries_the_standards_on_is_told_from_what_is_above_by_verdict_alone(assay):
+    """Noise may be said to lie above the range; nothing of it is the standards', of a genuine sample nearly all is."""
+    truth, calibration = assay
+    facts, said = calibration.facts, "outside calibrated range"
+    top = facts.rules.highest
+    above, inside = (
+        ConcentrationSet(0.95, (Component(low, 9.0 * top, False, False, top, 0.0, 1.0, top, 1.0),), 0.0, 1.0)
+        for low in (top, 0.9 * top)
+    )
+    genuine, noise = noisy(truth, 2.0 * top, 7)[0], 5.0 * NOISE * np.random.default_rng(8).normal(size=len(WAVE))
+
+    def carried(spectrum, verdict=said, at_95=above, shapes=facts.shapes) -> bool:
+        return carries_on(shapes, facts.rules, spectrum, None, verdict, at_95)
+
+    assert carried(genuine) and not carried(noise) and not carried(genuine + 0.3 * band(520, 15))
+    assert not (carried(genuine, "ambiguous") or carried(genuine, said, inside) or carried(genuine, shapes=None))
 
 
 def test_no_blanks_is_a_part_of_the_step_and_many_times_the_noise():

@@ -111,6 +111,18 @@ def test_what_readers_say_of_standards_is_not_said_of_unknowns(shared_data) -> N
 # ---------------------------------------------------------------------- what is said
 
 
+def test_where_concentrations_were_found_is_not_said_of_unknowns(tmp_path) -> None:
+    """A table of samples in rows with their concentrations: that of standards, and asked as unknowns."""
+    levels = (0.0, 10.0, 20.0, 40.0)
+    rows = [f"{c:g}," + ",".join(f"{0.1 + 0.01 * c + 0.001 * x:.4f}" for x in range(8)) for c in levels]
+    path = tmp_path / "plate.csv"
+    path.write_text("\n".join(["concentration," + ",".join(str(400 + 10 * x) for x in range(8)), *rows]) + "\n")
+    standards = load_standards(path)
+    said = "taken as the concentration"
+    assert any(said in note for note in standards.notes)
+    assert not any(said in note for one in read_unknowns([str(path)], standards, each=True) for note in one.notes)
+
+
 def test_ranges_and_their_number_are_of_one_set() -> None:
     calibration = Calibration(LEVELS, noisy(folding, LEVELS, 0), WAVE, unit="mM")
     seen = set()

@@ -14,7 +14,7 @@ from geonode.calibration.calibration import Calibration
 from geonode.data import simulate_assay
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.verdicts import MEANING, VERDICTS, Quantification, VerdictRules, verdict
-from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy, straight
+from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
 
 LOWEST, HIGHEST = 10.0, 100.0
 
@@ -198,3 +198,24 @@ def test_the_command_lists_every_verdict() -> None:
 
     said = " ".join(CliRunner().invoke(app, ["quantify", "--help"], env={"COLUMNS": "200"}).output.split())
     assert all(name in said for name in VERDICTS)
+
+
+@pytest.mark.parametrize("c", [75.0, 120.0, 300.0, 600.0])
+def test_a_genuine_sample_above_the_range_is_not_said_to_hold_something_else(c) -> None:
+    calibration = Calibration(LEVELS, noisy(monotone, LEVELS, 1), WAVE)
+    genuine, spoilt = noisy(monotone, [c], 3)[0], noisy(monotone, [c], 3)[0] + 0.3 * band(400.0, 8.0)
+    answer = calibration.quantify(genuine)
+    assert answer.verdict == "outside calibrated range" and not any("holds something" in note for note in answer.notes)
+    assert any(note.startswith("above the calibrated range") and "dilute" in note for note in answer.notes)
+    answer = calibration.quantify(spoilt)
+    assert answer.verdict == "does not match" or any("holds something" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize(("c", "told"), [(20.0, 0), (30.0, 0), (200.0, 1), (600.0, 1)])
+def test_what_does_not_match_may_be_too_concentrated(c, told) -> None:
+    """A spectrum that no concentration explains and that lies above the range is told so; one within it is not."""
+    calibration = Calibration(LEVELS, noisy(monotone, LEVELS, 1), WAVE)
+    answer = calibration.quantify(noisy(monotone, [c], 3)[0] + 0.1 * band(400.0, 8.0))
+    advice = [note for note in answer.notes if note.startswith("were it a sample of this assay, it would lie above")]
+    assert answer.verdict == "does not match" and len(advice) == told
+    assert all("dilute it into the range" in note for note in advice)

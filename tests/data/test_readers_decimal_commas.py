@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from geonode.data import load_standards
+from geonode.data.readers.assemble import assemble, merged_notes
 from geonode.data.readers.inspection import inspect_file
+from geonode.data.readers.loading import record
+from geonode.data.readers.recording import Recording
 from geonode.errors import ReaderError
 from tests.data.small_tables import write
 
@@ -125,6 +130,30 @@ def test_the_data_set_of_many_files_keeps_all_their_names_and_tells_three(tmp_pa
     with pytest.raises(ValueError, match=rf"2 mM.csv and {count - 3} more: no wavelength between 1 and 2"):
         data.wavelength_range(1.0, 2.0)
     assert np.array_equal(data.levels, np.arange(count))
+
+
+@pytest.mark.parametrize("count", [2, 4, 5])
+def test_a_comma_in_a_name_makes_no_two_files_of_it(tmp_path, count):
+    (tmp_path / "run, day 2").mkdir()
+    for k in range(count):
+        rows = (f"{x},{value(x, k):.4f}" for x in WAVE)
+        write(tmp_path / "run, day 2" / f"x, {k} mM.csv", "\n".join(["wavelength,absorbance", *rows]))
+    recordings = record(tmp_path / "run, day 2")
+    data = assemble(recordings)
+    assert data.files == tuple(str(recording.path) for recording in recordings)
+    with pytest.raises(ValueError, match="no wavelength between 1 and 2") as error:
+        data.wavelength_range(1.0, 2.0)
+    assert (" and 2 more: " in str(error.value)) == (count == 5) and str(error.value).count("run, day 2") == min(
+        count, 3 if count == 5 else 4
+    )
+
+
+def test_only_what_is_said_of_all_files_is_said_of_none_of_them():
+    own = [Recording(Path(f"{k}.csv"), "CSV", [], notes=["left out of the folder of blanks: one scan"]) for k in "ab"]
+    own[0].on_all, own[1].on_concentrations = ["no spectrum for these entries of n.csv: 'x'"], ["column 1 taken"]
+    said = ["all 2 files: left out of the folder of blanks: one scan", "b.csv: column 1 taken", *own[0].on_all]
+    assert merged_notes(own) == said
+    assert merged_notes(own[:1]) == [*own[0].notes, *own[0].on_all]
 
 
 @pytest.mark.parametrize("others", [("SOURCE.txt",), ("README.md", "SOURCE.txt"), ("a.log", "b.log", "c.log")])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import geonode
 from geonode.data import SpectralDataset
+from geonode.data.bundled import dataset_arrays, dataset_from, dataset_metadata
 from geonode.errors import InputError, OutputError, ReaderError
 
 
@@ -45,6 +46,28 @@ def test_round_trip(tmp_path, n, dim, unit, notes, labels, masked, seed):
     again = load(tmp_path / "d.nc")
     assert again == data
     assert again.notes == data.notes and again.source == data.source
+
+
+COMMAS = ("run, 5 mM.csv", "run, 10 mM.csv", "c.csv")
+
+
+def test_names_of_files_with_commas_stay_whole(tmp_path):
+    data = make(source=COMMAS)
+    data.save(tmp_path / "d.nc")
+    assert geonode.load_standards(tmp_path / "d.nc").files == COMMAS
+    bundled = dataset_arrays(data), dataset_metadata(data)
+    assert dataset_from(*bundled, data.files).files == COMMAS
+    assert make(source="a, b.csv").files == ("a, b.csv",) and make().files == ()
+
+
+def test_what_was_written_before_the_names_stood_apart_is_parted_at_commas(tmp_path):
+    from geonode.data.storage import from_xarray
+
+    data = make(source=("a.csv", "b.csv"))
+    stored = data.xarray
+    del stored.attrs["files"]
+    assert from_xarray(stored).files == data.files
+    assert dataset_from(dataset_arrays(data), dataset_metadata(data)).files == data.files
 
 
 def test_load_standards_recognises_it_by_content(tmp_path):

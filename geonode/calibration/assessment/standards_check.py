@@ -112,7 +112,7 @@ def _wrong(calibration: Calibration) -> tuple[SwappedLabels | None, WrongLabel |
         return None, None
     now = left_out(calibration)
     swapped = swapped_labels(now, calibration.gp.level_means / calibration.inverse.projection.scale)
-    wrong = wrong_label(calibration, now)
+    wrong = wrong_label(now)
     if swapped is not None and (wrong is None or swapped.gain >= wrong.whole):
         return swapped, None
     return None, wrong

@@ -15,7 +15,6 @@ import numpy as np
 
 from geonode.calibration.assessment.wrong_label import LeftOut
 
-FEWEST_LEVELS = 5
 TRIED = 3
 """So many pairs are tried with the curve itself."""
 PROMISING = 0.5
@@ -48,10 +47,11 @@ def swapped_labels(now: LeftOut, white: np.ndarray) -> SwappedLabels | None:
     """The two exchanged labels; None where no exchange, or more than one, makes the levels agree far better.
 
     Args:
-        now: every level left out, under the labels as they are. white: ``[n, W]`` level means ÷ noise.
+        now: every level left out, under the labels as they are; where some were not, no pair is tried.
+        white: ``[n, W]`` level means ÷ noise.
     """
     labels, n = now.labels, len(now.labels)
-    if n < FEWEST_LEVELS or len(now.means) < n:
+    if len(now.means) < n:
         return None
     tried = []
     size = float(np.linalg.norm(white[:, None] - white[None], axis=2).max())

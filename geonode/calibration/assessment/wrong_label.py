@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from geonode.calibration.calibration import Calibration
 
 FEWEST_LEVELS = 5
-"""Of four one interior level is left to agree, which any curve suits."""
+"""Of four one interior level is left to agree, which any curve suits: with fewer no label is tried, nor an exchange."""
 GAIN, WHOLE = 0.3, 0.7
 OFF, SLIGHTLY = 0.5, 0.2
 DOUBTED, CERTAIN = 1.5, 3.0
@@ -57,12 +57,9 @@ class WrongLabel:
     whole: float
 
 
-def wrong_label(calibration: Calibration, now: LeftOut | None = None) -> WrongLabel | None:
-    """The wrong label of a ``calibration`` with the Gaussian process; None where there is none. ``now``: its levels
-    left out, where that was done already."""
-    if len(calibration.levels) < FEWEST_LEVELS:
-        return None
-    now = now or left_out(calibration)
+def wrong_label(now: LeftOut) -> WrongLabel | None:
+    """The wrong label among `FEWEST_LEVELS` or more, of which ``now`` are left out one by one; None where there is
+    none."""
     best, found = WHOLE, None
     for i, implied in now.suspects().items():
         whole, gain = _better(now, now.under(now.called(i, implied)), i)

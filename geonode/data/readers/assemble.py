@@ -10,7 +10,6 @@ import numpy as np
 from geonode.data import checks
 from geonode.data.dataset import SpectralDataset
 from geonode.data.readers.concentrations import listing
-from geonode.data.readers.folders import note_of_folder
 from geonode.data.readers.names import spelled
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.selection import Found, alternatives, select_traces
@@ -26,8 +25,8 @@ def assemble(
         ReaderError: nothing selected, several series and none selected, a spectrum without a concentration, different
             wavelengths or units, and whatever `SpectralDataset` refuses.
     """
-    source = ", ".join(str(recording.path) for recording in recordings)
-    where, first = checks.named_files(source), recordings[0]
+    files = [str(recording.path) for recording in recordings]
+    where, first = checks.named_files(files), recordings[0]
     if len(recordings) == 1 and first.dataset is not None and select is None:
         return _with_unit(first.dataset, concentration_unit, where)
     found = [(recording, trace) for recording in recordings for trace in recording.traces]
@@ -64,7 +63,7 @@ def assemble(
             names=names,
             mask=mask,
             notes=notes,
-            source=source,
+            source=files,
             **shared,
         )
     except InputError as error:
@@ -74,17 +73,14 @@ def assemble(
 
 def merged_notes(recordings: Sequence[Recording]) -> list[str]:
     """The notes of all files; one that several share stands once, with their number."""
+    on_all = [note for recording in recordings for note in recording.on_all]
     if len(recordings) == 1:
-        return list(recordings[0].notes)
+        return [*recordings[0].notes, *recordings[0].on_concentrations, *on_all]
     files: dict[str, list[str]] = {}
     for recording in recordings:
-        for note in dict.fromkeys(recording.notes):
+        for note in dict.fromkeys([*recording.notes, *recording.on_concentrations]):
             files.setdefault(note, []).append(recording.path.name)
-    of_none = note_of_folder("")  # told by the first file, and of none of them
-    return [
-        note if note.startswith(of_none) else f"{_these(names, len(recordings))}: {note}"
-        for note, names in files.items()
-    ]
+    return [*(f"{_these(names, len(recordings))}: {note}" for note, names in files.items()), *on_all]
 
 
 def _these(names: list[str], every: int) -> str:

@@ -60,7 +60,8 @@ def apply_table(recording: Recording, found: ConcentrationTable, column: str | S
         trace.conditions = {c: v for c in numeric if (v := found.value(row, c, False)) is not None}
         trace.series = " ".join(found.rows[row].get(c, "") for c in labels)
     if missing:
-        recording.notes.append(f"no entry in {found.path.name} for {listing(missing)}, left out of the standards")
+        recording.unlisted = f"no entry in {found.path.name} for {listing(missing)}, left out of the standards"
+        recording.on_concentrations.append(recording.unlisted)
     describe_source(recording, found, columns)
     return set(listed)
 
@@ -196,8 +197,8 @@ def apply_columns(recording: Recording, column: str | Sequence[str]) -> None:
     found = ConcentrationTable(recording.path, chosen, rows, dialect, stated)
     for k, trace in enumerate(recording.traces):
         set_values(trace, [found.value(k, name) for name in chosen])
-    recording.concentration_unit = ""  # of a column that was taken before one was named
-    recording.notes = [note for note in recording.notes if not note.endswith("taken as the concentration")]
+    # of a column that was taken before one was named
+    recording.concentration_unit, recording.on_concentrations = "", []
     describe_source(recording, found, chosen)
     recording.analytes = tuple(split_unit(name)[0] for name in recording.analytes) if recording.analytes else None
 

@@ -31,13 +31,8 @@ def files_of(paths: Sequence[PathLike], note: Path | None = None) -> tuple[list[
             raise ReaderError(f"{path}: no file in this folder is recognised as spectra; name the files themselves.")
         found += spectra
         if others:
-            said.append(f"{note_of_folder(path)}, since they are no spectra of their own: {listing(others)}")
+            said.append(f"left out of the folder {path}, since they are no spectra of their own: {listing(others)}")
     return found, said
-
-
-def note_of_folder(path: PathLike) -> str:
-    """How a note on the files of a folder begins that were not read."""
-    return f"left out of the folder {path}"
 
 
 def _parted(folder: Path, note: Path | None) -> tuple[list[PathLike], list[str]]:

@@ -113,7 +113,7 @@ def inspected(recordings: Sequence[Recording], select: str | None) -> tuple[Insp
     try:
         return _describe(recordings, ""), standards_of(recordings, select=select)
     except InputError as error:
-        named = named_files(", ".join(str(recording.path) for recording in recordings))
+        named = named_files([str(recording.path) for recording in recordings])
         return _describe(recordings, str(error).removeprefix(f"{named}: ")), None
 
 

@@ -70,7 +70,7 @@ def standards_of(
     try:
         return data.without_masked().require_levels(3)
     except InputError as error:
-        left = next((note for r in recordings for note in r.notes if note.startswith("no entry in ")), "")
+        left = next((r.unlisted for r in recordings if r.unlisted), "")
         raise ReaderError(str(error).removesuffix(".") + (f"; {left}." if left else ".")) from None
 
 
@@ -79,7 +79,7 @@ def _require_wavelengths(data: SpectralDataset) -> None:
     if data.shape[1] < FEWEST_ROWS:
         count = data.shape[1]
         raise ReaderError(
-            f"{named_files(data.source)}: {count} wavelength{'s' if count > 1 else ''}, and a spectrum read from a "
+            f"{named_files(data.files)}: {count} wavelength{'s' if count > 1 else ''}, and a spectrum read from a "
             f"file needs {FEWEST_ROWS} at least; export more of them."
         )
 
@@ -108,7 +108,7 @@ def record(
     note = None if concentrations is None or isinstance(concentrations, Mapping) else Path(concentrations)
     paths, left_out = files_of(paths, note)
     recordings = [read_file(p, options) for p in paths]
-    recordings[0].notes += left_out
+    recordings[0].on_all += left_out
     if isinstance(concentrations, Mapping):
         if column is not None:
             raise InputError("load_standards: a column is named, but the concentrations are no table; leave it out.")
@@ -124,7 +124,9 @@ def record(
         sidecar = _sidecar(recording, options.decimal)
         if sidecar is not None:
             apply_table(recording, sidecar, column)
-            recording.notes.append(f"concentrations taken from {sidecar.path.name}, which lies beside the file")
+            recording.on_concentrations.append(
+                f"concentrations taken from {sidecar.path.name}, which lies beside the file"
+            )
         elif column is not None:
             apply_columns(recording, column)
     return recordings
@@ -134,7 +136,7 @@ def _note_unused(recordings: list[Recording], found: ConcentrationTable, used: s
     """Say which entries of a table belong to no spectrum: one of them may be misspelt."""
     left = [" ".join(filter(None, row.values())) for k, row in enumerate(found.rows) if k not in used]
     if left:
-        recordings[0].notes.append(f"no spectrum for these entries of {found.path.name}: {listing(left)}")
+        recordings[0].on_all.append(f"no spectrum for these entries of {found.path.name}: {listing(left)}")
 
 
 def _apply_to_all(recordings: list[Recording], apply: Callable[[Recording], None]) -> None:

@@ -315,6 +315,12 @@ def parse_header(cell: str) -> tuple[float, str, int] | None:
     return value, level, int(replicate)
 
 
+def is_replicate(cell: str) -> bool:
+    """Whether a cell is a level with the count of a replicate, ``20.0.3``, as a header of a column may be."""
+    parsed = parse_header(cell)
+    return parsed is not None and parsed[1] != cell
+
+
 def levels_of_headers(header: Sequence[str], decimal: str, recording: Recording) -> list[float] | None:
     """The concentrations that headers are, in a text whose decimal mark is ``decimal``; None if one is no number.
 

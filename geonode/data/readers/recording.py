@@ -61,6 +61,9 @@ class Recording:
         traces: the spectra, in the file's order.
         concentrations_from: where the concentrations were found; empty if nowhere.
         notes: what was dropped, masked, averaged or assumed.
+        on_concentrations: the same of where its concentrations were found, which is not said of unknowns.
+        on_all: what must be said of all files that are read together, of none of them; the first of them has it.
+        unlisted: that a table of concentrations lacks some of its spectra, in words; empty if none.
         mask_reasons: how many values were masked by the reader, by reason.
         repairs: True where values at the detector's cap are to be masked; False where the file says itself what is.
         averages_duplicates: True where an instrument wrote the file, so that wavelengths recorded twice are averaged;
@@ -82,6 +85,9 @@ class Recording:
     signal: str = "absorbance"
     signal_unit: str = ""
     notes: list[str] = field(default_factory=list)
+    on_concentrations: list[str] = field(default_factory=list)
+    on_all: list[str] = field(default_factory=list)
+    unlisted: str = ""
     mask_reasons: Counter[str] = field(default_factory=Counter)
     repairs: bool = True
     averages_duplicates: bool = True

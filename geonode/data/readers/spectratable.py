@@ -17,7 +17,7 @@ from geonode.data.readers.decimal_commas import refuse_commas
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.tablefinder import FEWEST_ROWS, FoundTable, axis_of, find_table, header_of, wavelengths_in
 from geonode.data.readers.text import shorten
-from geonode.data.readers.transposed import is_replicate, refuse_transposed
+from geonode.data.readers.transposed import refuse_transposed
 from geonode.data.readers.which_spectrum import numbers_say_which
 
 _RAW = re.compile(r"\b(dark|ref(erence)?|background|raw|baseline|scope)\b", re.I)
@@ -149,7 +149,7 @@ def _concentration_column(
         column = called[0] if called else 0
         recording.concentrations_from = f"column {column + 1}" + (f" '{labels[column]}'" if labels[column] else "")
         recording.concentration_unit = split_unit(labels[column])[1]
-        recording.notes.append(f"{recording.concentrations_from} taken as the concentration")
+        recording.on_concentrations.append(f"{recording.concentrations_from} taken as the concentration")
         return column
     return None
 
@@ -159,7 +159,7 @@ def _refuse_counted(
 ) -> None:
     """Refuse ``20.0.3`` in a column of concentrations: so columns of replicates are headed, and rows need no count."""
     for k, cells in columns:
-        i = next((i for i, cell in enumerate(cells) if is_replicate(cell)), None)
+        i = next((i for i, cell in enumerate(cells) if names.is_replicate(cell)), None)
         if i is not None:
             level = cells[i].rpartition(".")[0]
             raise recording.fail(
@@ -301,7 +301,7 @@ def _set_concentrations(found: FoundTable, header: list[str] | None, recording: 
             for trace, level in zip(recording.traces, levels, strict=True):
                 trace.concentration = (level,)
             recording.concentrations_from = "the column headers"
-            recording.notes.append("column headers taken as the concentrations")
+            recording.on_concentrations.append("column headers taken as the concentrations")
             return
     names.set_concentrations_from_names(recording, "the column headers")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from geonode.data.checks import Floats
 from geonode.data.readers import units
-from geonode.data.readers.names import parse_header
+from geonode.data.readers.names import is_replicate, parse_header
 from geonode.data.readers.recording import Recording
 
 FEWEST_COLUMNS = 30
@@ -63,12 +63,6 @@ def both_readings(header: Sequence[str], down: Floats, called: str) -> str:
         f"it would hold {len(across)} standards of {first} to {last} at {len(down)} wavelengths from {low} to {high} "
         f"{unit}; the other way it holds {len(down)} spectra at {len(across)} wavelengths from {first} to {last}"
     )
-
-
-def is_replicate(cell: str) -> bool:
-    """Whether a cell is a level with the count of a replicate, ``20.0.3``, as a header of a column may be."""
-    parsed = parse_header(cell)
-    return parsed is not None and parsed[1] != cell
 
 
 def _axis_across(header: Sequence[str]) -> Floats | None:

@@ -2,9 +2,9 @@
 "use strict";
 const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
-  const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, above } = GeonodeShapes;
+  const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, carriesOn, above } = GeonodeShapes;
   const { doubtOf, remedy, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
-  const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15;
+  const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15, TOO_CONCENTRATED = 0.9;
 
   // Standards and weights from the JSON of the page, null where the posterior does not answer there.
   // `array` unpacks one, or finds it among others.
@@ -25,7 +25,8 @@ const GeonodePosterior = (function () {
     const one = posteriorOf(known, cells, logs, spanOf(known)), own = [level, LEVEL].map((at) => joined(model.rules, known.levels, highest(one, at)));
     const stray = cells.stray[0], first = verdict(model, one, stray, own, mean, usable);
     const { said, sets } = judged(model, mean, usable, first.said, first.sets);
-    if (said[0] !== "does not match" && (strange > STRANGE || stray > ODD)) {
+    const odd = stray > ODD || (strange > STRANGE && !carriesOn(model, mean, usable, said[0], sets[1]));
+    if (said[0] !== "does not match" && odd) {
       said.push(`the spectrum holds something that the standards do not (probability ${strange.toFixed(2)}, misfit ` +
         `${general(stray, 3)} times, square, that of the worst standard left out): an interferent or another matrix may have ` +
         "moved the result");
@@ -61,10 +62,11 @@ const GeonodePosterior = (function () {
     const { rules } = model;
     if (one.none > REFUSED) {
       return { said: ["does not match", `with probability ${one.none.toFixed(2)} no concentration of this assay gives this ` +
-        "spectrum"], sets };
+        "spectrum", ...tooConcentrated(rules, one)], sets };
     }
     if (stray > FAR) {
-      return { said: ["does not match", `its misfit is ${general(stray, 3)} times (square) that of the worst standard left out`], sets };
+      return { said: ["does not match", `its misfit is ${general(stray, 3)} times (square) that of the worst standard left out`,
+        ...tooConcentrated(rules, one)], sets };
     }
     if (model.pls !== null) return byPls(model, mean, usable, sets.map((at) => at.level));
     const closed = ended(model.posterior.known, one, mean, usable, sets), said = bySets(rules, one, ...closed.sets);
@@ -73,6 +75,13 @@ const GeonodePosterior = (function () {
     const end = one.edges[one.edges.length - 1] - SMOOTHING * one.span;
     const beyond = said[0] === "outside calibrated range" && sets[0].components.every((c) => c.low >= end);
     return { said, sets: beyond ? sets.map((at) => above(at, rules.highest)) : closed.sets };
+  }
+
+  // Of a spectrum that does not match: that it may be a sample far above the range.
+  function tooConcentrated(rules, one) {
+    const over = 1 - belowOf(one, rules.highest);
+    return over <= TOO_CONCENTRATED ? [] : [`were it a sample of this assay, it would lie above the standards' range with probability ` +
+      `${over.toFixed(2)}: dilute it into the range and measure again`];
   }
 
   function bySets(rules, one, found, at95) {

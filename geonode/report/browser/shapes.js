@@ -92,6 +92,12 @@ const GeonodeShapes = (function () {
     return { said, sets };
   }
 
+  // Whether it is said to lie above the range and is all but a tenth the standards' own, carried on.
+  function carriesOn(model, spectrum, usable, verdict, at95) {
+    const above = verdict === "outside calibrated range" && at95.components.every((c) => c.low >= model.rules.highest);
+    return model.rules.isCurve && above && alien(model, spectrum, usable) <= BEYOND;
+  }
+
   function above(one, highest) {
     const high = Math.max(highest, ...one.components.map((c) => c.high));
     return { ...one, components: [{ ...one.components[0], low: highest, high, openLow: false, openHigh: true,
@@ -121,5 +127,5 @@ const GeonodeShapes = (function () {
       "standards scatter; ask for an answer to each (--each; in Python without replicates=True).");
   }
 
-  return { judged, above, requireOneSample, NO_BLANK };
+  return { judged, carriesOn, above, requireOneSample, NO_BLANK };
 })();

@@ -106,7 +106,7 @@ def _set_concentrations(recording: Recording, dialect: Dialect) -> None:
         recording.concentration_unit = "relative"
         recording.notes.append("concentration taken as 1/dilution, relative to the stock")
     if blanks:
-        recording.notes.append(f"{blanks} blank{'s' if blanks > 1 else ''} taken as concentration 0")
+        recording.on_concentrations.append(f"{blanks} blank{'s' if blanks > 1 else ''} taken as concentration 0")
         recording.concentrations_from = recording.concentrations_from or "the blanks"
     if unknowns:
         recording.notes.append(f"{unknowns} sample{'s' if unknowns > 1 else ''} marked X: unknowns, no standards")
