@@ -22,7 +22,6 @@ from geonode.errors import InputError
 
 PathLike = str | os.PathLike[str]
 
-"""Readers say this of blanks that become standards; beside an unknown it says nothing."""
 _SAYS_NOTHING = ("", "signal")
 
 
