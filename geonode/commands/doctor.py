@@ -88,7 +88,7 @@ def _weights() -> str:
 
     load_network()
     card = model_card()
-    seen = card.get("assays with those of " + card.get("starts from", ""), card["assays"])
+    seen = card.get("assays with those before", card["assays"])
     return f"{card['name']}, trained on {1e-6 * seen:.1f} million simulated assays and no real ones"
 
 

@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 from geonode.cli import app
 from geonode.commands import probes
+from geonode.commands.doctor import _weights
+from geonode.prior import model_card
 
 
 @pytest.fixture
@@ -202,3 +204,10 @@ def test_memory_is_what_a_container_may_take(files, limit, tmp_path, monkeypatch
 def test_cores_are_those_this_process_may_use(monkeypatch):
     monkeypatch.setattr(probes.os, "sched_getaffinity", lambda pid: {3}, raising=False)
     assert probes.cores() == 1
+
+
+def test_weights_are_told_with_all_assays_that_they_have_seen():
+    """Those of the trainings that they went on from as well."""
+    said, card = _weights(), model_card()
+    assert card["assays with those before"] > card["assays"]
+    assert said.startswith(f"{card['name']}, trained on {1e-6 * card['assays with those before']:.1f} million")
