@@ -123,12 +123,18 @@ def run(assays: int, seed: int) -> list[dict[str, Any]]:
 
 
 def share(rows: list[Any]) -> str:
+    """How many of them are so; None is one that was not asked."""
+    rows = [one for one in rows if one is not None]
     return f"{sum(rows)} of {len(rows)} ({100 * np.mean(rows):.1f} %)" if rows else "–"
 
 
 def markdown(found: list[dict[str, Any]]) -> str:
     quiet = [one for one in found if one["noise"] < QUIET]
-    lines = ["# Genuine standards, and wrong labels", "", (__doc__ or "").split("\n\n")[1].replace("\n", " "), ""]
+    pairs = [one["two_exchanged"] for one in quiet if one["levels"] >= 5 and one.get("two_exchanged")]
+    told = (__doc__ or "").split("\n\n")[1].replace("\n", " ")
+    if not pairs:  # a record of before the exchange was counted
+        told = told.replace(", and once with those of two levels, any two, exchanged", "")
+    lines = ["# Genuine standards, and wrong labels", "", told, ""]
     lines += [f"| said | all | errors below {100 * QUIET:.0f} % of the response |", "|---|---|---|"]
     kinds = {
         "no_response": "these standards do not respond",
@@ -139,7 +145,9 @@ def markdown(found: list[dict[str, Any]]) -> str:
         "pls": "no curve: PLS answers",
     }
     for key, words in kinds.items():
-        lines.append(f"| {words} | {share([one[key] for one in found])} | {share([one[key] for one in quiet])} |")
+        cells = [share([one.get(key) for one in rows]) for rows in (found, quiet)]
+        if cells[0] != "–":
+            lines.append(f"| {words} | {cells[0]} | {cells[1]} |")
     lines_of = [[one["withheld"] for one in rows if one["straight"]] for rows in (found, quiet)]
     lines.append(f"| no limit of one wavelength, R² ≥ 0.95 and a blank | {share(lines_of[0])} | {share(lines_of[1])} |")
     heads = ("levels", "accused wrongly", "inner label wrong: named", "another named", "end: named", "another named")
@@ -151,9 +159,10 @@ def markdown(found: list[dict[str, Any]]) -> str:
         for end in (False, True):
             cells += [share([one[key] for one in wrong if one["end"] == end]) for key in ("named", "another")]
         lines.append(f"| {low if low == high else f'{low} to {high}'} | " + " | ".join(cells) + " |")
+    if not pairs:
+        return "\n".join([*lines, ""])
     heads = ("labels of two exchanged, 5 levels and more", "both named", "one of them", "another one named")
     lines += ["", f"| {' | '.join(heads)} |", "|---|---|---|---|"]
-    pairs = [one["two_exchanged"] for one in quiet if one["levels"] >= 5 and one.get("two_exchanged")]
     for words, own in (("any two", pairs), ("… neighbours", [one for one in pairs if one["neighbours"]])):
         cells = [share([one[key] for one in own]) for key in ("named", "one", "another")]
         lines.append(f"| {words} | " + " | ".join(cells) + " |")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import base64
+import signal
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 SOURCE = Path(__file__).resolve().parents[1] / "tutorial" / "twelve_steps.py"
+LIMIT = 500.0
+"""Seconds that the whole tutorial may take on a busy machine."""
 
 
 def executed() -> Any:
@@ -16,28 +21,55 @@ def executed() -> Any:
     By IPython in this process: a kernel of its own would load torch once more, which takes longer than most cells.
     """
     import jupytext
+    from IPython.core.history import HistoryManager
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output
-    from traitlets.config import Config
 
     class Shell(InteractiveShell):
+        def init_history(self) -> None:
+            """None: the cells are nobody's input to be found again."""
+            self.history_manager = HistoryManager(shell=self, parent=self, enabled=False)
+
         def enable_gui(self, gui: Any = None) -> None:
             """Figures are captured: there is no window to wait for."""
 
     notebook = jupytext.read(SOURCE)
-    shell = Shell.instance(config=Config({"HistoryManager": {"enabled": False}}))
+    shell = Shell.instance()
     try:
-        shell.run_line_magic("matplotlib", "inline")
-        for cell in notebook.cells:
-            if cell.cell_type == "code":
-                with capture_output() as captured:
-                    done = shell.run_cell(cell.source)
-                done.raise_error()
-                cell.outputs = [{"name": "stdout", "text": captured.stdout}]
-                cell.outputs += [{"data": output.data} for output in captured.outputs]
+        with limited(LIMIT):
+            shell.run_line_magic("matplotlib", "inline")
+            for cell in notebook.cells:
+                if cell.cell_type == "code":
+                    with capture_output() as captured:
+                        done = shell.run_cell(cell.source)
+                    done.raise_error()
+                    cell.outputs = [{"name": "stdout", "text": captured.stdout}]
+                    cell.outputs += [{"data": output.data} for output in captured.outputs]
     finally:
         Shell.clear_instance()
     return notebook
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """What runs within is stopped after so many seconds, even where it waits; only in the main thread.
+
+    Raises:
+        TimeoutError: it was.
+    """
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError(f"the tutorial took longer than {seconds:g} s, and was stopped where it was.")
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    timer = threading.Timer(seconds, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGUSR1, before)
 
 
 def as_markdown(notebook: Any, name: str) -> tuple[str, dict[str, bytes]]:

@@ -32,7 +32,7 @@ class UnknownSpectra:
     Attributes:
         name: of the unknown. spectra_names: ``k`` names, with their file.
         wavelengths: ``[V]`` ascending; spectra: ``[k, V]``; mask: ``[k, V]``, True where a value is unusable.
-        notes: what the readers did.
+        notes: what the readers did, of all that were read together too, such as files of a folder that were left out.
     """
 
     name: str
@@ -150,7 +150,8 @@ def read_unknowns(
         _require_one_each(found, select)
     _require_no_copies(found)
     groups = [[one] for one in found] if each else [found]
-    return [_together(group, select) for group in groups]
+    on_all = [note for recording in recordings for note in recording.on_all]
+    return [_together(group, select, on_all) for group in groups]
 
 
 def _convert_axis(recording: Recording, unit: str) -> None:
@@ -209,7 +210,7 @@ def _label(recording: Recording, trace: Trace) -> str:
     return recording.path.name if trace.name == recording.path.stem else f"{recording.path.name}: {trace.name}"
 
 
-def _together(group: Found, select: str | None) -> UnknownSpectra:
+def _together(group: Found, select: str | None, on_all: list[str]) -> UnknownSpectra:
     names = [_label(recording, trace) for recording, trace in group]
     orders = [np.argsort(trace.wavelengths, kind="stable") for _, trace in group]
     grid = group[0][1].wavelengths[orders[0]]
@@ -223,7 +224,7 @@ def _together(group: Found, select: str | None) -> UnknownSpectra:
     recordings = {id(r): r for r, _ in group}.values()
     notes = [f"{r.path.name}: {note}" for r in recordings for note in r.notes]
     name = names[0] if len(group) == 1 else select or _common_name([trace.name for _, trace in group])
-    return UnknownSpectra(name, tuple(names), grid, spectra, mask, tuple(notes))
+    return UnknownSpectra(name, tuple(names), grid, spectra, mask, (*notes, *on_all))
 
 
 def _common_name(names: list[str]) -> str:

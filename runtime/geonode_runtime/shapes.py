@@ -25,7 +25,7 @@ from itertools import pairwise
 import numpy as np
 
 from geonode_runtime.sets import Component, ConcentrationSet
-from geonode_runtime.verdicts import ABOVE, VerdictRules
+from geonode_runtime.verdicts import ABOVE, DILUTE, VerdictRules
 
 PLAINLY_THERE = 50.0
 """A spectrum so many times the noise from the blank's is none, …"""
@@ -132,13 +132,12 @@ def judged_by_shape(
     verdict, notes = said
     if verdict in ("does not match", "ambiguous", "outside calibrated range"):
         beyond = shapes.beyond_top(spectrum, usable)
-        by_sets = verdict == "outside calibrated range" and all(c.low >= rules.highest for c in sets[1].components)
-        if by_sets:
-            return (verdict, (*notes, f"{ABOVE}: dilute it into the range and measure again")), sets
+        if _said_above(verdict, rules, sets[1]):
+            return (verdict, (*notes, f"{ABOVE}: {DILUTE}")), sets
         if beyond >= (FARTHEST_INSIDE if verdict == "does not match" else PLAINLY_BEYOND):
             note = (
                 f"{ABOVE}: the spectrum is that of the standards carried on beyond the highest, {rules.highest:g}; "
-                "dilute it into the range and measure again"
+                f"{DILUTE}"
             )
             found, at_95 = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
             return ("outside calibrated range", (note,)), (found, at_95)
@@ -161,11 +160,17 @@ def carries_on(
     said: str,
     at_95: ConcentrationSet,
 ) -> bool:
-    """Whether ``spectrum [W]`` is ``said`` to lie above the range, by the set ``at_95`` %, and the line through the
-    standards, carried on, leaves no more than `BEYOND` of it unexplained. Noise that is said to lie there is left
+    """Whether ``spectrum [W]`` is ``said`` to lie above the range, by ``at_95``, the set of 95 %, and the line through
+    the standards, carried on, leaves no more than `BEYOND` of it unexplained. Noise that is said to lie there is left
     nearly whole."""
-    above = said == "outside calibrated range" and all(c.low >= rules.highest for c in at_95.components)
-    return shapes is not None and rules.is_curve and above and shapes.alien(spectrum, usable) <= BEYOND
+    if shapes is None or not rules.is_curve or not _said_above(said, rules, at_95):
+        return False
+    return shapes.alien(spectrum, usable) <= BEYOND
+
+
+def _said_above(verdict: str, rules: VerdictRules, at_95: ConcentrationSet) -> bool:
+    """Whether the verdict is that all of the set of 95 % lies above the highest standard."""
+    return verdict == "outside calibrated range" and all(c.low >= rules.highest for c in at_95.components)
 
 
 def _seen(

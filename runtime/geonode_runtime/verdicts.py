@@ -24,9 +24,10 @@ VERDICTS = tuple(MEANING)
 LEARNED = "learned on simulated unknowns"
 """What stands in place of a prior where the posterior is the learned one; an exported file has weights of its own."""
 ABOVE = "above the calibrated range"
-MAY_BE_ABOVE = "it may lie above the standards' range: if so, dilute it into the range and measure again"
+DILUTE = "dilute it into the range and measure again"
+MAY_BE_ABOVE = f"it may lie above the standards' range: if so, {DILUTE}"
 DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both"
-_INTO = "; dilute it into the range and measure again"
+_INTO = f"; {DILUTE}"
 UNDETERMINED = 0.8
 """A set wider than this fraction of the calibrated range says nothing about the concentration."""
 VERDICT_LEVEL = 0.95

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -70,3 +74,13 @@ def test_the_demos_own_top_standard_is_found_where_it_is(seed: int) -> None:
     answer = calibration.quantify(np.asarray(assay.spectra)[-1])
     assert answer.verdict not in REFUSED and answer.estimate == pytest.approx(60.0, abs=1.5)
     assert any(component.contains(60.0) for component in answer.components)
+
+
+@pytest.mark.parametrize("record", ["genuine_standards", "genuine_standards_fresh"])
+def test_the_records_tables_are_what_the_benchmark_prints_of_them(record, monkeypatch) -> None:
+    """One of them was made before exchanged labels were counted."""
+    benchmarks = Path(__file__).resolve().parents[2] / "benchmarks"
+    monkeypatch.syspath_prepend(benchmarks)
+    markdown = importlib.import_module("genuine_standards").markdown
+    found = json.loads((benchmarks / "results" / f"{record}.json").read_text(encoding="utf-8"))["assays"]
+    assert markdown(found) == (benchmarks / "results" / f"{record}.md").read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -44,13 +45,7 @@ def graphs() -> Iterator[None]:
     trace = export.onnx_model
 
     def traced(module: torch.nn.Module, width: int | None) -> Any:
-        known = hashlib.sha256(f"{width} {module}".encode())
-        for part in module.modules():
-            plain = {k: v for k, v in vars(part).items() if isinstance(v, (bool, int, float, str))}
-            known.update(repr(sorted(plain.items())).encode())
-        for name, value in sorted(module.state_dict().items()):
-            known.update(f"{name} {value.dtype} {value.shape}".encode() + value.cpu().numpy().tobytes())
-        key = known.hexdigest()
+        key = _key(module, width)
         if key not in made:
             made[key] = trace(module, width).SerializeToString()
         import onnx
@@ -60,6 +55,30 @@ def graphs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export, "onnx_model", traced)
         yield
+
+
+def _key(module: torch.nn.Module, width: int | None) -> str:
+    """Of all that a graph may be traced from: parameters, buffers, kept in files or not, and plain attributes."""
+    known = hashlib.sha256(f"{width} {module}".encode())
+    for name, part in module.named_modules():
+        for attribute, value in sorted(vars(part).items()):
+            if attribute not in ("_parameters", "_buffers", "_modules"):
+                _add(known, f"{name}.{attribute}", value)
+    for name, value in sorted([*module.named_parameters(), *module.named_buffers()]):
+        _add(known, name, value)
+    return known.hexdigest()
+
+
+def _add(known: Any, name: str, value: Any) -> None:
+    if isinstance(value, torch.Tensor | np.ndarray):
+        own = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+        known.update(f"{name} {own.dtype} {own.shape}".encode() + own.tobytes())
+    elif isinstance(value, list | tuple):
+        known.update(f"{name} {len(value)}".encode())
+        for k, one in enumerate(value):
+            _add(known, f"{name}.{k}", one)
+    elif value is None or isinstance(value, bool | int | float | str):
+        known.update(f"{name} {value!r}".encode())
 
 
 @pytest.fixture
@@ -121,6 +140,23 @@ def _named(function, block: Block, *rest) -> None:
 
 
 # --- the checker itself ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["parameter", "kept", "not kept", "list", "number", "width"])
+def test_graphs_are_shared_only_where_all_that_they_are_traced_from_is_the_same(what):
+    def made(other: str = "") -> str:
+        part = torch.nn.Linear(1, 1)
+        with torch.no_grad():
+            for one in part.parameters():
+                one.fill_(2.0 if other == "parameter" else 1.0)
+        for name in ("kept", "not kept"):
+            value = torch.full((2,), 2.0 if other == name else 1.0)
+            part.register_buffer(name.replace(" ", "_"), value, persistent=name == "kept")
+        part.steps = [0.5, (1.0, 2.0 if other == "list" else 1.0)]
+        part.times = 2 if other == "number" else 1
+        return _key(torch.nn.Sequential(part), 2 if other == "width" else 1)
+
+    assert made() == made() != made(what)
 
 
 def _block(language: str, code: str, title: str = "") -> Block:

@@ -7,6 +7,7 @@ import inspect
 import os
 import re
 import sys
+import threading
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -61,6 +62,16 @@ def test_site_is_complete_and_loads_nothing_from_elsewhere(site):
     assert all(f">{step} · " in tutorial for step in range(1, 13))
     assert "geonode_runtime" in tutorial and "runtime: quantified" in tutorial
     assert len(list((site / "tutorial").glob("*.png"))) == 2
+
+
+def test_a_tutorial_that_hangs_is_stopped(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_site")
+    limited = importlib.import_module("notebook").limited
+    with pytest.raises(TimeoutError, match=r"longer than 0\.05 s"), limited(0.05):
+        threading.Event().wait(20.0)
+    with limited(0.05):
+        pass
+    threading.Event().wait(0.1)  # what ended in time is left alone
 
 
 def _public() -> list[str]:

@@ -75,10 +75,10 @@ def merged_notes(recordings: Sequence[Recording]) -> list[str]:
     """The notes of all files; one that several share stands once, with their number."""
     on_all = [note for recording in recordings for note in recording.on_all]
     if len(recordings) == 1:
-        return [*recordings[0].notes, *recordings[0].on_concentrations, *on_all]
+        return [*recordings[0].said_of_standards(), *on_all]
     files: dict[str, list[str]] = {}
     for recording in recordings:
-        for note in dict.fromkeys([*recording.notes, *recording.on_concentrations]):
+        for note in recording.said_of_standards():
             files.setdefault(note, []).append(recording.path.name)
     return [*(f"{_these(names, len(recordings))}: {note}" for note, names in files.items()), *on_all]
 

@@ -35,8 +35,11 @@ def apply_table(recording: Recording, found: ConcentrationTable, column: str | S
     """
     key, joined = _match_rows(recording.traces, found, column)
     columns = _concentration_columns(found, key, column)
+    recording.on_concentrations = []  # of those that the file itself says: the table replaces all of them
     if joined.positions:
-        recording.notes.append(f"the spectra have no names: the numbers in '{key}' are taken for those of the columns")
+        recording.on_concentrations.append(
+            f"the spectra have no names: the numbers in '{key}' are taken for those of the columns"
+        )
     rows = joined.entries
     listed = [row for row in rows if row is not None]
     others = [c for c in found.header if c != key and c not in columns]
@@ -60,8 +63,7 @@ def apply_table(recording: Recording, found: ConcentrationTable, column: str | S
         trace.conditions = {c: v for c in numeric if (v := found.value(row, c, False)) is not None}
         trace.series = " ".join(found.rows[row].get(c, "") for c in labels)
     if missing:
-        recording.unlisted = f"no entry in {found.path.name} for {listing(missing)}, left out of the standards"
-        recording.on_concentrations.append(recording.unlisted)
+        recording.without_entry = f"no entry in {found.path.name} for {listing(missing)}, left out of the standards"
     describe_source(recording, found, columns)
     return set(listed)
 
@@ -218,6 +220,7 @@ def apply_mapping(recording: Recording, values: Mapping[str, float | Sequence[fl
     if not joined.matched:
         there = listing(trace.name for trace in recording.traces)
         raise NoEntryError(f"{recording.path}: none of the concentrations names a spectrum; there are {there}.")
+    recording.on_concentrations = []  # as in `apply_table`
     points = list(values.values())
     for trace, entry in zip(recording.traces, joined.entries, strict=True):
         if entry is None:

@@ -70,7 +70,7 @@ def standards_of(
     try:
         return data.without_masked().require_levels(3)
     except InputError as error:
-        left = next((r.unlisted for r in recordings if r.unlisted), "")
+        left = next((r.without_entry for r in recordings if r.without_entry), "")
         raise ReaderError(str(error).removesuffix(".") + (f"; {left}." if left else ".")) from None
 
 
@@ -147,6 +147,7 @@ def _apply_to_all(recordings: list[Recording], apply: Callable[[Recording], None
             apply(recording)
         except NoEntryError as error:
             errors.append(error)
+            recording.on_concentrations = []
             for trace in recording.traces:
                 trace.unknown, trace.concentration = True, None
     if len(errors) == len(recordings):

@@ -282,7 +282,8 @@ def set_concentrations_from_names(recording: Recording, where: str) -> None:
     for (trace, _), found in zip(named, _settled([found for _, found in named], recording.decimal), strict=True):
         if found.doubt or found.value is None:
             trace.doubt = found.doubt
-            recording.notes.append(f"no concentration taken from the name '{text.shorten(trace.name)}': {found.doubt}")
+            said = f"no concentration taken from the name '{text.shorten(trace.name)}': {found.doubt}"
+            recording.on_concentrations.append(said)
             continue
         value, trace.series = found.value, found.series
         if not recording.concentration_unit:
@@ -295,7 +296,8 @@ def set_concentrations_from_names(recording: Recording, where: str) -> None:
                     f"'{trace.name}' is in {found.unit} and others are in {recording.concentration_unit}, which do not "
                     "convert; give the concentrations in one unit."
                 )
-            recording.notes.append(f"'{trace.name}' converted from {found.unit} to {recording.concentration_unit}")
+            said = f"'{trace.name}' converted from {found.unit} to {recording.concentration_unit}"
+            recording.on_concentrations.append(said)
             value = converted
         trace.concentration = (float(value),)
 
@@ -361,6 +363,6 @@ def _note_counts_taken_as_levels(cells: Sequence[str], recording: Recording) -> 
     for cell in cells:
         whole, dot, count = cell.partition(".")
         if dot and whole in wholes and re.fullmatch(r"[1-9]\d*0", count):
-            recording.notes.append(
+            recording.on_concentrations.append(
                 f"'{cell}' was taken as a level of its own ({float(cell):g}), not as a replicate of '{whole}'"
             )

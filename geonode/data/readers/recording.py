@@ -63,7 +63,8 @@ class Recording:
         notes: what was dropped, masked, averaged or assumed.
         on_concentrations: the same of where its concentrations were found, which is not said of unknowns.
         on_all: what must be said of all files that are read together, of none of them; the first of them has it.
-        unlisted: that a table of concentrations lacks some of its spectra, in words; empty if none.
+        without_entry: the sentence that a table of concentrations lacks some of its spectra; empty if none. It is said
+            of its concentrations too.
         mask_reasons: how many values were masked by the reader, by reason.
         repairs: True where values at the detector's cap are to be masked; False where the file says itself what is.
         averages_duplicates: True where an instrument wrote the file, so that wavelengths recorded twice are averaged;
@@ -87,7 +88,7 @@ class Recording:
     notes: list[str] = field(default_factory=list)
     on_concentrations: list[str] = field(default_factory=list)
     on_all: list[str] = field(default_factory=list)
-    unlisted: str = ""
+    without_entry: str = ""
     mask_reasons: Counter[str] = field(default_factory=Counter)
     repairs: bool = True
     averages_duplicates: bool = True
@@ -95,6 +96,10 @@ class Recording:
     decimal: str = ""
     dataset: SpectralDataset | None = None
     sidecars: tuple[str, ...] = ()
+
+    def said_of_standards(self) -> list[str]:
+        """What is to be said of the file where its spectra are standards, each note once."""
+        return list(dict.fromkeys(filter(None, [*self.notes, *self.on_concentrations, self.without_entry])))
 
     def require_points(self, found: int, stated: float, where: str = "") -> None:
         """Fewer points than a header announces are a truncated file; more are noted, as of a spectrum put together.

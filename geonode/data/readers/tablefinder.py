@@ -11,7 +11,6 @@ import numpy as np
 
 from geonode.data.readers import units
 from geonode.data.readers.dialect import MAX_LABELS, Dialect, detect_dialect, regular_rows
-from geonode.data.readers.names import is_replicate
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.table import Lines
 
@@ -19,6 +18,9 @@ FEWEST_ROWS = 3
 _NO_ROWS = "no rows of numbers; export the spectra as a table, with one wavelength a row."
 _BLOCK = 4096
 """So many lines are looked at as one."""
+_LEVEL = re.compile(r"\d+(\.\d+)?\.\d+")
+"""A level with the count of a replicate, ``20.0.3``, or with a point where decimals have commas, ``20.3``: no number, and
+no word for what stands below a table."""
 _AXIS_CELL = re.compile(r"(?:X|wl[ _]?|nm[ _]?|abs[ _]?)?(\d+(?:[.,]\d+)?)[ _]?(nm|cm-1)?", re.I)
 
 
@@ -116,7 +118,7 @@ def _with_odd_rows(
     first, last = ends
     for i in filled[filled > last].tolist():
         cells = _split(lines[i], dialect)
-        if len(cells) != width or not is_replicate(cells[labels]):
+        if len(cells) != width or not _LEVEL.fullmatch(cells[labels]):
             break
         last = i
     if labels or first != beginning[0]:

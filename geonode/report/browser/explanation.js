@@ -6,7 +6,7 @@ const GeonodeExplanation = (function () {
   const LEAST_EXPLAINED = 0.7, EVIDENCE = 10, AS_WELL = 0.999, AS_LITTLE = 0.05, MOST_WAVELENGTHS = 800, FIRST = 33;
   const HOLDS = [["tilt", "offset"], ["scale", "other path length"]];
   const NEARLY_ALL = 0.9, FEWEST_VALUES = 4, LARGER = 1.3, FEWEST_WAVELENGTHS = 8;
-  const { ODD, STRANGE } = GeonodePosterior, { NO_BLANK } = GeonodeShapes;
+  const { ODD, STRANGE } = GeonodePosterior, { NO_BLANK } = GeonodeShapes, { DILUTE } = GeonodeVerdicts;
 
   // From the JSON of the page; `array` unpacks one, or finds it among others.
   function open(data, array) {
@@ -194,7 +194,7 @@ const GeonodeExplanation = (function () {
     if (!(refused && !known.fault) && found && (found.cause === null || found.explained < NEARLY_ALL)) found = null;
     const said = found ? [...found.sentences] : [], times = refused ? larger(known, unknown) : 1;
     said.push(...blamed(known, answer, found));
-    if (times >= LARGER) {
+    if (times >= LARGER && !answer.notes.some((note) => note.endsWith(DILUTE))) {  // else it is advised already
       said.unshift(`the spectrum is ${general(times, 2)} times as large as that of any standard: the sample may be too ` +
         "concentrated, or the detector at its limit; dilute it and measure again");
     }

@@ -3,7 +3,7 @@
 const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
   const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, carriesOn, above } = GeonodeShapes;
-  const { doubtOf, remedy, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
+  const { doubtOf, remedy, DILUTE, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
   const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15, TOO_CONCENTRATED = 0.9;
 
   // Standards and weights from the JSON of the page, null where the posterior does not answer there.
@@ -81,7 +81,7 @@ const GeonodePosterior = (function () {
   function tooConcentrated(rules, one) {
     const over = 1 - belowOf(one, rules.highest);
     return over <= TOO_CONCENTRATED ? [] : [`were it a sample of this assay, it would lie above the standards' range with probability ` +
-      `${over.toFixed(2)}: dilute it into the range and measure again`];
+      `${over.toFixed(2)}: ${DILUTE}`];
   }
 
   function bySets(rules, one, found, at95) {

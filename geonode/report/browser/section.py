@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from geonode.model import GeodesicModel
 
 ANSWERING = (
-    "numbers.js", "text.js", "unknown.js", "sets.js", "shapes.js", "verdicts.js", "pls.js", "posterior_cells.js",
+    "numbers.js", "text.js", "unknown.js", "sets.js", "verdicts.js", "shapes.js", "pls.js", "posterior_cells.js",
     "posterior_network.js", "posterior_density.js", "posterior_ends.js", "posterior.js", "causes.js", "cause_fit.js",
     "explanation.js", "answers.js",
 )  # fmt: skip

@@ -5,7 +5,7 @@ const GeonodeShapes = (function () {
   const { Refusal, general, figure } = GeonodeNumbers;
   const BEYOND = 0.1, FARTHEST_INSIDE = 0.03, PLAINLY_BEYOND = 0.1, ALIEN = 0.5, NOISY = 4, APART = 0.2, EXCESS = 9;
   const PLAINLY_THERE = 50, ON_THE_WAY = 0.2, NO_BLANK = "it is no blank's, but how little of the analyte gives it the standards cannot tell";
-  const ABOVE = "above the calibrated range";
+  const ABOVE = "above the calibrated range", { DILUTE } = GeonodeVerdicts;
 
   const dot = (a, b) => a.reduce((sum, v, j) => sum + v * b[j], 0);
   const less = (a, b) => a.map((v, j) => v - b[j]);
@@ -73,12 +73,12 @@ const GeonodeShapes = (function () {
     if (!rules.isCurve) return { said: first, sets };
     const said = seen(model, spectrum, usable, first), [verdict, reason] = said;
     if (["does not match", "ambiguous", "outside calibrated range"].includes(verdict)) {
-      if (verdict === "outside calibrated range" && sets[1].components.every((c) => c.low >= rules.highest)) {
-        return { said: [verdict, reason, `${ABOVE}: dilute it into the range and measure again`], sets };
+      if (saidAbove(verdict, rules, sets[1])) {
+        return { said: [verdict, reason, `${ABOVE}: ${DILUTE}`], sets };
       }
       if (beyondTop(model, spectrum, usable) >= (verdict === "does not match" ? FARTHEST_INSIDE : PLAINLY_BEYOND)) {
         const note = `${ABOVE}: the spectrum is that of the standards carried on beyond the highest, ` +
-          `${general(rules.highest)}; dilute it into the range and measure again`;
+          `${general(rules.highest)}; ${DILUTE}`;
         return { said: ["outside calibrated range", note], sets: sets.map((one) => above(one, rules.highest)) };
       }
     }
@@ -94,8 +94,12 @@ const GeonodeShapes = (function () {
 
   // Whether it is said to lie above the range and is all but a tenth the standards' own, carried on.
   function carriesOn(model, spectrum, usable, verdict, at95) {
-    const above = verdict === "outside calibrated range" && at95.components.every((c) => c.low >= model.rules.highest);
-    return model.rules.isCurve && above && alien(model, spectrum, usable) <= BEYOND;
+    return model.rules.isCurve && saidAbove(verdict, model.rules, at95) && alien(model, spectrum, usable) <= BEYOND;
+  }
+
+  // Whether the verdict is that all of the set of 95 % lies above the highest standard.
+  function saidAbove(verdict, rules, at95) {
+    return verdict === "outside calibrated range" && at95.components.every((c) => c.low >= rules.highest);
   }
 
   function above(one, highest) {

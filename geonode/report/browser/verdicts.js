@@ -2,7 +2,8 @@
 "use strict";
 const GeonodeVerdicts = (function () {
   const { general, figure, studentQuantile } = GeonodeNumbers;
-  const MAY_BE_ABOVE = "it may lie above the standards' range: if so, dilute it into the range and measure again";
+  const DILUTE = "dilute it into the range and measure again";
+  const MAY_BE_ABOVE = `it may lie above the standards' range: if so, ${DILUTE}`;
   const DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both";
   const UNDETERMINED = 0.8, LEVEL = 0.95, FEWEST_CHECKED = 4;
 
@@ -63,7 +64,7 @@ const GeonodeVerdicts = (function () {
       "value and its interval are those of PLS; more may vary in these samples than the concentration"];
     if (!(rules.lowest <= at.estimate && at.estimate <= rules.highest)) {
       notes.push(`the value of PLS lies outside the standards' range ${general(rules.lowest)} to ${general(rules.highest)}: ` +
-        `an extrapolation${at.estimate > rules.highest ? "; dilute it into the range and measure again" : ""}`);
+        `an extrapolation${at.estimate > rules.highest ? `; ${DILUTE}` : ""}`);
     }
     if (rules.hasBlank && at95.low <= 0 && at95.high >= 0) {
       notes.push("the 95 % interval of PLS includes zero: it cannot be told from a blank");
@@ -135,5 +136,5 @@ const GeonodeVerdicts = (function () {
       span(parts[0], unit);
   }
 
-  return { verdict, doubtOf, remedy, plsNotes, inTheCuvette, scaled, restsOn, sentence, sizeOf, LEVEL, FEWEST_CHECKED };
+  return { verdict, doubtOf, remedy, plsNotes, inTheCuvette, scaled, restsOn, sentence, sizeOf, DILUTE, LEVEL, FEWEST_CHECKED };
 })();

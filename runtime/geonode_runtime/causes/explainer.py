@@ -25,7 +25,7 @@ from geonode_runtime.causes.kinds import KINDS
 from geonode_runtime.posterior.rules import ODD, STRANGE
 from geonode_runtime.shapes import NO_BLANK
 from geonode_runtime.unknowns import Unknown
-from geonode_runtime.verdicts import Quantification
+from geonode_runtime.verdicts import DILUTE, Quantification
 
 LARGER = 1.3
 """A refused spectrum this many times as large as every standard's may be of a sample too concentrated."""
@@ -158,14 +158,15 @@ class Explaining(Quantification):
     def why(self) -> tuple[str, ...]:
         """The sentences of `explanation`, and what the standards themselves are at fault for where that matters; none
         where there is nothing to explain. Of a spectrum that is refused and far larger than every standard's the first
-        thing to think of is a sample too concentrated for the range or for the detector."""
+        thing to think of is a sample too concentrated for the range or for the detector; where a note advises already
+        to dilute it, it is not said again."""
         known = self.explainer
         if known is None:
             return ()
         said = () if self.explanation is None else self.explanation.sentences(known.unit)
         said = (*said, *self._blamed(known))
         larger = known.larger(self.unknown) if self.verdict == "does not match" else 1.0
-        if larger < LARGER:
+        if larger < LARGER or any(note.endswith(DILUTE) for note in self.notes):
             return said
         return (
             f"the spectrum is {larger:.2g} times as large as that of any standard: the sample may be too concentrated, "

@@ -1,7 +1,8 @@
 """From the posterior to a verdict: one table, the first row that applies.
 
 1. *none of these* has more than a quarter of the probability, or the misfit outside the span of the standards is more
-   than four times (square) that of the worst standard left out: does not match;
+   than four times (square) that of the worst standard left out: does not match. Where more than 0.9 of the rest lies
+   above the highest standard a note says so, and to dilute: it may be a sample too concentrated;
 2. no curve over concentration describes the standards: no curve, and PLS answers;
 3. less than 5 % of the rest lies within the calibrated range: outside calibrated range;
 4. the reported set or that of 95 % has several pieces or an end out of reach, or the reported one is wider than 0.8 of
@@ -15,7 +16,7 @@
 At last the shape of the spectrum is looked at (there too): what lies on the extension of the curve is above the
 calibrated range and not foreign, and what has next to nothing of the standards' shapes does not match.
 
-One note stands beside any verdict: that the spectrum holds something strange. Above the range nearly every spectrum is
+One note stands beside any verdict but *does not match*: that the spectrum holds something strange. Above the range nearly every spectrum is
 strange to a network that saw few from there; where the standards' own shapes carried on are all but a tenth of it, its
 misfit alone counts.
 """
@@ -34,7 +35,7 @@ from geonode_runtime.posterior.ends import ended
 from geonode_runtime.posterior.standards import PosteriorStandards
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.shapes import above_all, carries_on, judged_by_shape
-from geonode_runtime.verdicts import VerdictRules, loose_end, remedy
+from geonode_runtime.verdicts import DILUTE, VerdictRules, loose_end, remedy
 
 REFUSED = 0.25
 """On simulated families left out of training 0.1 % of genuine unknowns get so much, and 98 % of foreign spectra."""
@@ -115,8 +116,7 @@ def _too_concentrated(rules: VerdictRules, posterior: Posterior) -> list[str]:
     if over <= TOO_CONCENTRATED:
         return []
     return [
-        f"were it a sample of this assay, it would lie above the standards' range with probability {over:.2f}: "
-        "dilute it into the range and measure again"
+        f"were it a sample of this assay, it would lie above the standards' range with probability {over:.2f}: {DILUTE}"
     ]
 
 

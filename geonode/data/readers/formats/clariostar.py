@@ -104,7 +104,7 @@ def _set_concentrations(recording: Recording, dialect: Dialect) -> None:
     if standards:
         recording.concentrations_from = "the column 'Dilution'"
         recording.concentration_unit = "relative"
-        recording.notes.append("concentration taken as 1/dilution, relative to the stock")
+        recording.on_concentrations.append("concentration taken as 1/dilution, relative to the stock")
     if blanks:
         recording.on_concentrations.append(f"{blanks} blank{'s' if blanks > 1 else ''} taken as concentration 0")
         recording.concentrations_from = recording.concentrations_from or "the blanks"

@@ -75,6 +75,9 @@ class ManifestReader(Reader):
             trace.name, trace.place, trace.series = row[file], f"row {found.line(k)}", ""
             trace.keys = (row[file], Path(row[file]).stem)
             _merge(recording, part, row[file])
+            if not analytes:  # else the list's own values replace what is said of
+                said = [note for note in part.on_concentrations if note not in recording.on_concentrations]
+                recording.on_concentrations += said
             recording.traces.append(trace)
             formats[part.format] = formats.get(part.format, 0) + 1
         units = {found.units.get(name, "") for name in analytes}  # stated in the header, or in the cells

@@ -112,7 +112,9 @@ def _parse_headers(header: list[str], recording: Recording) -> dict[int, float]:
         whole, dot, count = cell.partition(".")
         counted = whole in seen and text.number(cell) is not None and not re.fullmatch(r"[1-9]\d*0", count)
         if dot and counted:  # 5.10 is noted with the levels
-            recording.notes.append(f"'{cell}' was taken as a level of its own, not as a replicate of '{whole}'")
+            recording.on_concentrations.append(
+                f"'{cell}' was taken as a level of its own, not as a replicate of '{whole}'"
+            )
     return headers
 
 

@@ -152,6 +152,7 @@ def _read_sheet(name: str, lines: list[str], several: bool, typed: bool, recordi
         setattr(recording, attribute, theirs)
     recording.concentrations_from = recording.concentrations_from or part.concentrations_from
     recording.mask_reasons += part.mask_reasons
-    notes = [note for note in part.notes if not note.startswith("read as separated")]
-    recording.notes += [f"sheet '{name}': {note}" if several else note for note in notes]
+    where = f"sheet '{name}': " if several else ""
+    recording.notes += [where + note for note in part.notes if not note.startswith("read as separated")]
+    recording.on_concentrations += [where + note for note in part.on_concentrations]
     recording.traces += part.traces
