@@ -7,8 +7,8 @@ import pytest
 
 from geonode.calibration import Calibration
 from geonode.calibration.remarks import wide_limits_of
-from geonode.calibration.unknown_files import read_unknowns
-from geonode.data import SpectralDataset, load_standards
+from geonode.calibration.unknown_files import load_unknowns, read_unknowns
+from geonode.data import SpectralDataset, inspect_file, load_standards
 from geonode.errors import InputError
 from geonode_runtime.unknowns import prepare_unknown
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
@@ -103,9 +103,43 @@ def test_absurd_dilutions_are_refused(calibration: Calibration, dilution: float)
 def test_what_readers_say_of_standards_is_not_said_of_unknowns(shared_data) -> None:
     path = shared_data / "raw" / "clariostar" / "calibration.csv"
     standards = load_standards(path)
-    assert any("taken as concentration 0" in note for note in standards.notes)
+    said = ("taken as concentration 0", "concentration taken as 1/dilution")
+    assert all(any(part in note for note in standards.notes) for part in said)
     unknowns = read_unknowns([str(path)], standards, each=True)
-    assert not any("taken as concentration" in note for one in unknowns for note in one.notes)
+    assert not any(part in note for part in said for one in unknowns for note in one.notes)
+    replaced = load_standards(path, column="Dilution")
+    assert replaced.levels.max() > 1.0 and not any(part in note for part in said for note in replaced.notes)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("wavelength,0,5.0,5.10,20", "taken as a level of its own"),
+        ("wavelength,0,5,5.2,20", "taken as a level of its own"),
+        ("nm,0 mM,5 mM,10 mM,20000 µM", "converted from µM to mM"),
+        ("nm,a 0 mM,b 5 mM,c 10 mM,d 3-5 mM", "no concentration taken from the name"),
+    ],
+)
+def test_how_headers_were_read_as_concentrations_is_not_said_of_unknowns(tmp_path, header, said) -> None:
+    path = tmp_path / "a.csv"
+    rows = [f"{400 + 10 * x}," + ",".join(f"{0.1 + 0.01 * x + 0.1 * k:.4f}" for k in range(4)) for x in range(8)]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    assert any(said in note for note in inspect_file(path).notes)
+    unknowns = load_unknowns(path)
+    assert len(unknowns) == 4 and not any(said in note for one in unknowns for note in one.notes)
+
+
+@pytest.mark.parametrize("replicates", [False, True])
+def test_what_is_left_out_of_a_folder_of_unknowns_is_said_once_of_each(tmp_path, replicates) -> None:
+    for k in range(2):
+        rows = (f"{400 + 10 * x},{0.1 + 0.01 * x + 0.001 * k * (x % 3):.4f}" for x in range(8))
+        (tmp_path / f"u{k}.csv").write_text("\n".join(["wavelength,absorbance", *rows]) + "\n")
+    (tmp_path / "remarks.txt").write_text("nothing of ours\n")
+    unknowns = load_unknowns(tmp_path, replicates=replicates)
+    assert len(unknowns) == 2 - replicates
+    for one in unknowns:
+        (note,) = [note for note in one.notes if "left out of" in note]
+        assert note.startswith(f"left out of the folder {tmp_path}, since") and note.endswith("'remarks.txt'")
 
 
 # ---------------------------------------------------------------------- what is said

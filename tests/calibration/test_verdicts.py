@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from geonode.calibration.calibration import Calibration
 from geonode.data import simulate_assay
+from geonode_runtime.causes.explainer import LARGER
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.verdicts import MEANING, VERDICTS, Quantification, VerdictRules, verdict
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
@@ -219,3 +220,11 @@ def test_what_does_not_match_may_be_too_concentrated(c, told) -> None:
     advice = [note for note in answer.notes if note.startswith("were it a sample of this assay, it would lie above")]
     assert answer.verdict == "does not match" and len(advice) == told
     assert all("dilute it into the range" in note for note in advice)
+
+
+@pytest.mark.parametrize(("c", "strange"), [(100.0, 0.3), (200.0, 0.6), (200.0, 3.0), (30.0, 3.0)])
+def test_a_refused_spectrum_larger_than_the_standards_is_told_once_to_be_diluted(c, strange) -> None:
+    calibration = Calibration(LEVELS, noisy(straight, LEVELS, 1), WAVE)
+    answer = calibration.quantify(noisy(straight, [c], 3)[0] + strange * band(400.0, 8.0))
+    assert answer.verdict == "does not match" and answer.explainer.larger(answer.unknown) >= LARGER
+    assert sum("dilute it" in said for said in (*answer.notes, *answer.why)) == 1

@@ -148,6 +148,52 @@ def test_a_comma_in_a_name_makes_no_two_files_of_it(tmp_path, count):
     )
 
 
+@pytest.mark.parametrize("last", ["20.3", "20.0.3"])
+def test_a_point_in_the_last_level_among_decimal_commas_is_refused_by_name(tmp_path, last):
+    """As a line below the table it would be left out with next to no word."""
+    rows = [";".join(["concentration", *map(str, WAVE)])]
+    for c, level in zip(LEVELS, ["0,0", "5,0", "10,0", last], strict=True):
+        rows.append(";".join([level, *(number(value(x, c), True) for x in WAVE)]))
+    with pytest.raises(ReaderError, match=f"row 5, column 1 .* is '{last}'"):
+        inspect_file(write(tmp_path / "a.csv", "\n".join(rows)))
+
+
+def test_that_a_table_lacks_spectra_is_said_once_and_with_too_few_levels(tmp_path):
+    path = write(tmp_path / "a.csv", in_columns(lambda k, c: False).replace("0,5,10,20", "a,b,c,d", 1))
+    (recording,) = record(path, concentrations={"a": 0.0, "b": 5.0, "c": 10.0})
+    assert merged_notes([recording]) == recording.notes
+    note = write(tmp_path / "n.csv", "name,concentration\na,0\nb,5\nc,10\n")
+    said = "no entry in n.csv for 'd', left out of the standards"
+    assert [one for one in load_standards(path, concentrations=note).notes if "no entry" in one] == [said]
+    write(note, "name,concentration\na,0\nb,5\n")
+    with pytest.raises(ReaderError, match=r"; no entry in n.csv for 'c', 'd', left out of the standards\.$"):
+        load_standards(path, concentrations=note)
+
+
+def test_a_table_of_concentrations_replaces_what_is_said_of_the_files_own(tmp_path):
+    path = write(tmp_path / "a.csv", in_columns(lambda k, c: False).replace("wavelength", "nm", 1))
+    said = "column headers taken as the concentrations"
+    assert said in load_standards(path).notes
+    note = write(tmp_path / "n.csv", "name,concentration\n0,1\n5,2\n10,3\n20,4\n")
+    for given in (note, {"0": 1.0, "5": 2.0, "10": 3.0, "20": 4.0}):
+        data = load_standards(path, concentrations=given)
+        assert data.levels.tolist() == [1.0, 2.0, 3.0, 4.0] and said not in data.notes
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_list_of_files_says_where_their_concentrations_were_found_unless_it_has_its_own(tmp_path, own):
+    rows = [",".join(["sample", "concentration (mM)", *map(str, WAVE)])]
+    rows += [",".join([f"s{k}", f"{c:g}", *(number(value(x, c), False) for x in WAVE)]) for k, c in enumerate(LEVELS)]
+    write(tmp_path / "plate.csv", "\n".join(rows))
+    listed = [f"plate.csv,s{k}" + (f",{k + 1}" if own else "") for k in range(4)]
+    path = write(tmp_path / "l.csv", "\n".join(["file,spectrum" + (",concentration" if own else ""), *listed]))
+    data = load_standards(path)
+    assert data.levels.tolist() == ([1.0, 2.0, 3.0, 4.0] if own else list(LEVELS))
+    assert data.concentration_unit == ("" if own else "mM")
+    said = [note for note in data.notes if "taken as the concentration" in note]
+    assert said == ([] if own else ["column 2 'concentration (mM)' taken as the concentration"])
+
+
 def test_only_what_is_said_of_all_files_is_said_of_none_of_them():
     own = [Recording(Path(f"{k}.csv"), "CSV", [], notes=["left out of the folder of blanks: one scan"]) for k in "ab"]
     own[0].on_all, own[1].on_concentrations = ["no spectrum for these entries of n.csv: 'x'"], ["column 1 taken"]

@@ -86,6 +86,20 @@ def test_several_sheets_are_series_to_select(tmp_path, kind):
     assert "sheets without spectra not read: 'remarks'" in inspect_file(tmp_path / "a").notes
 
 
+@pytest.mark.parametrize("several", [True, False], ids=["two sheets", "one sheet"])
+def test_where_concentrations_were_found_is_said_of_each_sheet(tmp_path, several):
+    columns = sheet(samples.LEVELS, [f"{c:g}" for c in samples.LEVELS], "nm")
+    levels = [["concentration", *(row[0] for row in columns[1:])]]
+    levels += [[c, *(row[k + 1] for row in columns[1:])] for k, c in enumerate(samples.LEVELS)]
+    (tmp_path / "a").write_bytes(samples.xlsx({"up": columns, "flat": levels} if several else {"up": columns}))
+    said = [note for note in inspect_file(tmp_path / "a").notes if "taken as the concentration" in note]
+    if several:
+        flat = "sheet 'flat': column 1 'concentration' taken as the concentration"
+        assert said == ["sheet 'up': column headers taken as the concentrations", flat]
+    else:
+        assert said == ["column headers taken as the concentrations"]
+
+
 def test_numbers_of_a_workbook_are_in_no_doubt(tmp_path):
     rows: list[list[float | str]] = [["nm", "a", "b"], *([400.0 + i, 950.0 + i, 1.05 + i / 8] for i in range(9))]
     (tmp_path / "a").write_bytes(samples.xlsx({"one": rows}))

@@ -19,8 +19,8 @@ _NO_ROWS = "no rows of numbers; export the spectra as a table, with one waveleng
 _BLOCK = 4096
 """So many lines are looked at as one."""
 _LEVEL = re.compile(r"\d+(\.\d+)?\.\d+")
-"""A level with the count of a replicate, ``20.0.3``, or with a point where decimals have commas, ``20.3``: no number, and
-no word for what stands below a table."""
+"""A level with the count of a replicate, ``20.0.3``, or with a point where decimals have commas, ``20.3``: no number,
+and no word for what stands below a table."""
 _AXIS_CELL = re.compile(r"(?:X|wl[ _]?|nm[ _]?|abs[ _]?)?(\d+(?:[.,]\d+)?)[ _]?(nm|cm-1)?", re.I)
 
 

@@ -16,9 +16,9 @@
 At last the shape of the spectrum is looked at (there too): what lies on the extension of the curve is above the
 calibrated range and not foreign, and what has next to nothing of the standards' shapes does not match.
 
-One note stands beside any verdict but *does not match*: that the spectrum holds something strange. Above the range nearly every spectrum is
-strange to a network that saw few from there; where the standards' own shapes carried on are all but a tenth of it, its
-misfit alone counts.
+One note stands beside any verdict but *does not match*: that the spectrum holds something strange. Above the range
+nearly every spectrum is strange to a network that saw few from there; where the standards' own shapes carried on are
+all but a tenth of it, its misfit alone counts.
 """
 
 from __future__ import annotations

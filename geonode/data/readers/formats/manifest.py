@@ -64,7 +64,7 @@ class ManifestReader(Reader):
         recording = self.recording(path, concentrations_from=f"{path.name}, {listing(analytes)}", repairs=False)
         recording.analytes = None if len(analytes) == 1 and "conc" in analytes[0].lower() else tuple(analytes)
         if not analytes:
-            recording.concentrations_from = ""
+            recording.concentrations_from, recording.analytes = "", None
         formats: dict[str, int] = {}
         for k, row in enumerate(found.rows):
             part = _read_one(found, k, row[file], row.get(spectrum, "") if spectrum else "", self.options)
@@ -75,13 +75,13 @@ class ManifestReader(Reader):
             trace.name, trace.place, trace.series = row[file], f"row {found.line(k)}", ""
             trace.keys = (row[file], Path(row[file]).stem)
             _merge(recording, part, row[file])
-            if not analytes:  # else the list's own values replace what is said of
-                said = [note for note in part.on_concentrations if note not in recording.on_concentrations]
-                recording.on_concentrations += said
+            if not analytes and trace.concentration is not None:  # else the list's own values replace the file's
+                _take_concentrations(recording, part, row[file])
             recording.traces.append(trace)
             formats[part.format] = formats.get(part.format, 0) + 1
         units = {found.units.get(name, "") for name in analytes}  # stated in the header, or in the cells
-        recording.concentration_unit = units.pop() if len(units) == 1 else ""
+        if analytes:
+            recording.concentration_unit = units.pop() if len(units) == 1 else ""
         recording.format = f"{self.format} ({', '.join(f'{n} {name}' for name, n in formats.items())})"
         return recording
 
@@ -155,3 +155,14 @@ def _merge(recording: Recording, part: Recording, name: str) -> None:
         recording.signal, recording.signal_unit = part.signal, part.signal_unit
     recording.wavelength_unit = part.wavelength_unit
     recording.notes += [note for note in part.notes if note not in recording.notes]
+
+
+def _take_concentrations(recording: Recording, part: Recording, name: str) -> None:
+    """What one file says of its concentration, where the list has none; another unit or other analytes are refused."""
+    mine, theirs = ((r.concentration_unit, tuple(r.analytes or ())) for r in (recording, part))
+    if recording.concentrations_from and mine != theirs:
+        what, k = ("unit of concentration", 0) if mine[0] != theirs[0] else ("analytes", 1)
+        raise recording.fail(f"'{name}' differs from the files before it in {what} ({theirs[k]} and {mine[k]}).")
+    recording.concentrations_from = part.concentrations_from
+    recording.concentration_unit, recording.analytes = part.concentration_unit, part.analytes
+    recording.on_concentrations += [note for note in part.on_concentrations if note not in recording.on_concentrations]
