@@ -108,7 +108,7 @@ def _base(resume: Path | None, devices: int) -> PretrainSettings:
 
 
 def _before(start: Path | None, seen: int) -> dict[str, int]:
-    """For the card: all assays that the weights have seen, where those that they began with have a card that says so."""
+    """For the card: all assays that the weights have seen, where those that they began with have a card of theirs."""
     from geonode.prior.stored import model_card
 
     if start is None or not start.with_suffix(".json").is_file():
