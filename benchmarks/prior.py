@@ -135,10 +135,10 @@ def real_tables(rows: dict[str, Any]) -> dict[str, Any]:
         table = {}
         for method in ("linear", "gp", "untrained", "pretrained"):
             mean, factor = geometric_means({name: found[name][method] for name in found}, names)
-            table[method] = {"ratio": mean.round(3).tolist(), "standard error": factor.round(3).tolist()}
+            table[method] = {"ratio": mean.round(4).tolist(), "standard error": factor.round(4).tolist()}
         paired = {name: found[name]["pretrained"] / found[name]["gp"] for name in found}
         mean, factor = geometric_means(paired, names)
-        table["pretrained ÷ gp"] = {"ratio": mean.round(3).tolist(), "standard error": factor.round(3).tolist()}
+        table["pretrained ÷ gp"] = {"ratio": mean.round(4).tolist(), "standard error": factor.round(4).tolist()}
         tables[group] = table
     return tables
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from geonode.commands.common import Quiet, say
 from geonode.errors import InputError
+
+if TYPE_CHECKING:
+    from geonode.prior.settings import PretrainSettings
 
 
 def register(app: typer.Typer) -> None:
@@ -17,7 +21,9 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def pretrain(
         out: Annotated[Path, typer.Option("--out", "-o", help="Folder for weights, model card and checkpoint.")],
-        steps: Annotated[int, typer.Option("--steps", min=1, help="Optimiser steps in all.")] = 20_000,
+        steps: Annotated[
+            int | None, typer.Option("--steps", min=1, help="Optimiser steps in all; default 20 000.")
+        ] = None,
         seconds: Annotated[float | None, typer.Option("--seconds", help="Stop after so many seconds.")] = None,
         tokens: Annotated[
             int | None,
@@ -30,13 +36,19 @@ def register(app: typer.Typer) -> None:
             int | None, typer.Option("--blocks", min=1, help="Blocks of the network; default 5, on a CPU 2.")
         ] = None,
         exclude: Annotated[
-            str, typer.Option("--exclude", help="Families of chemistry left out, and validated on, by commas.")
-        ] = "competitive,kinetic,redox",
+            str | None,
+            typer.Option(
+                "--exclude",
+                help="Families of chemistry left out, and validated on, by commas; default competitive,kinetic,redox.",
+            ),
+        ] = None,
         care: Annotated[
             tuple[float, float] | None,
             typer.Option("--care", help="Median and spread of the factor on all errors; default as the corpus has it."),
         ] = None,
-        seed: Annotated[int, typer.Option("--seed", help="Another seed: other initial weights, other assays.")] = 0,
+        seed: Annotated[
+            int | None, typer.Option("--seed", help="Other initial weights, other assays; default 0.")
+        ] = None,
         resume: Annotated[Path | None, typer.Option("--resume", help="Checkpoint to go on from.")] = None,
         start: Annotated[
             Path | None, typer.Option("--start", help="Weights (.safetensors) that a new run begins with.")
@@ -52,6 +64,8 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Pre-train the flow on simulated assays: a GPU makes what ships, a minute on a CPU shows it learn.
 
+        A run that goes on (--resume) keeps its settings, but for those that are given.
+
         Examples:
 
             geonode pretrain --out weights/ --steps 40000
@@ -62,36 +76,45 @@ def register(app: typer.Typer) -> None:
 
             torchrun --nproc-per-node 8 -m geonode pretrain --out weights/ --steps 40000
         """
-        import torch
-
-        from geonode.prior.settings import PretrainSettings, cpu_settings
-
-        left_out = tuple(name.strip() for name in exclude.split(",") if name.strip())
-        changes: dict[str, Any] = {"steps": steps, "seed": seed, "exclude": left_out}
-        base = PretrainSettings() if torch.cuda.is_available() else cpu_settings()
-        if tokens is not None:
-            changes["tokens"] = tokens
-        if care is not None:
-            changes["care"] = care
         if resume is not None and start is not None:
             raise InputError("--resume goes on with a run and --start begins one; give either.")
-        changes["accumulate"] = accumulate or _accumulated(resume, devices)
-        settings = base.resized(width, blocks).with_changes(**changes)
+        given: dict[str, Any] = {"steps": steps, "seed": seed, "tokens": tokens, "care": care, "accumulate": accumulate}
+        if exclude is not None:
+            given["exclude"] = tuple(name.strip() for name in exclude.split(",") if name.strip())
+        changes = {name: value for name, value in given.items() if value is not None}
+        settings = _base(resume, devices).resized(width, blocks).with_changes(**changes)
         _run(settings, out, seconds, resume, start, devices, quiet)
 
 
-def _accumulated(resume: Path | None, devices: int) -> int:
-    """Batches of a step: those of the run that goes on, else one a process."""
+def _base(resume: Path | None, devices: int) -> PretrainSettings:
+    """What holds where nothing else is asked for: the settings of the run that goes on, or those of a new one, with a
+    batch a process in a step."""
+    import torch
+
+    from geonode.prior.settings import LEFT_OUT, PretrainSettings, cpu_settings
+    from geonode.training.checkpoint import load_checkpoint
     from geonode.training.launch import launched
 
+    base = replace(PretrainSettings() if torch.cuda.is_available() else cpu_settings(), exclude=LEFT_OUT)
     if resume is None:
         job = launched() if devices == 1 else None
-        return devices if job is None else job[1]
+        return replace(base, accumulate=devices if job is None else job[1])
     if not resume.is_file():
         raise InputError(f"The checkpoint {resume} is not there; give one that `geonode pretrain` wrote.")
-    from geonode.training.checkpoint import load_checkpoint
+    kept = load_checkpoint(resume)
+    if "settings" in kept:
+        return PretrainSettings.from_dict(kept["settings"])
+    return replace(base, accumulate=int(kept.get("accumulate", 1)))  # written before settings were kept
 
-    return int(load_checkpoint(resume).get("accumulate", 1))
+
+def _before(start: Path | None, seen: int) -> dict[str, int]:
+    """For the card: all assays that the weights have seen, where those that they began with have a card of theirs."""
+    from geonode.prior.stored import model_card
+
+    if start is None or not start.with_suffix(".json").is_file():
+        return {}
+    card = model_card(start)
+    return {"assays with those before": seen + card.get("assays with those before", card["assays"])}
 
 
 def _run(
@@ -110,7 +133,7 @@ def _run(
         report=lambda line: say(_line(line), quiet),
     )
     if module.trainer.is_global_zero:
-        card = save_network(module.average, card_of(module), out, "pretrained")
+        card = save_network(module.average, card_of(module) | _before(start, module.seen), out, "pretrained")
         say(f"weights: {card}", quiet)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import torch
@@ -72,7 +73,7 @@ def draw(
             chemistry.
 
     Raises:
-        InputError: a count out of range, an unknown family, or no family left.
+        InputError: a count or ``care`` out of range, an unknown family, or no family left.
     """
     chosen = choose_families(families, exclude)
     for name, value, low, high in (
@@ -84,6 +85,7 @@ def draw(
     ):
         if not low <= value <= high:
             raise InputError(f"{name}={value} cannot be drawn; choose from {low} to {high}.")
+    check_care(care)
     source = Source(seed, step, batch, torch.device(device))
     counts = Counts(batch, levels, _repeats(source, replicates), queries, unknowns, wavelengths)
     lab, blocks = stages.plan(source, counts, chosen, care)
@@ -102,6 +104,16 @@ def draw(
     return measure.assays(
         lab.reorder(rows), signal[shuffle], prepared[rows], unit[shuffle], spectrum[rows], detection[shuffle], dtype
     )
+
+
+def check_care(care: tuple[float, float]) -> None:
+    """Refuse what is no median and spread of a factor.
+
+    Raises:
+        InputError: not above zero, or not finite.
+    """
+    if not (min(care) > 0.0 and math.isfinite(sum(care))):
+        raise InputError(f"care must be a median and a spread above zero, but {care} was given.")
 
 
 def choose_families(families: Sequence[str] | None, exclude: Sequence[str]) -> list[str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from geonode.corpus.draw import CARE
+from geonode.corpus.draw import CARE, check_care
 from geonode.errors import InputError
 from geonode.prior.network import NetworkSize
 
 LEVELS = {3: 0.15, 4: 0.18, 5: 0.19, 6: 0.12, 8: 0.16, 10: 0.12, 14: 0.05, 22: 0.03}
 """Standards left in place → how often a batch has so many."""
+LEFT_OUT = ("competitive", "kinetic", "redox")
+"""Families of chemistry that the command leaves out of training, to judge by."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,7 @@ class PretrainSettings:
             )
         if not 0.0 <= self.ema < 1.0:
             raise InputError(f"ema must lie between 0 and 1, but {self.ema} was given.")
-        if min(self.care) <= 0.0:
-            raise InputError(f"care must be a median and a spread above zero, but {self.care} was given.")
+        check_care(self.care)
         if not self.levels or min(self.levels) < 2 or min(self.levels.values()) <= 0.0:
             raise InputError("levels must map numbers of standards (2 or more) to shares above zero.")
 
@@ -89,9 +90,10 @@ class PretrainSettings:
         Raises:
             InputError: a value out of range.
         """
-        steps = changes.get("steps", self.steps)
-        room = {"warmup": min(self.warmup, steps // 10), "decay": min(self.decay, steps // 4)}
-        return replace(self, **{**room, **changes})
+        if "steps" in changes:
+            steps = changes["steps"]
+            changes = {"warmup": min(self.warmup, steps // 10), "decay": min(self.decay, steps // 4), **changes}
+        return replace(self, **changes)
 
     def resized(self, width: int | None, blocks: int | None) -> PretrainSettings:
         """A copy with a network of another ``width`` and number of ``blocks``; None keeps them.
@@ -105,8 +107,19 @@ class PretrainSettings:
         return replace(self, size=size)
 
     def as_dict(self) -> dict[str, Any]:
-        """For a model card."""
+        """For a model card and a checkpoint."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> PretrainSettings:
+        """The inverse of `as_dict`, also of ``values`` that went through JSON."""
+        whole = {
+            "levels": {int(n): share for n, share in values["levels"].items()},
+            "exclude": tuple(values["exclude"]),
+            "care": tuple(values["care"]),
+            "size": NetworkSize(**values["size"]),
+        }
+        return cls(**{**values, **whole})
 
 
 def cpu_settings() -> PretrainSettings:

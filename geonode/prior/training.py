@@ -220,8 +220,8 @@ class PretrainModule(lightning.LightningModule):
         return {"optimizer": optimiser, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """The log travels with the weights."""
-        checkpoint |= {"history": self.history, "seen": self.seen, "accumulate": self.settings.accumulate}
+        """Log and settings travel with the weights."""
+        checkpoint |= {"history": self.history, "seen": self.seen, "settings": self.settings.as_dict()}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Go on with the log, and count batches as this number of processes does."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 import runpy
 import sys
 from functools import partial
@@ -13,6 +14,7 @@ import torch
 from typer.testing import CliRunner
 
 from geonode.cli import app
+from geonode.commands.pretrain import _base
 from geonode.errors import InputError
 from geonode.prior.examples import draw_examples
 from geonode.prior.feed import Feed, sized
@@ -78,6 +80,18 @@ def test_pretraining_draws_laboratories_of_the_care_asked_for():
     assert error[1] < 0.5 * error[0]
 
 
+def test_a_run_that_goes_on_keeps_its_settings_but_for_those_that_are_given(tmp_path):
+    kept = tiny(3, care=(0.5, 1.2), exclude=("hill",), seed=7, decay=2)
+    pretrain(kept, tmp_path, accelerator="cpu", max_seconds=0.0)
+    assert _base(tmp_path / "last.ckpt", 1) == kept
+    command = ["pretrain", "--out", str(tmp_path / "on"), "--resume", str(tmp_path / "last.ckpt"), "--care", "0.2", "1"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert PretrainSettings.from_dict(
+        json.loads((tmp_path / "on" / "pretrained.json").read_text())["settings"]
+    ) == dataclasses.replace(kept, care=(0.2, 1.0))
+
+
 def test_accumulated_batches_are_one_step(tmp_path):
     module = pretrain(tiny(3, accumulate=2), tmp_path, accelerator="cpu")
     assert module.trainer.global_step == 3
@@ -90,6 +104,7 @@ def test_accumulated_batches_are_one_step(tmp_path):
         ({"steps": 0}, "steps must be at least 1"),
         ({"ema": 1.0}, "ema must lie between 0 and 1"),
         ({"care": (0.0, 0.9)}, "care must be a median and a spread above zero"),
+        ({"care": (1.0, float("inf"))}, "care must be a median and a spread above zero"),
         ({"levels": {}}, "levels must map"),
         ({"levels": {1: 1.0}}, "levels must map"),
     ],
@@ -163,3 +178,12 @@ def test_captured_loss_and_gradients_are_those_computed_step_by_step(half):
             one, other = (torch.cat([gradient.flatten() for gradient in part]) for part in (mine, theirs))
             # measured in bfloat16 on an H200: 0.006 and 0.06
             assert float((one - other).norm() / other.norm()) < (0.1 if half else 1e-3)
+
+
+def test_a_card_counts_the_assays_of_the_weights_that_a_run_begins_with(tmp_path):
+    small = ["--steps", "2", "--width", "16", "--blocks", "1", "--tokens", "600"]
+    for folder, more in (("one", []), ("two", ["--start", str(tmp_path / "one" / "pretrained.safetensors")])):
+        result = CliRunner().invoke(app, ["pretrain", "--out", str(tmp_path / folder), *small, *more])
+        assert result.exit_code == 0, result.output
+    one, two = (json.loads((tmp_path / name / "pretrained.json").read_text()) for name in ("one", "two"))
+    assert two["assays with those before"] == one["assays"] + two["assays"]

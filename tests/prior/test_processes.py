@@ -17,7 +17,7 @@ import pytest
 import torch
 from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnector
 
-from geonode.commands.pretrain import _accumulated
+from geonode.commands.pretrain import _base
 from geonode.errors import InputError, Interrupted, TrainingError
 from geonode.prior.lanes import Lanes, lanes_of
 from geonode.prior.stopping import Stopping, Vote, told
@@ -188,14 +188,14 @@ def test_sigterm_keeps_the_state_and_says_how_to_go_on(tmp_path, monkeypatch):
 
 
 def test_the_command_gives_each_process_a_batch_and_goes_on_with_as_many_as_before(tmp_path, monkeypatch):
-    assert _accumulated(None, 1) == 1 and _accumulated(None, 4) == 4
+    assert _base(None, 1).accumulate == 1 and _base(None, 4).accumulate == 4
     monkeypatch.setattr("geonode.training.launch.launched", lambda: (0, 8, 4))
-    assert _accumulated(None, 1) == 8
+    assert _base(None, 1).accumulate == 8
     SafetensorsIO().save_checkpoint({"accumulate": 8}, tmp_path / "last.ckpt")
     monkeypatch.setattr("geonode.training.launch.launched", lambda: (0, 7, 7))
-    assert _accumulated(tmp_path / "last.ckpt", 1) == 8
+    assert _base(tmp_path / "last.ckpt", 1).accumulate == 8
     with pytest.raises(InputError, match="is not there"):
-        _accumulated(tmp_path / "none.ckpt", 1)
+        _base(tmp_path / "none.ckpt", 1)
 
 
 def test_a_vote_on_a_gpu_is_answered_a_look_later(monkeypatch):
