@@ -152,8 +152,7 @@ def test_graphs_are_shared_only_where_all_that_they_are_traced_from_is_the_same(
         for name in ("kept", "not kept"):
             value = torch.full((2,), 2.0 if other == name else 1.0)
             part.register_buffer(name.replace(" ", "_"), value, persistent=name == "kept")
-        part.steps = [0.5, (1.0, 2.0 if other == "list" else 1.0)]
-        part.times = 2 if other == "number" else 1
+        vars(part).update(steps=[0.5, (1.0, 2.0 if other == "list" else 1.0)], times=2 if other == "number" else 1)
         return _key(torch.nn.Sequential(part), 2 if other == "width" else 1)
 
     assert made() == made() != made(what)

@@ -278,16 +278,6 @@ def test_spoilt_spectra_get_the_librarys_cause(models, name):
 
 
 @needs_node
-def test_refused_spectra_larger_than_the_standards_are_told_once_to_be_diluted(models):
-    model, asking = models("straight, measured twice"), {"mask": None, "options": {}, "wavelengths": WAVE}
-    spectra = [noisy(straight, [c], 3) + k * band(400.0, 8.0) for c, k in ((100.0, 0.3), (200.0, 0.6), (30.0, 3.0))]
-    unknowns = [asking | {"name": f"u{k}", "values": one} for k, one in enumerate(spectra)]
-    for mine, one in zip(asked(answer_data(model), [as_json(one) for one in unknowns]), unknowns, strict=True):
-        compare(model, mine, of_library(model, one))
-        assert sum("dilute it" in said for said in (*mine["notes"], *mine["why"])) == 1
-
-
-@needs_node
 def test_the_verdicts_are_of_every_kind(models):
     """Without this the law might hold for one verdict alone."""
     found = set()

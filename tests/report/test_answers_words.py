@@ -17,6 +17,8 @@ SPECTRA = {
     "diluted": lambda truth: noisy(truth, [66.0], 17),
     "concentrated": lambda truth: noisy(truth, [66.0], 18),
     "far above": lambda truth: noisy(truth, [600.0], 19),
+    "large and strange": lambda truth: noisy(truth, [100.0], 3) + 0.3 * band(400.0, 8.0),
+    "strange and large": lambda truth: noisy(truth, [30.0], 3) + 3.0 * band(400.0, 8.0),
     "a flank": lambda truth: noisy(truth, [30.0], 20) + 0.3 * band(WAVE[-1] + 20.0, 20.0),
 }
 OPTIONS = {"diluted": {"dilution": 5.0, "dilutionStd": 0.1}, "concentrated": {"dilution": 0.5}}
@@ -48,3 +50,5 @@ def test_the_page_says_what_the_library_says(name):
     assert "the result is 5 times what was in the cuvette" in diluted and "dilute further" in diluted
     assert "the result is 0.5 times what was in the cuvette" in concentrated and "further" not in concentrated
     assert "the flank of a band beyond the wavelengths" in " ".join(theirs["a flank"].why)
+    advised = [sum("dilute it" in one for one in (*theirs[k].notes, *theirs[k].why)) for k in SPECTRA if "large" in k]
+    assert advised == [1, 1] or name != "straight"
