@@ -17,6 +17,8 @@ from geonode_runtime.shapes import PLAINLY_THERE
 SETS, RARE = 0.8, 0.1
 """Level of the sets that standards left out should lie in, and how seldom chance has as many of them outside: then the
 sets are called too narrow. Levels outside are told in any case."""
+MISSED = 0.5
+"""A spectrum left out that is missed by a larger share of the response is told even where no check found anything."""
 MOST_LEVELS = 12
 """Of more standards the errors of the largest are told."""
 
@@ -126,7 +128,17 @@ class Conclusion:
         told = of_response(self.calibration) or self.contradictions
         if not self.usable and not told and not self.calibration.curve_check.pls_is_better:
             found.insert(0, self._useless())
-        return f"what is wrong: {'; '.join(found) if found else 'nothing was found'}"
+        return f"what is wrong: {'; '.join(found) if found else self._nothing()}"
+
+    def _nothing(self) -> str:
+        """Where no check has found anything: that, and which levels the others do not tell all the same."""
+        missed = [f"{one.level:g}" for one in self.errors if not one.edge and one.spectrum > MISSED]
+        if not missed:
+            return "nothing was found"
+        return (
+            f"nothing was found, but with {' or '.join(missed)}{self.unit} left out its spectrum is missed by more "
+            "than half of the response: a label may be wrong, there or beside it, or standards are missing between"
+        )
 
     def apart(self) -> str:
         """What can be told apart."""
