@@ -118,12 +118,11 @@ def test_levels_that_the_others_do_not_tell_are_named_where_no_check_finds_anyth
     bands = [np.exp(-0.5 * ((np.arange(400.0, 701.0, 3.0) - m) / s) ** 2) for m, s in ((620, 35), (520, 25), (480, 60))]
     made = 0.15 + np.stack([0.9 * folded, 0.35 * (1.0 - bound), 0.02 * bound], 1) @ np.stack(bands)
     made += rng.normal(0.0, 0.002, made.shape)
-    right = Conclusion(Calibration(levels, made, np.arange(400.0, 701.0, 3.0)))
-    swapped = Conclusion(Calibration(levels, made[[0, 1, 4, 3, 2, 5]], np.arange(400.0, 701.0, 3.0)))
+    orders = ([0, 1, 2, 3, 4, 5], [0, 1, 4, 3, 2, 5])
+    right, swapped = (Conclusion(Calibration(levels, made[o], np.arange(400.0, 701.0, 3.0))) for o in orders)
     assert "a label may be wrong" not in right.wrong()
-    missed = [one.level for one in swapped.errors if not one.edge and one.spectrum > 0.5]
-    assert missed and not swapped.findings
-    assert f"but with {' or '.join(f'{one:g}' for one in missed)} left out" in swapped.wrong()
+    missed = [f"{one.level:g}" for one in swapped.errors if not one.edge and one.spectrum > 0.5]
+    assert missed and f"nothing was found, but with {' or '.join(missed)} left out" in swapped.wrong()
 
 
 @pytest.mark.parametrize("made", [healthy, silent, foreign])
