@@ -214,19 +214,20 @@ def one_batch(network: Network, batch: Batch) -> dict[str, np.ndarray]:
 
 def summary(rows: dict[str, np.ndarray], chosen: np.ndarray) -> dict[str, float]:
     """Means over the chosen assays; errors as ratios to the GP's (geometric means), with one standard error."""
-    count = int(chosen.sum())
-    result: dict[str, float] = {"assays": count}
+    result: dict[str, float] = {"assays": int(chosen.sum())}
     for key in ("held out", "truth"):
-        values = rows[key][chosen]
-        result[f"{key} ÷ gp"] = round(float(np.exp(values.mean())), 3)
-        result[f"{key} standard error"] = round(float(np.exp(values.std(ddof=1) / count**0.5)), 3)
+        result[f"{key} ÷ gp"], result[f"{key} standard error"] = geometric_mean(rows[key][chosen], 3)
     for key in (name for name in rows if name.endswith("÷ other")):
-        values = rows[key][chosen]
-        result[key] = round(float(np.exp(values.mean())), 4)
-        result[f"{key}, standard error"] = round(float(np.exp(values.std(ddof=1) / count**0.5)), 4)
+        result[key], result[f"{key}, standard error"] = geometric_mean(rows[key][chosen], 4)
     for key in ("covered held out", "covered elsewhere"):
         result[key] = round(float(rows[key][chosen].mean()), 3)
     return result
+
+
+def geometric_mean(logs: np.ndarray, digits: int) -> tuple[float, float]:
+    """The geometric mean of ratios by their logarithms, and the factor that is one standard error of it."""
+    error = logs.std(ddof=1) / len(logs) ** 0.5
+    return round(float(np.exp(logs.mean())), digits), round(float(np.exp(error)), digits)
 
 
 def another_simulator(network: Network, count: int, against: Network | None) -> dict[str, Any]:
@@ -259,10 +260,7 @@ def another_simulator(network: Network, count: int, against: Network | None) -> 
         covered.append(float(((low <= wanted) & (wanted <= high)).mean()))
     result: dict[str, Any] = {"assays": count, "covered": round(float(np.mean(covered)), 3)}
     for key, values in logs.items():
-        result[key] = round(float(np.exp(np.mean(values))), 3)
-        result[f"{key.removesuffix(' ÷ gp')} standard error"] = round(
-            float(np.exp(np.std(values, ddof=1) / count**0.5)), 3
-        )
+        result[key], result[f"{key.removesuffix(' ÷ gp')} standard error"] = geometric_mean(np.array(values), 3)
     return result
 
 

@@ -239,9 +239,6 @@ def _gaps(standards: Tensor, s: Tensor, own: bool) -> tuple[Tensor, Tensor]:
     if own:
         eye = torch.eye(standards.shape[1], dtype=torch.bool, device=s.device)
         difference = torch.where(eye, torch.full_like(difference, math.inf), difference)
-        below = torch.where(difference > 0.0, difference, math.inf).amin(-1)
-        above = torch.where(difference < 0.0, -difference, math.inf).amin(-1)
-    else:
-        below = torch.where(difference >= -_SAME, difference.clamp_min(0.0), math.inf).amin(-1)
-        above = torch.where(difference < -_SAME, -difference, math.inf).amin(-1)
+    below = torch.where(difference >= -_SAME, difference.clamp_min(0.0), math.inf).amin(-1)
+    above = torch.where(difference < -_SAME, -difference, math.inf).amin(-1)
     return below.clamp_max(3.0), above.clamp_max(3.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -105,12 +106,17 @@ def test_the_count_of_a_replicate_in_a_row_is_refused_with_the_remedy(tmp_path, 
         inspect_file(write(tmp_path / "a.csv", "\n".join(rows)))
 
 
+def write_scans(folder: Path, names: Iterable[str]) -> None:
+    """A file a spectrum, that of the k-th of the concentration k."""
+    folder.mkdir(exist_ok=True)
+    for k, name in enumerate(names):
+        rows = (f"{x},{value(x, k):.4f}" for x in WAVE)
+        write(folder / name, "\n".join(["wavelength,absorbance", *rows]))
+
+
 @pytest.mark.parametrize("count", [4, 5, 40])
 def test_of_many_files_the_first_three_are_named_and_the_rest_counted(tmp_path, count):
-    (tmp_path / "run").mkdir()
-    for k in range(count):
-        rows = (f"{x},{value(x, k):.4f}" for x in WAVE)
-        write(tmp_path / "run" / f"scan{k:02}.csv", "\n".join(["wavelength,absorbance", *rows]))
+    write_scans(tmp_path / "run", (f"scan{k:02}.csv" for k in range(count)))
     with pytest.raises(ReaderError, match="no concentration is known") as error:
         load_standards(tmp_path / "run")
     said = str(error.value)
@@ -122,9 +128,7 @@ def test_of_many_files_the_first_three_are_named_and_the_rest_counted(tmp_path, 
 
 @pytest.mark.parametrize("count", [5, 30])
 def test_the_data_set_of_many_files_keeps_all_their_names_and_tells_three(tmp_path, count):
-    for k in range(count):
-        rows = (f"{x},{value(x, k):.4f}" for x in WAVE)
-        write(tmp_path / f"{k} mM.csv", "\n".join(["wavelength,absorbance", *rows]))
+    write_scans(tmp_path, (f"{k} mM.csv" for k in range(count)))
     data = load_standards(tmp_path)
     assert data.source.count(" mM.csv") == count
     with pytest.raises(ValueError, match=rf"2 mM.csv and {count - 3} more: no wavelength between 1 and 2"):
@@ -134,10 +138,7 @@ def test_the_data_set_of_many_files_keeps_all_their_names_and_tells_three(tmp_pa
 
 @pytest.mark.parametrize("count", [2, 4, 5])
 def test_a_comma_in_a_name_makes_no_two_files_of_it(tmp_path, count):
-    (tmp_path / "run, day 2").mkdir()
-    for k in range(count):
-        rows = (f"{x},{value(x, k):.4f}" for x in WAVE)
-        write(tmp_path / "run, day 2" / f"x, {k} mM.csv", "\n".join(["wavelength,absorbance", *rows]))
+    write_scans(tmp_path / "run, day 2", (f"x, {k} mM.csv" for k in range(count)))
     recordings = record(tmp_path / "run, day 2")
     data = assemble(recordings)
     assert data.files == tuple(str(recording.path) for recording in recordings)

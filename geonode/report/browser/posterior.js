@@ -60,13 +60,11 @@ const GeonodePosterior = (function () {
 
   function verdict(model, one, stray, sets, mean, usable) {
     const { rules } = model;
-    if (one.none > REFUSED) {
-      return { said: ["does not match", `with probability ${one.none.toFixed(2)} no concentration of this assay gives this ` +
-        "spectrum", ...tooConcentrated(rules, one)], sets };
-    }
-    if (stray > FAR) {
-      return { said: ["does not match", `its misfit is ${general(stray, 3)} times (square) that of the worst standard left out`,
-        ...tooConcentrated(rules, one)], sets };
+    if (one.none > REFUSED || stray > FAR) {
+      const why = one.none > REFUSED
+        ? `with probability ${one.none.toFixed(2)} no concentration of this assay gives this spectrum`
+        : `its misfit is ${general(stray, 3)} times (square) that of the worst standard left out`;
+      return { said: ["does not match", why, ...tooConcentrated(rules, one)], sets };
     }
     if (model.pls !== null) return byPls(model, mean, usable, sets.map((at) => at.level));
     const closed = ended(model.posterior.known, one, mean, usable, sets), said = bySets(rules, one, ...closed.sets);

@@ -78,14 +78,14 @@ def judge(
     """
     rules, pls = facts.rules, None
     sets = joined(rules, known.levels, sets[0]), joined(rules, known.levels, sets[1])
-    if posterior.none > REFUSED:
+    if posterior.none > REFUSED or stray > FAR:
         said = "does not match"
-        reasons = [f"with probability {posterior.none:.2f} no concentration of this assay gives this spectrum"]
-        reasons += _too_concentrated(rules, posterior)
-    elif stray > FAR:
-        said = "does not match"
-        reasons = [f"its misfit is {stray:.3g} times (square) that of the worst standard left out"]
-        reasons += _too_concentrated(rules, posterior)
+        reasons = [
+            f"with probability {posterior.none:.2f} no concentration of this assay gives this spectrum"
+            if posterior.none > REFUSED
+            else f"its misfit is {stray:.3g} times (square) that of the worst standard left out",
+            *_too_concentrated(rules, posterior),
+        ]
     elif facts.pls is not None:
         said, pls = "no curve", facts.pls
         reasons, sets = by_pls(facts, pls, spectrum, usable, sets)
