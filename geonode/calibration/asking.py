@@ -19,7 +19,8 @@ class Question:
 
     Attributes:
         spectra: ``[k, V]``. wavelengths: ``[V]``, None for those of the standards. mask: ``[k, V]`` or None.
-        name: of the unknown. notes: what was done to its wavelengths.
+        name: of the unknown. notes: what was done to its wavelengths. labels: ``k`` names of the spectra; none where
+            they have none.
     """
 
     spectra: np.ndarray
@@ -27,6 +28,7 @@ class Question:
     mask: np.ndarray | None
     name: str
     notes: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 def questions(
@@ -53,7 +55,9 @@ def questions(
         InputError: see `geonode.data.given`; labels that do not fit, replicates that are said to be several samples.
     """
     if isinstance(spectra, UnknownSpectra):
-        one = Question(spectra.spectra, spectra.wavelengths, spectra.mask, spectra.name, spectra.notes)
+        one = Question(
+            spectra.spectra, spectra.wavelengths, spectra.mask, spectra.name, spectra.notes, spectra.spectra_names
+        )
         return [one], True
     given = given_spectra(spectra, wavelengths, name)
     axis, note = given.in_unit(unit, standards, name)
