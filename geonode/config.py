@@ -146,9 +146,10 @@ class GeodesicConfig:
             for setting in (item.name for item in dataclasses.fields(kind)):
                 used = (name, setting) in _USED_UNTRAINED
                 if not used and getattr(own, setting) != getattr(default, setting):
+                    named = wording.setting(f"{name}.{setting}")
                     raise InputError(
-                        f"{wording.setting(f'{name}.{setting}')} would have no effect: the flow {self.flow.name!r} brings its "
-                        "own metric and trains nothing; leave the setting out, or choose "
+                        f"{named} would have no effect: the flow {self.flow.name!r} brings its own metric "
+                        "and trains nothing; leave the setting out, or choose "
                         f"{argument('flow', 'path_independent')}, which is trained on the standards."
                     )
 
@@ -315,7 +316,9 @@ def _assembled(present: Mapping[str, Any], components: Mapping[str, Any], flat: 
         elif isinstance(given, str) and name != "loss" and name != "training":
             changes = {"name": given, **changes}
         elif given is not None and not isinstance(given, kind):
-            raise InputError(f"{name}={given!r} must be a {kind.__name__}, or a mapping from its settings to values.")
+            raise InputError(
+                f"{argument(name, given)} must be a {kind.__name__}, or a mapping from its settings to values."
+            )
         if name == "metric":
             changes = _metric_changes(base, changes)
         untrained = isinstance(base, FlowConfig) and not FLOWS[base.name].needs_training

@@ -11,6 +11,7 @@ import numpy as np
 from geonode.calibration.unknown_files import UnknownSpectra
 from geonode.data.given import given_spectra
 from geonode.errors import InputError
+from geonode_runtime.wording import argument
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def _labels(
         if groups is not None and len(set(groups)) > 1:
             raise InputError(
                 f"{name} is said to be replicates of one sample, and its groups are {len(set(groups))} "
-                f"({', '.join(list(dict.fromkeys(groups))[:6])}); leave out replicates=True, or the groups."
+                f"({', '.join(list(dict.fromkeys(groups))[:6])}); leave out {argument('replicates', True)}, or "
+                "the groups."
             )
         return [name] * count
     if replicates is False:

@@ -27,6 +27,8 @@ class CommandLine:
     fit: Mapping[str, str] = field(default_factory=dict)
 
 
+_BARE = object()
+"""No value: the argument is named alone."""
 _RUNNING: list[CommandLine] = []  # one for the process: threads of a command raise as the command does
 
 
@@ -45,17 +47,17 @@ def either(option: str, python: str) -> str:
     return option if _RUNNING else python
 
 
-def argument(name: str, value: object = None, *, literal: bool = False) -> str:
+def argument(name: str, value: object = _BARE, *, literal: bool = False) -> str:
     """An argument, with a value where one is given: ``predictor='gp'``, or ``--predictor gp`` in a command.
 
     Of a command that has no such option it is that of ``geonode fit``, or else a setting as its file has it:
     ``"solver": "rk4"``.
 
     Args:
-        name: of the argument. value: what it is, or should be. literal: the value is a word for one, such as ``NOTE``.
+        name: of the argument, or of a setting with its place, ``training.epochs``. value: what it is, or should be. literal: the value is a word for one, such as ``NOTE``.
     """
     if not _RUNNING:
-        return name if value is None else f"{name}={value if literal else repr(value)}"
+        return name if value is _BARE else f"{name}={value if literal else repr(value)}"
     line = _RUNNING[-1]
     if name in line.options:
         return _as_option(line.options[name], value)
@@ -75,7 +77,7 @@ def setting(path: str) -> str:
 
 
 def _as_option(option: str, value: object) -> str:
-    if value is None or value is True:
+    if value is _BARE or value is True:
         return option
     if value is False:
         return f"no {option}"
