@@ -99,8 +99,8 @@ def asked_of_files(
         if len(found) > 1:
             raise InputError(
                 f"{spectra}: {len(found)} spectra ({listing(one.name for one in found)}); give the file in a list for "
-                f"an answer to each, say {argument('replicates', True)} where they are of one sample, or choose by name "
-                f"with {argument('select')}."
+                f"an answer to each, say {argument('replicates', True)} where they are of one sample, or choose by "
+                f"name with {argument('select')}."
             )
         return AskedFiles(found, one=True)
     if several and all(isinstance(one, str | os.PathLike) for one in spectra):

@@ -54,20 +54,20 @@ def argument(name: str, value: object = _BARE, *, literal: bool = False) -> str:
     ``"solver": "rk4"``.
 
     Args:
-        name: of the argument, or of a setting with its place, ``training.epochs``. value: what it is, or should be. literal: the value is a word for one, such as ``NOTE``.
+        name: of the argument, or of a setting with its place, ``training.epochs``.
+        value: what it is, or should be.
+        literal: the value is a word for one, such as ``NOTE``.
     """
     if not _RUNNING:
         return name if value is _BARE else f"{name}={value if literal else repr(value)}"
-    line = _RUNNING[-1]
-    if name in line.options:
-        return _as_option(line.options[name], value)
-    if name in line.fit and "settings" not in line.options:
-        return f"geonode fit {_as_option(line.fit[name], value)}"
-    return (
-        name
-        if value is None
-        else f'"{name}": {value if literal else json.dumps(value, ensure_ascii=False, default=str)}'
-    )
+    line, own = _RUNNING[-1], name.rpartition(".")[2]
+    if own in line.options:
+        return _as_option(line.options[own], value)
+    if own in line.fit and "settings" not in line.options:
+        return f"geonode fit {_as_option(line.fit[own], value)}"
+    if value is _BARE:
+        return name
+    return f'"{name}": {value if literal else json.dumps(value, ensure_ascii=False, default=str)}'
 
 
 def setting(path: str) -> str:
