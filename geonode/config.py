@@ -317,7 +317,7 @@ def _assembled(present: Mapping[str, Any], components: Mapping[str, Any], flat: 
             changes = {"name": given, **changes}
         elif given is not None and not isinstance(given, kind):
             raise InputError(
-                f"{argument(name, given)} must be a {kind.__name__}, or a mapping from its settings to values."
+                f"{wording.stated(name, given)} must be a {kind.__name__}, or a mapping from its settings to values."
             )
         if name == "metric":
             changes = _metric_changes(base, changes)

@@ -94,7 +94,7 @@ class Registry(Mapping[str, Item]):
         """Refuse what is not a registered name; arguments and errors as for `find`."""
         if name not in self:
             raise InputError(
-                f"{wording.argument(argument or self.kind, name)} is not known; choose one of "
+                f"{wording.stated(argument or self.kind, name)} is not known; choose one of "
                 f"{', '.join(self.names()) or '(none)'}."
             )
 

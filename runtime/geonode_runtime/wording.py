@@ -1,8 +1,8 @@
 """How a message names what its reader can give: an argument in Python, an option on a command line.
 
 The same refusal is read by someone who wrote ``predictor="gp"`` and by someone who wrote ``--predictor gp``. A command
-says which options it has for the time it runs (`on_command_line`); a message asks with `argument`, or with `either`
-where the two ways have no name in common.
+says which options it has for the time it runs (`on_command_line`); a message asks with `argument` for what to give,
+with `stated` for what was given, or with `either` where the two ways have no name in common.
 """
 
 from __future__ import annotations
@@ -68,6 +68,15 @@ def argument(name: str, value: object = _BARE, *, literal: bool = False) -> str:
     if value is _BARE:
         return name
     return f'"{name}": {value if literal else json.dumps(value, ensure_ascii=False, default=str)}'
+
+
+def stated(name: str, value: object) -> str:
+    """A setting that somebody gave: as the option of the command that runs, or else ``epochs='five'``, as every file of
+    settings (JSON, YAML) and Python may have it."""
+    own = name.rpartition(".")[2]
+    if _RUNNING and own in _RUNNING[-1].options:
+        return _as_option(_RUNNING[-1].options[own], value)
+    return f"{name}={value!r}"
 
 
 def setting(path: str) -> str:

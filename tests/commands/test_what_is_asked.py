@@ -84,9 +84,7 @@ def test_several_files_that_are_several_samples_say_what_was_done_and_offer_each
     assert "'a.csv: signal' is found" in said or "'b.csv: signal' is found" in said
     assert run("quantify", bundle, *files, "--each")[0] == 0
     model = geonode.load(bundle)
-    with pytest.raises(
-        InputError, match=r"the \d spectra given as replicates of one sample .*without replicates=True"
-    ):
+    with pytest.raises(InputError, match=r"the \d spectra given as replicates of one sample .*without replicates=True"):
         model.quantify([str(file) for file in files], replicates=True)
 
 

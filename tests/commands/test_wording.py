@@ -13,7 +13,7 @@ import geonode
 from geonode.cli import app
 from geonode.data.readers import read_file
 from geonode.errors import GeonodeError, ReaderError
-from geonode_runtime.wording import CommandLine, argument, either, on_command_line, setting
+from geonode_runtime.wording import CommandLine, argument, either, on_command_line, setting, stated
 from tests.data.small_tables import table, write
 
 LINE = CommandLine({"select": "--select", "log_dir": "--log-dir"}, {"predictor": "--predictor", "select": "--select"})
@@ -36,6 +36,7 @@ def test_an_argument_is_an_option_where_a_command_runs(name, value, python, comm
     assert argument(name, value) == python and either("--each", "each=True") == "each=True"
     with on_command_line(LINE):
         assert argument(name, value) == command and either("--each", "each=True") == "--each"
+        assert stated("a.select", "B") == "--select B" and stated("loss.ramp", 1) == "loss.ramp=1"
         assert setting("training.log_dir") == "--log-dir" and setting("loss.ramp") == "loss.ramp"
     assert argument(name, value) == python  # and again in Python behind it
 
@@ -58,7 +59,7 @@ def files(tmp_path_factory) -> Path:
         (("fit", "good.csv", "--sheet", "a"), "leave --sheet out", ""),
         (("fit", "good.csv", "--predictor", "oracle"), "--predictor oracle is not known", ""),
         (("fit", "good.csv", "--flow", "river"), "--flow river is not known", ""),
-        (("fit", "good.csv", "--settings", "settings.json"), '"solver": "euler" is not known', ""),
+        (("fit", "good.csv", "--settings", "settings.json"), "solver='euler' is not known", ""),
         (("fit", "good.csv", "--folds", "--predictor", "gp"), "--folds is for the neural flow; use --predictor", ""),
         (("fit", "good.csv", "--epochs", "3"), "--epochs would have no effect", ""),
         (("fit", "good.csv", "--resume", "--flow", "velocity"), "--resume needs --checkpoint", ""),
