@@ -266,7 +266,7 @@ class _Call(torch.nn.Module):
 def implicit(dim: int):
     """Velocity as a function of both ends, wavelength and weights; and its inputs.
 
-    The weights are one vector: a check costs by the input, and one direction in all of them tells what one in each does.
+    The weights are one vector: a check costs by the input, and a direction in all of them tells what one in each does.
     """
     metric = MetricNetwork(dim=dim, hidden=(2,), seed=2).double()
     named = dict(metric.named_parameters())

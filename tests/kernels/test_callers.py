@@ -40,6 +40,7 @@ PUBLIC = [
     if not (isinstance(getattr(geonode_kernels, name), type) and issubclass(getattr(geonode_kernels, name), Exception))
 ]
 
+
 @pytest.fixture(scope="module")
 def called() -> set[str]:
     """What the library uses of the kernels."""
