@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import bdtrc
 
+from geonode.calibration.assessment.untold import missed_by
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import DetectionLimits, ambiguity_map, detection_limits, resolution
 from geonode.calibration.remarks import of_response
@@ -17,8 +18,6 @@ from geonode_runtime.shapes import PLAINLY_THERE
 SETS, RARE = 0.8, 0.1
 """Level of the sets that standards left out should lie in, and how seldom chance has as many of them outside: then the
 sets are called too narrow. Levels outside are told in any case."""
-MISSED = 0.5
-"""A spectrum left out that is missed by a larger share of the response is told even where no check found anything."""
 MOST_LEVELS = 12
 """Of more standards the errors of the largest are told."""
 
@@ -54,18 +53,12 @@ class Conclusion:
         """Every level that was left out."""
         held, calibration = self.calibration.held_out, self.calibration
         found, last = [], len(calibration.levels) - 1
-        for position, residual in zip(held.left_out, held.residual, strict=True):
+        for position, spectrum in zip(held.left_out, missed_by(calibration), strict=True):
             rows = held.level == position
             error = float(np.mean(held.estimate[rows] - held.concentration[rows]))
-            spectrum = float(np.sqrt(np.mean(residual**2))) / self.response if self.response > 0.0 else np.inf
-            found.append(LevelError(float(calibration.levels[position]), error, spectrum, position in (0, last)))
+            level = float(calibration.levels[position])
+            found.append(LevelError(level, error, float(spectrum), position in (0, last)))
         return found
-
-    @cached_property
-    def response(self) -> float:
-        """What changes with concentration: root mean square, over levels and wavelengths, of the level means less their
-        mean. Errors of spectra are told as shares of it, not of the spectra, whose shape is no response."""
-        return float(np.sqrt(np.mean(self.calibration.gp.residual**2)))
 
     @cached_property
     def findings(self) -> list[str]:
@@ -125,20 +118,9 @@ class Conclusion:
     def wrong(self) -> str:
         """What is wrong."""
         found = [*self.findings]
-        told = of_response(self.calibration) or self.contradictions
-        if not self.usable and not told and not self.calibration.curve_check.pls_is_better:
-            found.insert(0, self._useless())
-        return f"what is wrong: {'; '.join(found) if found else self._nothing()}"
-
-    def _nothing(self) -> str:
-        """Where no check has found anything: that, and which levels the others do not tell all the same."""
-        missed = [f"{one.level:g}" for one in self.errors if not one.edge and one.spectrum > MISSED]
-        if not missed:
-            return "nothing was found"
-        return (
-            f"nothing was found, but with {' or '.join(missed)}{self.unit} left out its spectrum is missed by more "
-            "than half of the response: a label may be wrong, there or beside it, or standards are missing between"
-        )
+        if useless := self.calibration.standing.useless:
+            found.insert(0, useless)
+        return f"what is wrong: {'; '.join(found) if found else 'nothing was found'}"
 
     def apart(self) -> str:
         """What can be told apart."""
@@ -180,7 +162,7 @@ class Conclusion:
             errors = self.calibration.curve_check.errors(self.unit)
             return f"Not usable as a curve: {errors}. PLS is the better tool here and answers."
         if not self.usable:
-            return f"Not usable: {[*self.contradictions, self._useless()][0]}."
+            return f"Not usable: {[*self.contradictions, standing.useless][0]}."
         inner = [one for one in self.errors if not one.edge]
         if not inner or not self.calibration.checked:
             span = f"{low:g} to {high:g}{self.unit}"
@@ -260,16 +242,6 @@ class Conclusion:
         rms = number(float(np.sqrt(np.mean(np.square(inner)))), self.unit)
         what = "it" if count == 1 else f"the {count} named below"
         return f". Without {what} a standard between others, left out, is found within {rms}"
-
-    def _useless(self) -> str:
-        held, (low, high) = self.calibration.standing, self.calibration.range
-        guess = (high - low) / np.sqrt(12.0)
-        by_guess = number(guess, self.unit)
-        return (
-            f"a standard between others, left out, is found wrong by {number(held.worst * guess, self.unit)} (root "
-            f"mean square), where a guess, the middle of the range, is wrong by {by_guess}: these spectra "
-            "hardly tell the concentration"
-        )
 
 
 def _of(unit: str) -> str:
