@@ -18,6 +18,8 @@ from geonode_runtime.shapes import PLAINLY_THERE
 SETS, RARE = 0.8, 0.1
 """Level of the sets that standards left out should lie in, and how seldom chance has as many of them outside: then the
 sets are called too narrow. Levels outside are told in any case."""
+MOST_NAMED = 4
+"""So many levels that were not left out are named; of more their number is."""
 MOST_LEVELS = 12
 """Of more standards the errors of the largest are told."""
 
@@ -206,32 +208,42 @@ class Conclusion:
         return shapes is not None and shapes.above_blank(shapes.spectra[at]) > PLAINLY_THERE
 
     @cached_property
-    def outside(self) -> tuple[list[float], int]:
+    def outside(self) -> tuple[list[float], list[float]]:
         """Levels that lie, each left out, outside the 80 % sets of what answers (of replicates, more than half of
-        them), and how many were left out."""
+        them), and all levels that were left out."""
         made = self.calibration
         if not made.checked:
-            return [], 0
+            return [], []
         if not made.unfit_for_posterior:
-            own = made.own_levels
-            return [float(made.levels[i]) for i in own.asked[own.covered < 0.5]], len(own.asked)
-        held = made.held_out
-        share = [float((held.coverage[held.level == i] <= SETS).mean()) for i in held.left_out]
-        found = [float(made.levels[i]) for i, covered in zip(held.left_out, share, strict=True) if covered < 0.5]
-        return found, len(held.left_out)
+            asked, covered = made.own_levels.asked, made.own_levels.covered
+        else:
+            held = made.held_out
+            asked = held.left_out
+            covered = np.array([float((held.coverage[held.level == i] <= SETS).mean()) for i in asked])
+        return made.levels[asked[covered < 0.5]].tolist(), made.levels[asked].tolist()
 
     def _uncovered(self) -> str:
         """Of levels outside their own sets; of more than chance has, that the sets are too narrow."""
-        outside, count = self.outside
+        (outside, asked), count = self.outside, len(self.outside[1])
         if not outside:
             return ""
         ends = [one for one in outside if one in self.calibration.range]
         named = ", ".join(f"{one:g}" for one in outside)
-        extrapolated = f"; {', '.join(f'{one:g}' for one in ends)} extrapolated" if ends else ""
-        inside = f"{count - len(outside)} of {count} levels, each left out, lie in their own 80 % sets"
+        which = f"(not {named}{self.unit}{self._unasked(asked)}"
+        which += f"; {', '.join(f'{one:g}' for one in ends)} extrapolated)" if ends else ")"
+        whose = "profile" if self.calibration.unfit_for_posterior else "posterior"
+        inside = f"{count - len(outside)} of {count} levels, each left out, lie in their own 80 % sets of the {whose}"
         if bdtrc(len(outside) - 1, count, 1.0 - SETS) > RARE:
-            return f"; {inside} (not {named}{self.unit}{extrapolated})"
-        return f"; but only {inside} (not {named}{self.unit}{extrapolated}): take intervals for too narrow"
+            return f"; {inside} {which}"
+        return f"; but only {inside} {which}: take intervals for too narrow"
+
+    def _unasked(self, asked: list[float]) -> str:
+        """Of many levels some are not left out: which, or how many."""
+        rest = [f"{one:g}" for one in self.calibration.levels if one not in asked]
+        if not rest:
+            return ""
+        named = ", ".join(rest) if len(rest) <= MOST_NAMED else f"{len(rest)} others"
+        return f"; {named} {'was' if len(rest) == 1 else 'were'} not left out"
 
     def _without(self) -> str:
         """What the standards are worth without the wrong replicates; empty where that is nothing."""

@@ -315,30 +315,6 @@ def test_a_range_in_which_nothing_is_told_from_a_blank_is_said_to_be_one(count, 
     assert "; but no single result of the range is told from a blank" in found.headline()
 
 
-@pytest.mark.parametrize("by", ["posterior", "profile"])
-@pytest.mark.parametrize(
-    ("outside", "said"),
-    [
-        ((), None),
-        ((2,), "; 5 of 6 levels, each left out, lie in their own 80 % sets (not 10)"),
-        ((1, 4), "; 4 of 6 levels, each left out, lie in their own 80 % sets (not 5, 50)"),
-        ((1, 2, 3), "; but only 3 of 6 levels, each left out, lie in their own 80 % sets (not 5, 10, 20): take"),
-        ((1, 2, 3, 4), "; but only 2 of 6 levels"),
-    ],
-)
-def test_levels_outside_the_sets_of_what_answers_are_told(outside, said, by, monkeypatch):
-    calibration = Calibration(LEVELS, spectra(LEVELS), WAVE)
-    out = np.isin(np.arange(6), outside)
-    if by == "posterior":
-        own = replace(calibration.own_levels, covered=np.where(out, 0.0, 1.0))
-        calibration.own_levels = own
-    else:
-        monkeypatch.setattr(Calibration, "unfit_for_posterior", "it is not asked")
-        calibration.held_out = replace(calibration.held_out, coverage=np.where(out, 0.99, 0.3))
-    for text in (Conclusion(calibration).headline(), Conclusion(calibration).good()):
-        assert (said in text) if said else "80 % sets" not in text
-
-
 @pytest.mark.parametrize("limit", [15.0, 70.0])
 def test_standards_that_are_plainly_no_blanks_are_not_said_to_be_like_one(limit):
     """A detection limit above strong standards, which lie far before it: their concentration is in doubt alone."""
