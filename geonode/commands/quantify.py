@@ -135,7 +135,7 @@ def register(app: typer.Typer) -> None:
         unit = model.dataset.units["concentration"]
         entries, answers, refused = _answered(model, found, options, qc, quiet)
         if not answers:
-            raise InputError(f"none of the {len(refused)} unknowns has an answer: {refused[0]}")
+            raise InputError(f"none of the {len(refused)} unknowns has an answer{_why(refused, quiet)}")
         standing = _standing(model, method)
         say(standing["sentence"], quiet)
         if plot is not None:
@@ -147,7 +147,7 @@ def register(app: typer.Typer) -> None:
             text = json.dumps({**head, "unknowns": entries}, indent=2, ensure_ascii=False, allow_nan=False)
             write_text(json_path, text + "\n")
         if refused:
-            raise InputError(f"no answer for {len(refused)} of {len(found)} unknowns: {refused[0]}")
+            raise InputError(f"no answer for {len(refused)} of {len(found)} unknowns{_why(refused, quiet)}")
         if not all(entry["qc"]["passed"] for entry in entries if "qc" in entry):
             raise typer.Exit(1)
 
@@ -181,6 +181,11 @@ def _answered(
         if qc is not None:
             entries[-1]["qc"] = _control(model, unknown, qc, quiet)
     return entries, answers, refused
+
+
+def _why(refused: list[str], quiet: bool) -> str:
+    """Behind how many have no answer: the reason of the first where nothing was printed, else where it stands."""
+    return f": {refused[0]}" if quiet else "; why is said in the place of each answer."
 
 
 def _shared_notes(found: list[UnknownSpectra]) -> dict[str, int]:

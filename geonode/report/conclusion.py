@@ -139,7 +139,8 @@ class Conclusion:
             if limits.quantification is not None:
                 said += f", quantification limit {number(limits.quantification, self.unit)}"
         else:
-            said += f"; no detection limit ({limits.reason})"
+            # That there is no blank stands among what is wrong.
+            said += f"; no detection limit ({limits.reason})" if self.calibration.has_blank else "; no detection limit"
         pairs = ambiguity_map(self.calibration).pairs
         if pairs:
             said += f"; {number(pairs[0].first)} and {number(pairs[0].second)}{self.unit} look alike"
