@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from geonode.data.readers import load_standards
+from geonode.data.readers.inspection import inspect_file
 from geonode.data.readers.transmittance import transmittance_note
 from geonode.data.readers.unit_words import is_concentration
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy, straight
@@ -32,6 +33,7 @@ def percent(truth) -> np.ndarray:
 def test_percent_transmittance_that_no_header_names_is_noted(truth, clear, tmp_path):
     found = load_standards(written(tmp_path / "t.csv", clear * percent(truth)))
     assert sum(LOOKS in note for note in found.notes) == 1
+    assert sum(LOOKS in note for note in inspect_file(tmp_path / "t.csv").notes) == 1
     assert found.spectra == pytest.approx(clear * percent(truth), rel=1e-5)
 
 
