@@ -140,11 +140,14 @@ def _require_concentrations(found: Found, recordings: Sequence[Recording], where
     without = [trace.name for _, trace in found if trace.concentration is None]
     if without:
         doubt = next((f"{trace.doubt}; write it in one way, or " for _, trace in found if trace.doubt), "")
-        part = "no concentration is known" if len(without) == len(found) else "the file says no concentration"
+        part, out = "no concentration is known", ""
+        if len(without) < len(found):
+            part = "the file says no concentration"
+            out = "" if doubt else "take out what is no standard, "
         raise ReaderError(
-            f"{where}: {part} for {listing(without, 3)}; {doubt}give a table of them (--concentrations NOTE), select "
-            "the standards by name, or write a CSV whose first column is 'wavelength' and whose others are headed by "
-            "their concentration."
+            f"{where}: {part} for {listing(without, 3)}; {doubt}{out}give a table of them (--concentrations NOTE), "
+            "select the standards by name, or write a CSV whose first column is 'wavelength' and whose others are "
+            "headed by their concentration."
         )
     sizes = {len(trace.concentration or ()) for _, trace in found}
     if len(sizes) > 1:
