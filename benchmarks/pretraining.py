@@ -11,7 +11,6 @@ included, after all shapes have been compiled and captured; SM activity by NVML'
 from __future__ import annotations
 
 import argparse
-import copy
 import dataclasses
 import json
 import sys
@@ -31,6 +30,7 @@ from geonode.bench.activity import TITLES, Monitor  # noqa: E402
 from geonode.prior.captured import CapturedLoss  # noqa: E402
 from geonode.prior.examples import Examples, Shape, draw_examples  # noqa: E402
 from geonode.prior.feed import sized  # noqa: E402
+from geonode.prior.flat import FlatNetwork  # noqa: E402
 from geonode.prior.settings import PretrainSettings  # noqa: E402
 from geonode.prior.stored import load_network  # noqa: E402
 from geonode.prior.training import loss_of, pretrain  # noqa: E402
@@ -39,7 +39,7 @@ from geonode_runtime.files import write_text  # noqa: E402
 
 def equality(settings: PretrainSettings, half: bool) -> dict[str, dict[str, float]]:
     """Difference of the loss and relative one of the gradients, captured against step by step, float32 or bfloat16."""
-    network = copy.deepcopy(load_network()).requires_grad_().cuda()
+    network = FlatNetwork(load_network()).cuda()
     loss_at, parameters = partial(loss_of, settings), list(network.parameters())
     shapes = [dataclasses.replace(sized(settings, levels), batch=64) for levels in sorted(settings.levels)]
     examples = [[draw_examples(shape, seed=1, step=step, device="cuda") for shape in shapes] for step in range(2)]
@@ -107,7 +107,7 @@ def profile(name: str, work: Callable[[], Any], rows: int) -> None:
 
 def profiles(settings: PretrainSettings, rows: int) -> None:
     """A draw and one captured step at a few numbers of standards."""
-    network = copy.deepcopy(load_network()).requires_grad_().cuda()
+    network = FlatNetwork(load_network()).cuda()
     with torch.autocast("cuda", torch.bfloat16):
         for levels in (5, 10, 22):
             shape = sized(settings, levels)

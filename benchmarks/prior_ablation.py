@@ -130,7 +130,7 @@ def row(name: str, steps: int, assays: int) -> dict[str, Any]:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with without(variant), tempfile.TemporaryDirectory() as folder:
         module = PretrainModule(settings) if variant == "start" else pretrain(settings, folder)
-        network = module.average.to(device).eval()
+        network = module.average.as_network().to(device).eval()
         return {
             "row": name,
             "steps": 0 if variant == "start" else settings.steps,

@@ -133,8 +133,9 @@ def _run(
         report=lambda line: say(_line(line), quiet),
     )
     if module.trainer.is_global_zero:
-        card = save_network(module.average, card_of(module) | _before(start, module.seen), out, "pretrained")
-        say(f"weights: {card}", quiet)
+        card = card_of(module) | _before(start, module.seen)
+        written = save_network(module.average.as_network(), card, out, "pretrained")
+        say(f"weights: {written}", quiet)
 
 
 def _line(line: dict[str, Any]) -> str:

@@ -30,6 +30,12 @@ def as_files(source: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(filter(None, [source] if isinstance(source, str) else source))
 
 
+def parted_source(source: str) -> list[str]:
+    """The files of a ``source`` in one text, as it was written before files stood in a list: a comma and a blank part
+    them."""
+    return source.split(", ")
+
+
 def unit_of_axis(wavelengths: object, unit: str | None, where: str) -> tuple[str, tuple[str, ...]]:
     """The unit of wavelengths as it is given, else as they say themselves (the name of a pandas Index or Series, the
     attributes of an xarray.DataArray), else nm; and notes on what they say."""

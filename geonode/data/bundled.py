@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from geonode.data.arguments import parted_source
 from geonode.data.dataset import SpectralDataset
 
 
@@ -40,9 +41,9 @@ def dataset_from(
 ) -> SpectralDataset:
     """The inverse of `dataset_arrays` and `dataset_metadata`, from ``files``.
 
-    Bundles written before these stood there (None) have them in one text, parted by a comma and a blank.
+    Bundles written before these stood there (None) have them in one text.
     """
-    source = metadata["source"].split(", ") if files is None else files
+    source = parted_source(metadata["source"]) if files is None else files
     # a few wavelengths may agree by chance: what was checked when the file was read is not checked again
     return SpectralDataset(
         arrays["spectra"],

@@ -9,7 +9,7 @@ from typing import Any
 
 from geonode.data.checks import Floats
 from geonode.data.readers import units
-from geonode.data.readers.axis import other_unit
+from geonode.data.readers.axis import micrometres_or_not, other_unit
 from geonode.data.readers.concentration_table import split_unit
 from geonode.errors import InputError
 
@@ -87,11 +87,17 @@ def names_other_axis(name: object) -> bool:
 
 def unit_of(axis: NamedAxis, values: Floats, where: str) -> tuple[str, str]:
     """The unit of the wavelengths of standards, as files are read: what is said, nm where the values allow it, else
-    none; and the sentence that says what was assumed, or is odd. Empty where nothing is."""
+    none; and the sentence that says what was assumed, or is odd. Empty where nothing is.
+
+    Raises:
+        InputError: they are called wavelengths without a unit, and lie where these are in µm.
+    """
     if axis.unit is not None or axis.note:
         return axis.unit or "", axis.note
     if units.is_plausible_nm(values):
         return "nm", "" if axis.named else f"the axis of {where} was taken as wavelengths in nm"
+    if axis.named and units.is_plausible_um(values):
+        raise InputError(micrometres_or_not(values, f"the axis of {where},", "wavelength"))
     return "", (
         f"the unit of the axis of {where} is not said, and {values.min():g} to {values.max():g} are no wavelengths in "
         "nm of a spectrometer; none is assumed"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from geonode.data.arguments import parted_source
 from geonode.data.dataset import SpectralDataset
 from geonode.errors import InputError, ReaderError
 from geonode_runtime.files import write_atomically
@@ -60,8 +61,7 @@ def from_xarray(stored: xr.Dataset) -> SpectralDataset:
         raise ValueError(f"its spectra have the dimensions {spectra.dims}")
     group = stored["group"].values
     source = str(stored.attrs["source"])
-    # without a list (written before there was one) what a comma and a blank part are files
-    files = json.loads(stored.attrs["files"]) if "files" in stored.attrs else source.split(", ")
+    files = json.loads(stored.attrs["files"]) if "files" in stored.attrs else parted_source(source)
     return SpectralDataset(
         spectra.values,
         stored["concentration"].values,

@@ -1,14 +1,13 @@
 """Features, loss and gradient of a batch as one CUDA graph: thousands of launches replayed as one.
 
 A pre-training step launches some six thousand kernels: features of the examples, forward, backward. Launched one by
-one, the host holds the device up; captured once a shape, the device never waits. Autograd sees a single operation
-whose gradients are those that the replay left behind, so that accumulation, clipping, optimisers, mixed precision in
-bfloat16 and DDP work as with any other loss.
+one, the host holds the device up; captured once a shape, the device waits for little. Autograd sees a single operation
+of two vectors (`geonode.prior.flat`) whose gradients are those that the replay left behind, so that accumulation,
+clipping, optimisers, mixed precision in bfloat16 and DDP work as with any other loss.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor
 
 from geonode.prior.examples import Examples
+from geonode.prior.flat import FlatNetwork
 from geonode.prior.network import Network
 
 Loss = Callable[[Network, Examples], tuple[Tensor, Tensor]]
@@ -34,31 +34,34 @@ class CapturedLoss:
         batches: one of each shape.
     """
 
-    def __init__(self, loss: Loss, network: Network, batches: Iterable[Examples]) -> None:
+    def __init__(self, loss: Loss, network: FlatNetwork, batches: Iterable[Examples]) -> None:
         # Captured are the same weights under parameters of their own: the backward pass of the network's own may still
         # be in flight on another stream when a shape is captured.
-        self._loss, self._twin = loss, copy.deepcopy(network)
-        self._parameters = list(network.parameters())
-        for twin, parameter in zip(self._twin.parameters(), self._parameters, strict=True):
-            twin.data = parameter.data
+        self._loss, self._network = loss, network
+        self._twin = network.as_network().requires_grad_()
         for block in self._twin.all_blocks:
             block.compile(dynamic=True)
         self._pool = torch.cuda.graph_pool_handle()
-        self._captured = {_shape(batch): _Captured(self._gradients, batch, self._pool) for batch in batches}
+        self._captured = {_shape(batch): _Captured(self._gradients, network, batch, self._pool) for batch in batches}
 
     def __call__(self, batch: Examples) -> tuple[Tensor, Tensor]:
         """Loss and summary; the loss carries gradients to the network's parameters alone."""
         captured = self._captured[_shape(batch)]
         captured.take(batch)
-        return _Replay.apply(captured, *self._parameters), captured.summary.clone()
+        return _Replay.apply(captured, *self._network.parameters()), captured.summary.clone()
 
-    def _gradients(self, batch: Examples) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    def _gradients(self, batch: Examples, into: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        """Loss and summary; the gradient goes into two vectors like those of the network."""
         kind, on = torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda")
         # a weight that was cast outside of the graph would stay what it was
         with torch.enable_grad(), torch.autocast("cuda", kind, enabled=on, cache_enabled=False):
             loss, summary = self._loss(self._twin, batch)
-        gradients = torch.autograd.grad(loss, list(self._twin.parameters()))
-        return loss.detach(), summary.detach(), gradients
+        weights = dict(self._twin.named_parameters())
+        parts = self._network.named(into)
+        torch.ops.aten._foreach_copy_.default(
+            [parts[name] for name in weights], torch.autograd.grad(loss, list(weights.values()))
+        )
+        return loss.detach(), summary.detach()
 
 
 def _shape(batch: Examples) -> tuple[int, ...]:
@@ -68,27 +71,31 @@ def _shape(batch: Examples) -> tuple[int, ...]:
 class _Captured:
     """One shape: the graph, and the memory that it reads and writes."""
 
-    def __init__(self, once: Callable[[Examples], Any], batch: Examples, pool: Any) -> None:
-        self._inputs = Examples(*(getattr(batch, field.name).clone() for field in fields(batch)))
+    def __init__(self, once: Callable[..., Any], network: FlatNetwork, batch: Examples, pool: Any) -> None:
+        self._inputs = Examples(*(part.clone() for part in _parts(batch)))
+        self.gradients = tuple(torch.zeros_like(vector) for vector in (network.matrices, network.vectors))
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(_WARM_UPS):
-                once(self._inputs)
+                once(self._inputs, self.gradients)
         torch.cuda.current_stream().wait_stream(stream)
         self.graph = torch.cuda.CUDAGraph()
         # threads of others (NCCL's, say) go on with what they do during a capture
         with torch.cuda.graph(self.graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
-            self.loss, self.summary, self.gradients = once(self._inputs)
+            self.loss, self.summary = once(self._inputs, self.gradients)
 
     def take(self, batch: Examples) -> None:
         """Copy a batch to where the graph reads it."""
-        for field in fields(batch):
-            getattr(self._inputs, field.name).copy_(getattr(batch, field.name))
+        torch.ops.aten._foreach_copy_.default(_parts(self._inputs), _parts(batch))
+
+
+def _parts(batch: Examples) -> list[Tensor]:
+    return [getattr(batch, field.name) for field in fields(batch)]
 
 
 class _Replay(torch.autograd.Function):
-    """The replayed loss, differentiable by the parameters."""
+    """The replayed loss, differentiable by the network's two vectors."""
 
     @staticmethod
     def forward(ctx: Any, captured: _Captured, *_: Tensor) -> Tensor:
@@ -98,4 +105,4 @@ class _Replay(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *by_loss: Tensor) -> tuple[Tensor | None, ...]:
-        return None, *torch.ops.aten._foreach_mul.Tensor(list(ctx.captured.gradients), by_loss[0])
+        return None, *(by_loss[0] * gradient for gradient in ctx.captured.gradients)

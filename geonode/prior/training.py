@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import lightning
 import torch
+from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, IterableDataset
@@ -25,6 +26,7 @@ from geonode.errors import InputError
 from geonode.prior.captured import CapturedLoss
 from geonode.prior.examples import Examples, draw_examples
 from geonode.prior.feed import Batch, make, sized, with_features
+from geonode.prior.flat import FlatNetwork
 from geonode.prior.lanes import Lanes, lanes_of
 from geonode.prior.loss import Errors, errors, total
 from geonode.prior.network import Network
@@ -58,7 +60,7 @@ class PretrainModule(lightning.LightningModule):
         super().__init__()
         self.settings = settings
         self.report = report
-        self.network = Network(settings.size)
+        self.network = FlatNetwork(Network(settings.size))
         if settings.precision == "64-true":  # Lightning would load a checkpoint into float32 and convert it afterwards
             self.network.double()
         self.average = copy.deepcopy(self.network).requires_grad_(False)
@@ -83,7 +85,7 @@ class PretrainModule(lightning.LightningModule):
                 f"The weights are of a network of {network.size}, and this one is of {self.settings.size}."
             )
         for own in (self.network, self.average):
-            own.load_state_dict(network.state_dict())
+            own.take(network)
 
     # ------------------------------------------------------------------ data
 
@@ -212,8 +214,8 @@ class PretrainModule(lightning.LightningModule):
         """AdamW with warm-up, plateau and decay of the learning rate; vectors have no weight decay."""
         s = self.settings
         groups = [
-            {"params": [p for p in self.network.parameters() if p.ndim > 1], "weight_decay": s.weight_decay},
-            {"params": [p for p in self.network.parameters() if p.ndim < 2], "weight_decay": 0.0},
+            {"params": [self.network.matrices], "weight_decay": s.weight_decay},
+            {"params": [self.network.vectors], "weight_decay": 0.0},
         ]
         optimiser = torch.optim.AdamW(groups, lr=s.lr, betas=(0.9, 0.98), fused=self.device.type == "cuda")
         schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, s.learning_rate)
@@ -224,7 +226,16 @@ class PretrainModule(lightning.LightningModule):
         checkpoint |= {"history": self.history, "seen": self.seen, "settings": self.settings.as_dict()}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Go on with the log, and count batches as this number of processes does."""
+        """Go on with the log, and count batches as this number of processes does.
+
+        Raises:
+            InputError: a checkpoint of a version that kept every tensor apart.
+        """
+        if "network.matrices" not in checkpoint["state_dict"]:
+            raise InputError(
+                "The checkpoint was written by a version of geonode that kept weights in another way, and cannot be "
+                "gone on from; begin a new run with the weights that it gave (--start)."
+            )
         self.history, self.seen = list(checkpoint["history"]), checkpoint["seen"]
         progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
         done = checkpoint["global_step"] * self.trainer.accumulate_grad_batches
@@ -232,13 +243,13 @@ class PretrainModule(lightning.LightningModule):
             counts.update(dict.fromkeys(("ready", "started", "processed", "completed"), done))
 
 
-def loss_of(settings: PretrainSettings, network: Network, batch: Examples) -> tuple[Tensor, Tensor]:
+def loss_of(settings: PretrainSettings, network: Network | FlatNetwork, batch: Examples) -> tuple[Tensor, Tensor]:
     """What is minimised, and its summary without a gradient."""
     e = _errors(network, settings.anchors, with_features(batch))
     return total(e, settings.likelihood), _summary(e).detach()
 
 
-def _errors(network: Network, anchors: int, batch: Batch) -> Errors:
+def _errors(network: Network | FlatNetwork, anchors: int, batch: Batch) -> Errors:
     if next(network.parameters()).dtype == torch.float64:  # precision 64-true; the corpus draws float32
         batch = batch.double()
     output = network(batch.features, anchors)
@@ -280,7 +291,7 @@ def pretrain(
         callbacks: of Lightning, which see every step.
 
     Returns:
-        The trained module; ``average`` is the network to ship.
+        The trained module; ``average.as_network()`` is the network to ship.
 
     Raises:
         InputError: more processes than batches in a step, or weights of another size.
@@ -316,7 +327,7 @@ def _trainer(
         accelerator=accelerator,
         devices=here,
         num_nodes=max(1, processes // here),
-        strategy="ddp" if processes > 1 else "auto",
+        strategy=DDPStrategy(gradient_as_bucket_view=True) if processes > 1 else "auto",
         precision=cast(Any, settings.precision or ("bf16-mixed" if accelerator == "cuda" else "32-true")),
         max_steps=settings.steps,
         max_epochs=-1,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from geonode_runtime.axes import other_unit_between
 from geonode_runtime.errors import InputError
 from geonode_runtime.figures import figure
 
@@ -79,6 +80,7 @@ def prepare_unknown(
         _check_spectrum(values, bad, name, zero_is_ordinary=_has_empty_standard(standards))
     notes: list[str] = []
     values[bad] = 0.0
+    _require_covered(grid, calibration_wavelengths, name)
     values, bad = _interpolate(values, bad, grid, calibration_wavelengths, notes)
     bad |= _saturated(values, standards, saturation, calibration_wavelengths, notes)
     usable = np.asarray(~bad.any(axis=0))
@@ -145,6 +147,27 @@ def _check_spectrum(values: np.ndarray, bad: np.ndarray, name: str, zero_is_ordi
             )
 
 
+def _require_covered(grid: np.ndarray, target: np.ndarray, name: str) -> None:
+    """Up to a step beyond the unknown's ends nothing is made up: those wavelengths are left out. Further is refused."""
+    low, high = grid.min(), grid.max()
+    step = float(np.median(np.diff(target))) if len(target) > 1 else 1.0
+    missing = []
+    if low > target[0] + step * (1.0 + 1e-9):
+        missing.append(f"{target[0]:g} to {min(low, target[-1]):g}")
+    if high < target[-1] - step * (1.0 + 1e-9):
+        missing.append(f"{max(high, target[0]):g} to {target[-1]:g}")
+    if not missing:
+        return
+    unit = other_unit_between(grid, target)
+    remedy = (
+        f"{unit}: say the unit of each where it is not said" if unit else "measure that range too, or fit without it"
+    )
+    raise InputError(
+        f"{name} covers wavelengths {low:g} to {high:g} and misses {' and '.join(missing)} of the standards' range "
+        f"{target[0]:g} to {target[-1]:g}; {remedy}."
+    )
+
+
 def _interpolate(
     values: np.ndarray, bad: np.ndarray, grid: np.ndarray, target: np.ndarray, notes: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -157,17 +180,6 @@ def _interpolate(
     order = np.argsort(grid)
     grid, values, bad = grid[order], values[:, order], bad[:, order]
     step = float(np.median(np.diff(target))) if len(target) > 1 else 1.0
-    # Up to a step beyond the unknown's ends nothing is made up: those wavelengths are left out.
-    missing = []
-    if grid[0] > target[0] + step * (1.0 + 1e-9):
-        missing.append(f"{target[0]:g} to {min(grid[0], target[-1]):g}")
-    if grid[-1] < target[-1] - step * (1.0 + 1e-9):
-        missing.append(f"{max(grid[-1], target[0]):g} to {target[-1]:g}")
-    if missing:
-        raise InputError(
-            f"the unknown covers wavelengths {grid[0]:g} to {grid[-1]:g} and misses {' and '.join(missing)} of the "
-            f"standards' range {target[0]:g} to {target[-1]:g}; measure that range too, or fit without it."
-        )
     beyond = (target < grid[0] - 1e-6 * spacing) | (target > grid[-1] + 1e-6 * spacing)
     if beyond.any():
         apart = max(grid[0] - target[0], target[-1] - grid[-1])

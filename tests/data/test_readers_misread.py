@@ -227,7 +227,7 @@ def test_a_plate_of_readings_is_no_set_of_spectra(tmp_path, rows, columns, delim
         ("Wellenzahl [m-1]", np.linspace(400, 700, 30), "m-1"),
         ("Wavelength (pm)", np.linspace(400, 700, 30), "pm"),
         ("Wavelength / m", np.linspace(4e-7, 7e-7, 30), "m"),
-        ("wavelength", np.linspace(0.4, 0.8, 30), ""),
+        ("wavelength", np.linspace(4000, 8000, 30), ""),
         ("", np.linspace(4000, 400, 30), ""),
         ("1/nm", np.linspace(0.001, 0.003, 30), "1/nm"),
         ("µm-1", np.linspace(1.2, 2.5, 30), "µm-1"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import json
 import runpy
@@ -18,6 +17,7 @@ from geonode.commands.pretrain import _base
 from geonode.errors import InputError
 from geonode.prior.examples import draw_examples
 from geonode.prior.feed import Feed, sized
+from geonode.prior.flat import FlatNetwork
 from geonode.prior.network import NetworkSize
 from geonode.prior.settings import PretrainSettings, cpu_settings
 from geonode.prior.stored import load_network
@@ -166,7 +166,7 @@ def test_captured_loss_and_gradients_are_those_computed_step_by_step(half):
     from geonode.prior.captured import CapturedLoss
 
     settings = PretrainSettings(tokens=48 * 16 * 64)
-    network = copy.deepcopy(load_network()).requires_grad_().cuda()
+    network = FlatNetwork(load_network()).cuda()
     shapes = [sized(settings, levels) for levels in (4, 8)]
     batches = [[draw_examples(shape, seed=1, step=step, device="cuda") for shape in shapes] for step in range(2)]
     with torch.autocast("cuda", torch.bfloat16, enabled=half):

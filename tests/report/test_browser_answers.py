@@ -144,6 +144,7 @@ def test_replicates_are_said_and_a_copy_is_refused(opened, folder, tmp_path):
         ("book.xlsx", b"PK\x03\x04....", "is a workbook or an archive"),
         ("<img src=x onerror=alert(1)>.csv", b"1,2\n3,4\n", "has no table"),
         ("short.csv", b"500,0.1\n504,0.2\n508,0.3\n", "misses 300 to 500 and 508 to 700"),
+        ("µm.csv", b"0.3,0.1\n0.5,0.2\n0.7,0.3\n", "a factor of 1000 lies between the two, as if one were in µm"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_a_sentence(opened, name, data, words):

@@ -13,6 +13,8 @@ from geonode.data.readers.concentrations import listing
 from geonode.data.readers.names import spelled
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.selection import Found, alternatives, select_traces
+from geonode.data.readers.transmittance import transmittance_note
+from geonode.data.readers.unit_words import is_concentration, unknown_unit
 from geonode.errors import InputError, ReaderError
 
 
@@ -52,11 +54,15 @@ def assemble(
     if zeros:
         notes.append(f"spectra of zeros beside another of their level left out, which say nothing: {listing(zeros)}")
     wavelengths, spectra, mask = _on_one_grid(found, names, notes, where)
+    concentrations = np.array([trace.concentration for _, trace in found], dtype=np.float64)
+    seen = np.where(mask, np.nan, spectra)
+    if said := transmittance_note(shared["signal"], shared["signal_unit"], seen, concentrations):
+        notes.append(said)
     groups = [trace.group for _, trace in found]
     try:
         data = SpectralDataset(
             spectra,
-            np.array([trace.concentration for _, trace in found], dtype=np.float64),
+            concentrations,
             wavelengths,
             groups=groups if all(group is not None for group in groups) else None,
             analytes=first.analytes,
@@ -134,11 +140,14 @@ def _require_concentrations(found: Found, recordings: Sequence[Recording], where
     without = [trace.name for _, trace in found if trace.concentration is None]
     if without:
         doubt = next((f"{trace.doubt}; write it in one way, or " for _, trace in found if trace.doubt), "")
-        part = "no concentration is known" if len(without) == len(found) else "the file says no concentration"
+        part, out = "no concentration is known", ""
+        if len(without) < len(found):
+            part = "the file says no concentration"
+            out = "" if doubt else "take out what is no standard, "
         raise ReaderError(
-            f"{where}: {part} for {listing(without, 3)}; {doubt}give a table of them (--concentrations NOTE), select "
-            "the standards by name, or write a CSV whose first column is 'wavelength' and whose others are headed by "
-            "their concentration."
+            f"{where}: {part} for {listing(without, 3)}; {doubt}{out}give a table of them (--concentrations NOTE), "
+            "select the standards by name, or write a CSV whose first column is 'wavelength' and whose others are "
+            "headed by their concentration."
         )
     sizes = {len(trace.concentration or ()) for _, trace in found}
     if len(sizes) > 1:
@@ -209,4 +218,5 @@ def _with_unit(data: SpectralDataset, unit: str | None, where: str) -> SpectralD
         raise InputError(
             f"{where}: concentrations are in {data.concentration_unit}, not in {unit}; leave the unit out, or convert."
         )
-    return data.with_metadata(concentration_unit=unit)
+    notes = () if is_concentration(unit) else (unknown_unit(unit),)
+    return data.with_metadata(concentration_unit=unit, notes=(*data.notes, *notes))

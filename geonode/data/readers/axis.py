@@ -10,12 +10,18 @@ from geonode.data.readers.text import shorten
 
 
 def axis_unit(header: str, axis: Floats, which: str, recording: Recording) -> str:
-    """The unit of an axis: as its header says, nm where its values allow it, else none; what is assumed is noted."""
+    """The unit of an axis: as its header says, nm where its values allow it, else none; what is assumed is noted.
+
+    Raises:
+        ReaderError: it is called wavelengths without a unit, and lies where these are in µm.
+    """
     unit = units.wavelength_unit(header)
     span = f"{axis.min():g} to {axis.max():g}"
     if unit is not None:
         if unit != "nm" or units.states_unit(header) or units.is_plausible_nm(axis):
             return unit
+        if units.is_plausible_um(axis):
+            raise recording.fail(micrometres_or_not(axis, which, header))
         recording.notes.append(f"the file does not say the unit of its wavelengths, {span}")
         return ""
     if units.is_other_axis(header):
@@ -33,6 +39,16 @@ def axis_unit(header: str, axis: Floats, which: str, recording: Recording) -> st
         f"the file does not say the unit of its {which.removeprefix('the ')}, {span}; none is assumed"
     )
     return ""
+
+
+def micrometres_or_not(axis: Floats, which: str, called: str) -> str:
+    """The sentence that asks for the unit of an axis ``called`` wavelengths that runs where those in µm do."""
+    low, high = axis.min(), axis.max()
+    return (
+        f"{which} '{shorten(called)}' runs from {low:g} to {high:g} and says no unit, which is {1e3 * low:g} to "
+        f"{1e3 * high:g} nm if these are µm, and no wavelength of a spectrometer if they are nm; call it "
+        "'wavelength (µm)', or 'wavelength (nm)' if it is that."
+    )
 
 
 def other_unit(header: str) -> str:

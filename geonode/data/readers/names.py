@@ -300,6 +300,27 @@ def set_concentrations_from_names(recording: Recording, where: str) -> None:
             recording.on_concentrations.append(said)
             value = converted
         trace.concentration = (float(value),)
+    _doubt_without_unit(recording)
+
+
+def _doubt_without_unit(recording: Recording) -> None:
+    """Names that are a number alone, among others with their unit: 0 is 0 in any unit, and any other number has none,
+    which is told where a concentration is needed."""
+    like = next((trace.name for trace in recording.traces if trace.concentration is not None), None)
+    for trace in recording.traces:
+        value = text.number(trace.name)
+        if like is None or value is None or trace.concentration is not None or trace.unknown:
+            continue
+        if value == 0.0:
+            trace.concentration = (0.0,)
+            said = f"'{trace.name}' taken as 0 {recording.concentration_unit}, though it says no unit"
+        else:
+            trace.doubt = (
+                f"{trace.place} is called '{trace.name}', without a unit, and others have one (such as "
+                f"'{text.shorten(like)}')"
+            )
+            said = f"no concentration taken from the name '{trace.name}': it has no unit, and others have one"
+        recording.on_concentrations.append(said)
 
 
 # --- headers that are numbers ---------------------------------------------------------------------------------------

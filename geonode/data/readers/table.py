@@ -22,6 +22,8 @@ from geonode.data.readers.recording import Recording
 # A table of more cells is no set of standards; it bounds the memory that a file of text can ask for.
 MAX_CELLS = 6_000_000
 
+_MARKED = re.compile(r"[+-]?\d+(?:[.,]\d+)+")
+"""Digits with marks between them: a number in another way of writing than the rest of its table."""
 _BLOCK = 2**20
 """Characters of one block, about."""
 _CLOSER = 64
@@ -219,6 +221,8 @@ class _Job:
         what = f"'{text.shorten(cell)}', which is no number" if cell else "empty"
         named = f" ('{text.shorten(self.header[column])}')" if column < len(self.header) else ""
         remedy = "repair that cell" if cell else "repair that cell, or remove the column where it has no values"
+        if _MARKED.fullmatch(cell) and not self.recording.decimal:
+            remedy = "say which mark is decimal (--decimal . or --decimal ,), or write it like the other numbers"
         return self.recording.fail(f"row {line}, column {column + 1}{named} is {what}; {remedy}.")
 
 

@@ -113,6 +113,11 @@ def is_plausible_nm(axis: Floats) -> bool:
     return bool(axis.min() >= 100 and axis.max() <= 3500)
 
 
+def is_plausible_um(axis: Floats) -> bool:
+    """In the same range in µm, where nothing is measured in nm."""
+    return is_plausible_nm(1e3 * axis)
+
+
 _SIGNALS = (
     (
         re.compile(r"(?<![a-z])(abs|absorban(ce|z)|absorption|extin[ck]tion|od|a\.?u\.?)(?![a-z])", re.I),

@@ -118,10 +118,38 @@ const GeonodeUnknown = (function () {
     if (first > low + step * (1 + 1e-9)) missing.push(`${general(low)} to ${general(Math.min(first, high))}`);
     if (last < high - step * (1 + 1e-9)) missing.push(`${general(Math.max(last, low))} to ${general(high)}`);
     if (missing.length) {
+      const unit = otherUnitBetween(first, last, low, high);
       throw new Refusal(`the unknown covers wavelengths ${general(first)} to ${general(last)} and misses ` +
-        `${missing.join(" and ")} of the standards' range ${general(low)} to ${general(high)}; measure that range too, ` +
-        "or fit without it.");
+        `${missing.join(" and ")} of the standards' range ${general(low)} to ${general(high)}; ` +
+        (unit ? `${unit}: say the unit of each where it is not said.` : "measure that range too, or fit without it."));
     }
+  }
+
+  // As geonode_runtime.axes has them: own unit, the standards', what lies between the two.
+  const INVERSE = (constant) => [(x) => constant / x, `${constant === 1e7 ? "10 000 000" : constant === 1e4 ? "10 000" :
+    "1239.84"} divided by the number`];
+  const BETWEEN = [["µm", "nm", (x) => 1e3 * x, "a factor of 1000"], ["nm", "µm", (x) => 1e-3 * x, "a factor of 1000"],
+    ["Å", "nm", (x) => 0.1 * x, "a factor of 10"], ["nm", "Å", (x) => 10 * x, "a factor of 10"],
+    ["cm⁻¹", "nm", ...INVERSE(1e7)], ["nm", "cm⁻¹", ...INVERSE(1e7)], ["cm⁻¹", "µm", ...INVERSE(1e4)],
+    ["µm", "cm⁻¹", ...INVERSE(1e4)], ["eV", "nm", ...INVERSE(1239.841984)], ["nm", "eV", ...INVERSE(1239.841984)]];
+  const USUAL = { nm: [100, 30000], "µm": [0.1, 30], "Å": [1000, 35000], "cm⁻¹": [50, 100000], eV: [0.3, 13] };
+
+  // What to say of wavelengths that miss the standards' in the numbers, and cover them in another unit; else "".
+  function otherUnitBetween(first, last, low, high) {
+    const covered = (a, b) => Math.max(Math.min(Math.max(a, b), high) - Math.max(Math.min(a, b), low), 0) / (high - low);
+    const usual = (a, b, unit) => a >= USUAL[unit][0] && b <= USUAL[unit][1];
+    if (!(high > low) || covered(first, last) >= 0.5) return "";
+    let best = 0, said = "";
+    for (const [mine, theirs, convert, between] of BETWEEN) {
+      if (!usual(first, last, mine) || !usual(low, high, theirs)) continue;
+      const a = convert(first), b = convert(last), share = covered(a, b);
+      const alike = share * (high - low) / Math.abs(b - a);  // 1 where both have the same ends
+      if (share >= 0.9 && alike > best) {
+        best = alike;
+        said = `${between} lies between the two, as if one were in ${mine} and the other in ${theirs}`;
+      }
+    }
+    return said;
   }
 
   // Position of the first of ascending x that is not below t.

@@ -13,14 +13,16 @@ from pathlib import Path
 import numpy as np
 
 from geonode.data.readers import table, text
+from geonode.data.readers.axis import axis_unit
 from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.dialect import Dialect
-from geonode.data.readers.names import levels_of_headers, parse_header, without_thousands
+from geonode.data.readers.names import levels_of_headers, parse_header, quantity_in, without_thousands
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.transposed import refuse_transposed
 
 _FIRST = {"wavelength", "wavelengths", "wavelength (nm)", "wavelength_nm", "wavelength/nm", "wavelength [nm]"}
 _DIALECT = Dialect(",", ".")
+_QUOTED_COMMA = re.compile(r'"[^"]*,[^"]*"')
 
 
 @READERS.register("tidy")
@@ -32,9 +34,11 @@ class TidyReader(Reader):
     particularity = Particularity.HEADER
 
     def sniff(self, head: bytes) -> bool:
-        """The first cell is ``wavelength`` and another one is a number or a replicate of one."""
+        """The first cell is ``wavelength``, another one is a number or a replicate of one, and none has a unit."""
         cells = _DIALECT.split(text.decode_head(head).split("\n", 1)[0])
-        return cells[0].lower() in _FIRST and any(parse_header(cell) for cell in cells[1:])
+        if cells[0].lower() not in _FIRST or any(quantity_in(cell) for cell in cells[1:]):
+            return False  # headers with units are read as names of samples are
+        return any(parse_header(cell) for cell in cells[1:])
 
     def read(self, path: Path) -> Recording:
         """Read a tidy CSV.
@@ -58,10 +62,14 @@ class TidyReader(Reader):
         if not len(body):
             raise recording.fail("a header but no row of values below it; the file seems to be truncated.")
         refuse_transposed(header[1:], _down(body), recording, header[0])
+        dialect = _dialect(recording.decimal, body)
         columns = table.read_columns(
-            body, range(len(header)), _DIALECT, recording, len(header), header=header, exact=True, dead_pixels=False
+            body, range(len(header)), dialect, recording, len(header), header=header, exact=True, dead_pixels=False
         )
         recording.mask_reasons = columns.reasons
+        axis = columns.values[:, 0]  # a row that is not positive is refused below, and says nothing of the unit
+        there = axis[axis > 0.0] if (axis > 0.0).any() else axis
+        recording.wavelength_unit = axis_unit(header[0], there, "first column", recording)
         for column, concentration in headers.items():
             recording.traces.append(
                 Trace(
@@ -74,6 +82,13 @@ class TidyReader(Reader):
                 )
             )
         return recording
+
+
+def _dialect(decimal: str, body: table.Lines) -> Dialect:
+    """How numbers are written where the mark that is ``decimal`` is known; commas within cells stand in quotes."""
+    if not decimal or not any(_QUOTED_COMMA.search(line) for line in body.texts):
+        return _DIALECT
+    return Dialect(",", ".", ",") if decimal == "." else Dialect(",", ",")
 
 
 def _down(body: table.Lines) -> np.ndarray:
@@ -91,8 +106,8 @@ def _parse_headers(header: list[str], recording: Recording) -> dict[int, float]:
         parsed = parse_header(cell)
         if parsed is None:
             raise recording.fail(
-                f"column {column + 1} is headed '{text.shorten(cell)}', which is no concentration; head it by its "
-                "concentration, such as 5.0, and its replicates 5.0.1, 5.0.2."
+                f"column {column + 1} is headed '{text.shorten(cell)}', which is no concentration; remove that column "
+                "if it is no standard, or head it by its concentration, such as 5.0, and its replicates 5.0.1, 5.0.2."
             )
         if cell in seen:
             raise recording.fail(
