@@ -33,6 +33,7 @@ from geonode.calibration.posterior.training import HELD_OUT_FAMILIES  # noqa: E4
 from geonode.corpus import common_levels, draw, stages  # noqa: E402
 from geonode_runtime.files import write_text  # noqa: E402
 from geonode_runtime.posterior.rules import ODD, STRANGE, TOO_CONCENTRATED  # noqa: E402
+from geonode_runtime.shapes import said_above  # noqa: E402
 from geonode_runtime.unknowns import Unknown  # noqa: E402
 
 FACTORS = (1.05, 1.2, 1.5, 2.0, 2.5, 3.0, 5.0, 10.0)
@@ -69,8 +70,7 @@ def asked(calibration: Any, spectrum: np.ndarray, repeats: float) -> dict[str, A
     with mock.patch.object(answers, "judge", judge):
         unknown = Unknown(spectrum[None], np.ones(len(spectrum), dtype=bool), ())
         said = calibration.posterior.answer(calibration.inverse, calibration.facts, unknown, float(repeats), 0.8)
-    low = float(said.verdict_components[0].low)
-    up = said.verdict == "outside calibrated range" and low >= float(calibration.levels[-1])
+    up = said_above(said.verdict, calibration.facts.rules, said.verdict_components)
     refused = said.verdict == "does not match"
     caught = refused or any("holds something that the standards do not" in note for note in said.notes)
     return {"refused": refused, "above": up, "caught": caught, **rests}

@@ -63,6 +63,7 @@ def asked(c: np.ndarray, rows: list[np.ndarray], deviation: np.ndarray) -> dict[
         "accused": bool(said),
         "accused_wrongly": bool(said) and not any(off),
         "exchanged": bool(exchanged(made)),
+        "untold": bool(made.standing.untold),
         "replicates": bool(made.standing.replicates),
         "pls": made.curve_check.pls_is_better,
         "straight": bool(single.line.r2 >= 0.95 and made.has_blank),
@@ -100,7 +101,10 @@ def two_exchanged(c: np.ndarray, rows: list[np.ndarray], rng: np.random.Generato
     both = len(said) == 2 and bool(np.allclose(said, c[pair]))
     innocent = [level for level in named(made) if not np.isclose(level, c[pair]).any()]
     one = bool(named(made)) and not both and not innocent
-    return {"neighbours": pair[1] - pair[0] == 1, "named": both, "one": one, "another": bool(innocent)}
+    said = {"named": both, "one": one, "another": bool(innocent)}
+    standing = made.standing
+    silent = standing.usable and not standing.cautions
+    return {"neighbours": pair[1] - pair[0] == 1, **said, "silent": silent, "untold": bool(standing.untold)}
 
 
 def run(assays: int, seed: int) -> list[dict[str, Any]]:
@@ -141,6 +145,7 @@ def markdown(found: list[dict[str, Any]]) -> str:
         "accused": "a standard contradicts the others",
         "accused_wrongly": "… and is not really off",
         "exchanged": "… for the labels of two look exchanged",
+        "untold": "nothing else, but a level left out is missed by more than half of the response",
         "replicates": "a replicate is not of its level",
         "pls": "no curve: PLS answers",
     }
@@ -166,6 +171,9 @@ def markdown(found: list[dict[str, Any]]) -> str:
     for words, own in (("any two", pairs), ("… neighbours", [one for one in pairs if one["neighbours"]])):
         cells = [share([one[key] for one in own]) for key in ("named", "one", "another")]
         lines.append(f"| {words} | " + " | ".join(cells) + " |")
+    silent = [one["untold"] for one in pairs if one.get("silent")]
+    if silent:
+        lines += ["", f"Of exchanges that no other check finds {share(silent)} leave a level that the others miss so."]
     return "\n".join([*lines, ""])
 
 

@@ -226,7 +226,9 @@ def test_of_many_unknowns_one_without_an_answer_costs_no_other_its(bundle, tmp_p
     plate = write(tmp_path / "plate.csv", columns, heads)
     made = run("quantify", bundle, plate, "--each", "--json", tmp_path / "r.json", "--table", tmp_path / "t.csv")
     assert made.exit_code == 2 and "no answer: " in made.output and said in made.output
-    assert "no answer for 1 of 3 unknowns" in made.output.splitlines()[-1]
+    assert "no answer for 1 of 3 unknowns" in made.output.splitlines()[-1] and made.output.count(said) == 1
+    silent = run("quantify", bundle, plate, "--each", "--quiet")
+    assert silent.exit_code == 2 and silent.output.count(said) == 1
     entries = json.loads((tmp_path / "r.json").read_text())["unknowns"]
     assert [entry["name"].split(": ")[-1] for entry in entries] == heads
     assert said in entries[1]["refused"] and "estimate" not in entries[1]
@@ -234,6 +236,7 @@ def test_of_many_unknowns_one_without_an_answer_costs_no_other_its(bundle, tmp_p
     assert len((tmp_path / "t.csv").read_text().splitlines()) == 3
     none = run("quantify", bundle, write(tmp_path / "none.csv", [bad, 2 * bad], ["a", "b"]), "--each")
     assert none.exit_code == 2 and "none of the 2 unknowns has an answer" in none.output
+    assert none.output.count("no answer: ") == 2
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 def facts_of(made: Calibration, check: CurveCheck) -> Facts:
     """Of the calibration ``made``; ``check`` says whether PLS answers in place of what would."""
-    pls, caution = check.in_answers(made.unit)
+    pls, closer = check.in_answers(made.unit)
+    cautions = (*made.standing.cautions, *([closer] if closer else []))
     rules = VerdictRules(*made.range, made.has_blank, made.q_limit, made.t2_limit, pls is None)
     wide = not made.checked or bool(wide_limits_of(made))
     shapes = Shapes(made.gp.level_means, made.inverse.projection.scale, wide)
-    return Facts(len(made.levels), rules, made.standard_spectra, shapes, pls, caution)
+    return Facts(len(made.levels), rules, made.standard_spectra, shapes, pls, cautions, made.standing.untold)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -135,7 +134,7 @@ def register(app: typer.Typer) -> None:
         unit = model.dataset.units["concentration"]
         entries, answers, refused = _answered(model, found, options, nominal, quiet)
         if not answers:
-            raise InputError(f"none of the {len(refused)} unknowns has an answer: {refused[0]}")
+            raise InputError(f"none of the {len(refused)} unknowns has an answer{_why(refused, quiet)}")
         standing = _standing(model, method)
         say(standing["sentence"], quiet)
         if plot is not None:
@@ -147,7 +146,7 @@ def register(app: typer.Typer) -> None:
             text = json.dumps({**head, "unknowns": entries}, indent=2, ensure_ascii=False, allow_nan=False)
             write_text(json_path, text + "\n")
         if refused:
-            raise InputError(f"no answer for {len(refused)} of {len(found)} unknowns: {refused[0]}")
+            raise InputError(f"no answer for {len(refused)} of {len(found)} unknowns{_why(refused, quiet)}")
         if not all(entry["qc"]["passed"] for entry in entries if "qc" in entry):
             raise typer.Exit(1)
 
@@ -165,6 +164,7 @@ def _answered(
     shared = _shared_notes(found)
     for note, count in shared.items():
         say(f"note: {f'all {count}' if count == len(found) else f'{count} of {len(found)}'} unknowns: {note}", quiet)
+    elsewhere = "\n".join([*shared, *model.conclusion.caveats])
     for unknown in found:
         try:
             answer = model.quantify(unknown, **options)
@@ -176,10 +176,15 @@ def _answered(
             say(f"no answer: {error}", quiet)
             continue
         answers.append(answer)
-        entries.append(_told(unknown, answer, unit, shared, quiet))
+        entries.append(_told(unknown, answer, unit, elsewhere, quiet))
         if qc is not None:
             entries[-1]["qc"] = _control(model, unknown, qc, quiet)
     return entries, answers, refused
+
+
+def _why(refused: list[str], quiet: bool) -> str:
+    """Behind how many have no answer: the reason of the first where nothing was printed, else where it stands."""
+    return f": {refused[0]}" if quiet else "; why is said in the place of each answer."
 
 
 def _shared_notes(found: list[UnknownSpectra]) -> dict[str, int]:
@@ -188,8 +193,9 @@ def _shared_notes(found: list[UnknownSpectra]) -> dict[str, int]:
     return {note: count for note, count in counts.items() if count > 1}
 
 
-def _told(unknown: UnknownSpectra, answer: Answer, unit: str, shared: Container[str], quiet: bool) -> dict[str, Any]:
-    """One answer, said and as an entry of the JSON file; notes that are ``shared`` with others were said already."""
+def _told(unknown: UnknownSpectra, answer: Answer, unit: str, elsewhere: str, quiet: bool) -> dict[str, Any]:
+    """One answer, said and as an entry of the JSON file; notes that are said ``elsewhere``, of several unknowns or of
+    the standards, are not printed again."""
     from geonode.data.readers.concentrations import listing
 
     entry = _entry(unknown, answer)
@@ -199,7 +205,7 @@ def _told(unknown: UnknownSpectra, answer: Answer, unit: str, shared: Container[
     for reason in answer.why:
         say(f"  cause: {reason}", quiet)
     for note in remarkable(entry["notes"]):
-        if note not in shared:
+        if note not in elsewhere:
             say(f"  note: {note}", quiet)
     return entry
 

@@ -145,7 +145,9 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "levels": len(calibration.levels),
         "rules": _rules(calibration.facts.rules),
         "pls": None if pls is None else {"offset": pls.offset, "rmsecv": pls.error, "components": pls.components},
-        "caution": calibration.facts.caution,
+        "caution": "; ".join(calibration.facts.cautions),  # for readers of earlier versions
+        "cautions": list(calibration.facts.cautions),
+        "untold": calibration.facts.untold,
         "shape_decides": calibration.facts.shapes is not None and calibration.facts.shapes.decides,
         "dof": inverse.dof,
         "rank": inverse.rank,

@@ -173,12 +173,14 @@ def _plain(value: Any) -> Any:
 def _markdown(calibration: Calibration, data: dict[str, Any]) -> str:
     unit = f" {calibration.unit}" if calibration.unit else ""
     low, high = calibration.range
+    good, wrong, apart = data["summary"]
+    summary = [good, apart] if data["notes"] else [good, wrong, apart]  # the notes stand below, a sentence a line
     lines = [
         "# Calibration report",
         "",
         f"{data['date']}. **{data['conclusion']}**",
         "",
-        *(f"- {line[0].upper() + line[1:]}." for line in data["summary"]),
+        *(f"- {line[0].upper() + line[1:]}." for line in summary),
         "",
         f"{data['spectra']} spectra of {len(calibration.levels)} levels, {low:g} to {high:g}{unit}, "
         f"{data['wavelengths']} wavelengths.",
@@ -211,7 +213,8 @@ def limit_lines(data: dict[str, Any], unit: str) -> list[str]:
     lines = []
     for key, name in (("detection", "limit of detection"), ("quantification", "limit of quantification")):
         value = limits[key]
-        said = number(value, unit) if value is not None else f"none ({limits['reason']})"
+        reason = "for the same reason" if lines and limits["detection"] is None else limits["reason"]
+        said = number(value, unit) if value is not None else f"none ({reason})"
         said += _holds(limits[f"{key}_holds"], top, unit)
         lines.append(f"- Multivariate {name}: {said}; {limits['definition']}, k = {limits[f'{key}_factor']:g}.")
     for key, name in (("single", "Single wavelength"), ("ratio", "Ratio of two wavelengths")):

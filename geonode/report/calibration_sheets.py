@@ -93,6 +93,7 @@ def _predicted(calibration: Calibration) -> Sheet:
         "open_low": np.isinf(held.interval[:, 0]).astype(float),
         "open_high": np.isinf(held.interval[:, 1]).astype(float),
         "covered_by_80_percent_set": np.where(calibration.checked, held.coverage <= 0.8, np.nan),
+        **_of_posterior(calibration),
         "edge": held.edge.astype(float),
     }
 
@@ -124,10 +125,20 @@ def _predicted(calibration: Calibration) -> Sheet:
 
     return Sheet(
         "predicted",
-        "Predicted against true concentration, each level left out (bars: 80 % sets by the curve)",
+        "Predicted against true concentration, each level left out (bars: 80 % sets of the profile, the curve's own)",
         columns,
         draw,
     )
+
+
+def _of_posterior(calibration: Calibration) -> dict[str, np.ndarray]:
+    """Where the posterior answers: whether its set of the level, left out, holds the truth (of replicates, the share);
+    NaN of levels that it was not asked about."""
+    if calibration.unfit_for_posterior or not calibration.checked:
+        return {}
+    own, covered = calibration.own_levels, np.full(len(calibration.levels), np.nan)
+    covered[own.asked] = own.covered
+    return {"covered_by_80_percent_set_of_posterior": covered[calibration.held_out.level]}
 
 
 def _residuals(calibration: Calibration) -> Sheet:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import bdtrc
 
+from geonode.calibration.assessment.untold import missed_by
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import DetectionLimits, ambiguity_map, detection_limits, resolution
 from geonode.calibration.remarks import of_response
@@ -17,8 +18,8 @@ from geonode_runtime.shapes import PLAINLY_THERE
 SETS, RARE = 0.8, 0.1
 """Level of the sets that standards left out should lie in, and how seldom chance has as many of them outside: then the
 sets are called too narrow. Levels outside are told in any case."""
-MISSED = 0.5
-"""A spectrum left out that is missed by a larger share of the response is told even where no check found anything."""
+MOST_NAMED = 4
+"""So many levels that were not left out are named; of more their number is."""
 MOST_LEVELS = 12
 """Of more standards the errors of the largest are told."""
 
@@ -54,18 +55,12 @@ class Conclusion:
         """Every level that was left out."""
         held, calibration = self.calibration.held_out, self.calibration
         found, last = [], len(calibration.levels) - 1
-        for position, residual in zip(held.left_out, held.residual, strict=True):
+        for position, spectrum in zip(held.left_out, missed_by(calibration), strict=True):
             rows = held.level == position
             error = float(np.mean(held.estimate[rows] - held.concentration[rows]))
-            spectrum = float(np.sqrt(np.mean(residual**2))) / self.response if self.response > 0.0 else np.inf
-            found.append(LevelError(float(calibration.levels[position]), error, spectrum, position in (0, last)))
+            level = float(calibration.levels[position])
+            found.append(LevelError(level, error, float(spectrum), position in (0, last)))
         return found
-
-    @cached_property
-    def response(self) -> float:
-        """What changes with concentration: root mean square, over levels and wavelengths, of the level means less their
-        mean. Errors of spectra are told as shares of it, not of the spectra, whose shape is no response."""
-        return float(np.sqrt(np.mean(self.calibration.gp.residual**2)))
 
     @cached_property
     def findings(self) -> list[str]:
@@ -125,20 +120,9 @@ class Conclusion:
     def wrong(self) -> str:
         """What is wrong."""
         found = [*self.findings]
-        told = of_response(self.calibration) or self.contradictions
-        if not self.usable and not told and not self.calibration.curve_check.pls_is_better:
-            found.insert(0, self._useless())
-        return f"what is wrong: {'; '.join(found) if found else self._nothing()}"
-
-    def _nothing(self) -> str:
-        """Where no check has found anything: that, and which levels the others do not tell all the same."""
-        missed = [f"{one.level:g}" for one in self.errors if not one.edge and one.spectrum > MISSED]
-        if not missed:
-            return "nothing was found"
-        return (
-            f"nothing was found, but with {' or '.join(missed)}{self.unit} left out its spectrum is missed by more "
-            "than half of the response: a label may be wrong, there or beside it, or standards are missing between"
-        )
+        if useless := self.calibration.standing.useless:
+            found.insert(0, useless)
+        return f"what is wrong: {'; '.join(found) if found else 'nothing was found'}"
 
     def apart(self) -> str:
         """What can be told apart."""
@@ -155,7 +139,8 @@ class Conclusion:
             if limits.quantification is not None:
                 said += f", quantification limit {number(limits.quantification, self.unit)}"
         else:
-            said += f"; no detection limit ({limits.reason})"
+            # That there is no blank stands among what is wrong.
+            said += f"; no detection limit ({limits.reason})" if self.calibration.has_blank else "; no detection limit"
         pairs = ambiguity_map(self.calibration).pairs
         if pairs:
             said += f"; {number(pairs[0].first)} and {number(pairs[0].second)}{self.unit} look alike"
@@ -180,7 +165,7 @@ class Conclusion:
             errors = self.calibration.curve_check.errors(self.unit)
             return f"Not usable as a curve: {errors}. PLS is the better tool here and answers."
         if not self.usable:
-            return f"Not usable: {[*self.contradictions, self._useless()][0]}."
+            return f"Not usable: {[*self.contradictions, standing.useless][0]}."
         inner = [one for one in self.errors if not one.edge]
         if not inner or not self.calibration.checked:
             span = f"{low:g} to {high:g}{self.unit}"
@@ -224,32 +209,42 @@ class Conclusion:
         return shapes is not None and shapes.above_blank(shapes.spectra[at]) > PLAINLY_THERE
 
     @cached_property
-    def outside(self) -> tuple[list[float], int]:
+    def outside(self) -> tuple[list[float], list[float]]:
         """Levels that lie, each left out, outside the 80 % sets of what answers (of replicates, more than half of
-        them), and how many were left out."""
+        them), and all levels that were left out."""
         made = self.calibration
         if not made.checked:
-            return [], 0
+            return [], []
         if not made.unfit_for_posterior:
-            own = made.own_levels
-            return [float(made.levels[i]) for i in own.asked[own.covered < 0.5]], len(own.asked)
-        held = made.held_out
-        share = [float((held.coverage[held.level == i] <= SETS).mean()) for i in held.left_out]
-        found = [float(made.levels[i]) for i, covered in zip(held.left_out, share, strict=True) if covered < 0.5]
-        return found, len(held.left_out)
+            asked, covered = made.own_levels.asked, made.own_levels.covered
+        else:
+            held = made.held_out
+            asked = held.left_out
+            covered = np.array([float((held.coverage[held.level == i] <= SETS).mean()) for i in asked])
+        return made.levels[asked[covered < 0.5]].tolist(), made.levels[asked].tolist()
 
     def _uncovered(self) -> str:
         """Of levels outside their own sets; of more than chance has, that the sets are too narrow."""
-        outside, count = self.outside
+        (outside, asked), count = self.outside, len(self.outside[1])
         if not outside:
             return ""
         ends = [one for one in outside if one in self.calibration.range]
         named = ", ".join(f"{one:g}" for one in outside)
-        extrapolated = f"; {', '.join(f'{one:g}' for one in ends)} extrapolated" if ends else ""
-        inside = f"{count - len(outside)} of {count} levels, each left out, lie in their own 80 % sets"
+        which = f"(not {named}{self.unit}{self._unasked(asked)}"
+        which += f"; {', '.join(f'{one:g}' for one in ends)} extrapolated)" if ends else ")"
+        whose = "profile" if self.calibration.unfit_for_posterior else "posterior"
+        inside = f"{count - len(outside)} of {count} levels, each left out, lie in their own 80 % sets of the {whose}"
         if bdtrc(len(outside) - 1, count, 1.0 - SETS) > RARE:
-            return f"; {inside} (not {named}{self.unit}{extrapolated})"
-        return f"; but only {inside} (not {named}{self.unit}{extrapolated}): take intervals for too narrow"
+            return f"; {inside} {which}"
+        return f"; but only {inside} {which}: take intervals for too narrow"
+
+    def _unasked(self, asked: list[float]) -> str:
+        """Of many levels some are not left out: which, or how many."""
+        rest = [f"{one:g}" for one in self.calibration.levels if one not in asked]
+        if not rest:
+            return ""
+        named = ", ".join(rest) if len(rest) <= MOST_NAMED else f"{len(rest)} others"
+        return f"; {named} {'was' if len(rest) == 1 else 'were'} not left out"
 
     def _without(self) -> str:
         """What the standards are worth without the wrong replicates; empty where that is nothing."""
@@ -260,16 +255,6 @@ class Conclusion:
         rms = number(float(np.sqrt(np.mean(np.square(inner)))), self.unit)
         what = "it" if count == 1 else f"the {count} named below"
         return f". Without {what} a standard between others, left out, is found within {rms}"
-
-    def _useless(self) -> str:
-        held, (low, high) = self.calibration.standing, self.calibration.range
-        guess = (high - low) / np.sqrt(12.0)
-        by_guess = number(guess, self.unit)
-        return (
-            f"a standard between others, left out, is found wrong by {number(held.worst * guess, self.unit)} (root "
-            f"mean square), where a guess, the middle of the range, is wrong by {by_guess}: these spectra "
-            "hardly tell the concentration"
-        )
 
 
 def _of(unit: str) -> str:

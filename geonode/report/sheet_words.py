@@ -30,7 +30,12 @@ def _predicted(columns: dict[str, np.ndarray], unit: str) -> str:
     covered = columns["covered_by_80_percent_set"]
     said = "no set is claimed from so few standards"
     if not np.isnan(covered).any():
-        said = f"{int(covered.sum())} of {len(true)} lie inside their 80 % set by the curve"
+        said = f"{int(covered.sum())} of {len(true)} lie inside their 80 % set of the profile, the curve's own"
+    by_posterior = columns.get("covered_by_80_percent_set_of_posterior")
+    if by_posterior is not None:
+        asked = {c: share for c, share in zip(true, by_posterior, strict=True) if not np.isnan(share)}
+        inside = sum(share >= 0.5 for share in asked.values())
+        said += f", and {inside} of {len(asked)} levels inside that of the posterior, which answers"
     return (
         f"{len(true)} left-out spectra; root mean square error {np.sqrt(np.mean((found - true) ** 2)):.3g}{unit}, the "
         f"largest at {true[worst]:g}{unit}, where {figure(found[worst], unit)} is found; {said}."

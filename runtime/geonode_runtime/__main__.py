@@ -125,6 +125,7 @@ def _quantify(options: argparse.Namespace) -> None:
     }
     if options.blank:
         settings["blank_wavelengths"], settings["blank"] = read_replicates(options.blank)
+    standing = model.standing(options.method)
     entries, said = [], []
     for group in groups:
         grid, spectra = read_replicates(group)
@@ -134,8 +135,7 @@ def _quantify(options: argparse.Namespace) -> None:
         entries[-1]["explanation"] = result.explanation_dict()
         said.append(f"{name}: {result.sentence(model.unit)}")
         said += [f"  cause: {reason}" for reason in result.why]
-        said += [f"  note: {note}" for note in result.notes]
-    standing = model.standing(options.method)
+        said += [f"  note: {note}" for note in result.notes if note not in standing["sentence"]]
     said.append(standing["sentence"])
     if options.json != "-":
         print("\n".join(said))

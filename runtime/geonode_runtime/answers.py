@@ -76,15 +76,17 @@ class Measurer(Curve, Protocol):
 @dataclass(frozen=True)
 class Facts:
     """What answers need to know of the standards besides the curve: how many there are, the rules of verdicts, their
-    own spectra, the shapes of their levels, PLS where that is the better model of them (None elsewhere), and what to
-    say beside every concentration where it may be (empty elsewhere)."""
+    own spectra, the shapes of their levels, PLS where that is the better model of them (None elsewhere), what is wrong
+    with them, to be said beside every concentration (``cautions``), and what they leave in doubt, to be said beside
+    every answer, a spectrum that does not match included (``untold``); both empty of sound ones."""
 
     levels: int
     rules: VerdictRules
     standards: StandardSpectra
     shapes: Shapes | None = None
     pls: PLSRegression | None = None
-    caution: str = ""
+    cautions: tuple[str, ...] = ()
+    untold: str = ""
 
     @property
     def attainable(self) -> float:
@@ -281,8 +283,7 @@ def quantification(
     level, matches = found.level, said != "does not match"
     best = scale_component(found.best, *factor, level, dof)
     notes = [*unknown.notes, *in_the_cuvette(factor[0]), *reasons]
-    if facts.caution and matches:
-        notes.append(facts.caution)
+    notes += [*(facts.cautions if matches else ()), *([facts.untold] if facts.untold else [])]
     if facts.levels < FEWEST_CHECKED:
         notes.append(UNCHECKED)
     elif level > facts.attainable:

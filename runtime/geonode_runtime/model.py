@@ -101,8 +101,8 @@ class Model:
         rules: dict[str, Any] = {name: np.inf if value is None else value for name, value in facts["rules"].items()}
         levels, shapes = int(facts["levels"]), _shapes(facts, arrays)
         pls = _pls(facts.get("pls"), arrays, levels)
-        standards, caution = _standard_spectra(arrays), str(facts.get("caution", ""))
-        self._facts = Facts(levels, VerdictRules(**rules), standards, shapes, pls, caution)
+        cautions, untold = _cautions(facts), str(facts.get("untold", ""))
+        self._facts = Facts(levels, VerdictRules(**rules), _standard_spectra(arrays), shapes, pls, cautions, untold)
         self._learned, self._unfit = _posterior(facts, arrays)
         self._explainer = _explainer(facts, arrays)
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])
@@ -285,6 +285,12 @@ def load(path: str | os.PathLike[str]) -> Model:
     if hashlib.sha256(data.replace(said.encode(), NO_CHECKSUM.encode())).hexdigest() != said:
         raise InputError(f"{path} was altered after it was written (its checksum differs); export or copy it anew.")
     return Model(path, session, facts, said)
+
+
+def _cautions(facts: dict[str, Any]) -> tuple[str, ...]:
+    """What is said beside every concentration; files of earlier versions have one sentence at most."""
+    one = str(facts.get("caution", ""))
+    return tuple(facts.get("cautions", [one] if one else []))
 
 
 def _standard_spectra(arrays: dict[str, np.ndarray]) -> StandardSpectra:

@@ -19,13 +19,14 @@ Noise, another dye and a pure baseline leave nearly all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from geonode_runtime.sets import Component, ConcentrationSet
-from geonode_runtime.verdicts import ABOVE, DILUTE, VerdictRules
+from geonode_runtime.verdicts import DILUTE, VerdictRules
 
 PLAINLY_THERE = 50.0
 """A spectrum so many times the noise from the blank's is none, …"""
@@ -132,13 +133,10 @@ def judged_by_shape(
     verdict, notes = said
     if verdict in ("does not match", "ambiguous", "outside calibrated range"):
         beyond = shapes.beyond_top(spectrum, usable)
-        if _said_above(verdict, rules, sets[1]):
-            return (verdict, (*notes, f"{ABOVE}: {DILUTE}")), sets
+        if said_above(verdict, rules, sets[1].components):
+            return (verdict, notes if above_is_all(sets[0]) else (f"{notes[0]}; {DILUTE}", *notes[1:])), sets
         if beyond >= (FARTHEST_INSIDE if verdict == "does not match" else PLAINLY_BEYOND):
-            note = (
-                f"{ABOVE}: the spectrum is that of the standards carried on beyond the highest, {rules.highest:g}; "
-                f"{DILUTE}"
-            )
+            note = f"the spectrum is that of the standards carried on beyond the highest, {rules.highest:g}"
             found, at_95 = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
             return ("outside calibrated range", (note,)), (found, at_95)
     if shapes.decides and verdict in ("quantified", "ambiguous", "outside calibrated range"):
@@ -163,14 +161,14 @@ def carries_on(
     """Whether ``spectrum [W]`` is ``said`` to lie above the range, by ``at_95``, the set of 95 %, and the line through
     the standards, carried on, leaves no more than `BEYOND` of it unexplained. Noise that is said to lie there is left
     nearly whole."""
-    if shapes is None or not rules.is_curve or not _said_above(said, rules, at_95):
+    if shapes is None or not rules.is_curve or not said_above(said, rules, at_95.components):
         return False
     return shapes.alien(spectrum, usable) <= BEYOND
 
 
-def _said_above(verdict: str, rules: VerdictRules, at_95: ConcentrationSet) -> bool:
-    """Whether the verdict is that all of the set of 95 % lies above the highest standard."""
-    return verdict == "outside calibrated range" and all(c.low >= rules.highest for c in at_95.components)
+def said_above(verdict: str, rules: VerdictRules, at_95: Sequence[Component]) -> bool:
+    """Whether the verdict is that all of the set of 95 %, whose pieces these are, lies above the highest standard."""
+    return verdict == "outside calibrated range" and all(c.low >= rules.highest for c in at_95)
 
 
 def _seen(
@@ -190,6 +188,11 @@ def _seen(
         f"the 95 % set includes zero, yet the spectrum lies {times:.2g} times the noise from the blank's, towards the "
         f"lowest standard: {NO_BLANK}",
     )
+
+
+def above_is_all(one: ConcentrationSet) -> bool:
+    """Whether the set is that of `above_all`: the sentence of such an answer says itself to dilute."""
+    return one.best.open_high and one.best.low == one.best.estimate
 
 
 def above_all(one: ConcentrationSet, highest: float) -> Component:

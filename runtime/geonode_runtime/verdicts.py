@@ -16,15 +16,15 @@ MEANING = {
     "ambiguous": "several separate ranges do, or one as wide as most of the calibrated range, or one without an end "
     "within reach, or one that includes zero though the spectrum is no blank's",
     "below detection limit": "the 95 % set includes zero, a blank was among the standards, and the spectrum may be one",
-    "outside calibrated range": "every concentration of the 95 % set lies beyond the standards",
-    "does not match": "no concentration predicts this spectrum; no estimate is given",
+    "outside calibrated range": "every concentration of the reported set or of that of 95 % lies beyond the standards",
+    "does not match": "the spectrum is too unlike what is predicted at any concentration; no estimate is given",
     "no curve": "PLS finds standards that are left out much better than a curve does: its value and its error stand",
 }
 VERDICTS = tuple(MEANING)
 LEARNED = "learned on simulated unknowns"
 """What stands in place of a prior where the posterior is the learned one; an exported file has weights of its own."""
-ABOVE = "above the calibrated range"
 DILUTE = "dilute it into the range and measure again"
+NO_MATCH = "no concentration is given, for the spectrum is too unlike what these standards predict at any"
 MAY_BE_ABOVE = f"it may lie above the standards' range: if so, {DILUTE}"
 DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both"
 _INTO = f"; {DILUTE}"
@@ -179,7 +179,7 @@ class Quantification:
         """The result in one line, with ``unit`` behind every concentration."""
         unit = f" {unit}" if unit else ""
         if not self.matches:
-            return "does not match: the spectrum is none that these standards predict at any concentration"
+            return f"does not match: {NO_MATCH}"
         if self.verdict == "outside calibrated range" and self.high is None and self.low == self.nearest:
             times = "" if self.dilution == 1.0 else f"{self.dilution:.6g} times "
             further = " further" if self.dilution > 1.0 else ""
@@ -203,7 +203,10 @@ class Quantification:
             "the model's own"
         )
         if self.verdict == "ambiguous":
-            parts = [f"{_span(c, unit)} (probability {c.probability:.2f})" for c in self.components]
+            several = len(self.components) > 1
+            parts = [
+                _span(c, unit) + (f" (probability {c.probability:.2f})" if several else "") for c in self.components
+            ]
             return f"ambiguous, {f'{percent} set' if by == 'standards' else own}: {' or '.join(parts)}"
         interval = _span(self.components[0], unit)
         said = f"{percent} interval" if by == "standards" else own
@@ -236,9 +239,10 @@ def verdict(
     In this order: standards that lie on no curve, with which only the residual outside their span can tell a foreign
     spectrum; a spectrum that matches nowhere; a 95 % set that lies beyond the calibrated range; a set of several
     pieces, as wide as the range or with no end within reach, be it the reported one or that of 95 %; a 95 % set that
-    includes a measured blank. So `quantified` means one piece with two ends at the reported level and at 95 %. A set
-    that reaches into the range is compatible with it, wherever in the set the estimate lies: a standard at the end of
-    the range, measured again, is as often beyond the end as within.
+    includes a measured blank; a reported set that lies beyond the calibrated range. So `quantified` means one piece
+    with two ends at the reported level and at 95 %, which reaches into the range at both. A set that does is compatible
+    with the range, wherever in the set the estimate lies: a standard at the end of the range, measured again, is as
+    often beyond the end as within.
     """
     if not rules.is_curve and q <= rules.q_limit:
         return "no curve", ()
@@ -254,11 +258,25 @@ def verdict(
     doubt = _doubt(rules, found, at_95)
     if doubt:
         return "ambiguous", (doubt,)
-    best, (only,) = found.best, at_95.components
+    (only,) = at_95.components
     if rules.has_blank and only.low <= 0.0 <= only.high:
         return "below detection limit", ("the 95 % set includes zero: it cannot be told from a blank",)
-    if not rules.lowest <= best.estimate <= rules.highest:
-        return "quantified", (f"the estimate lies outside {_range(rules)}, but the 95 % set reaches into it",)
+    return within(rules, found)
+
+
+def within(rules: VerdictRules, found: ConcentrationSet) -> tuple[str, tuple[str, ...]]:
+    """The verdict, with its notes, on a reported set of one piece where that of 95 % reaches into the calibrated range:
+    what is reported must reach into it too, for a result below the lowest standard or above the highest is none that
+    the standards quantify."""
+    (one,), percent = found.components, f"{100 * found.level:g} %"
+    if one.high < rules.lowest:
+        said = f"the {percent} set lies below {_range(rules)}, though that of 95 % reaches into it"
+        return "outside calibrated range", (said,)
+    if one.low > rules.highest:
+        said = f"the {percent} set lies above {_range(rules)}, though that of 95 % reaches into it{_INTO}"
+        return "outside calibrated range", (said,)
+    if not rules.lowest <= one.estimate <= rules.highest:
+        return "quantified", (f"the estimate lies outside {_range(rules)}, but the {percent} set reaches into it",)
     return "quantified", ()
 
 

@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 from geonode.calibration.calibration import Calibration
 from geonode.data import simulate_assay
 from geonode_runtime.causes.explainer import LARGER
+from geonode_runtime.posterior.density import Posterior
+from geonode_runtime.posterior.rules import _verdict
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.verdicts import MEANING, VERDICTS, Quantification, VerdictRules, verdict
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
@@ -58,9 +60,35 @@ def test_no_limit_within_reach_is_never_quantified() -> None:
 def test_the_verdict_rests_on_the_95_percent_set() -> None:
     beyond = piece(101.0, 105.0, 102.0)
     assert said(beyond)[0] == "outside calibrated range"
-    name, note = said(beyond, at_95=(piece(99.0, 107.0, 102.0),))
+    name, note = said(piece(99.5, 105.0, 102.0), at_95=(piece(99.0, 107.0, 102.0),))
     assert name == "quantified" and "reaches into it" in note
     assert said(piece(98.0, 105.0, 99.0)) == ("quantified", "")
+
+
+@pytest.mark.parametrize(
+    ("found", "at_95", "side"),
+    [
+        (piece(101.0, 105.0, 102.0), piece(99.0, 107.0, 102.0), "above"),
+        (piece(4.0, 9.0, 6.0), piece(2.0, 11.0, 6.0), "below"),
+        (piece(8.0, 9.99, 9.0), piece(7.0, 10.0, 9.0), "below"),
+        (piece(100.5, 140.0, 120.0), piece(99.9, 150.0, 120.0), "above"),
+    ],
+)
+@pytest.mark.parametrize("by_posterior", [False, True])
+def test_what_is_reported_wholly_beyond_the_standards_is_not_quantified(found, at_95, side, by_posterior) -> None:
+    """Though the 95 % set reaches into the range: nothing is quantified below the lowest standard nor above the top."""
+    if by_posterior:
+        sets = (ConcentrationSet(level, (p,), 0.0, 1.0) for level, p in ((0.8, found), (0.95, at_95)))
+        edges, p = np.linspace(0.0, 150.0, 151), np.full(150, 1.0 / 150.0)
+        name, *notes = _verdict(
+            VerdictRules(LOWEST, HIGHEST, False, 2.0, 9.0), Posterior(edges, p, 0.0, 0.0, 0.0, 1.0, False), *sets
+        )
+        note = "; ".join(notes)
+    else:
+        name, note = said(found, at_95=(at_95,))
+    assert name == "outside calibrated range"
+    assert f"the 80 % set lies {side} the standards' range 10 to 100, though that of 95 % reaches into it" in note
+    assert ("dilute" in note) == (side == "above")
 
 
 def test_every_piece_counts_whatever_its_weight() -> None:
@@ -207,7 +235,7 @@ def test_a_genuine_sample_above_the_range_is_not_said_to_hold_something_else(c) 
     genuine, spoilt = noisy(monotone, [c], 3)[0], noisy(monotone, [c], 3)[0] + 0.3 * band(400.0, 8.0)
     answer = calibration.quantify(genuine)
     assert answer.verdict == "outside calibrated range" and not any("holds something" in note for note in answer.notes)
-    assert any(note.startswith("above the calibrated range") and "dilute" in note for note in answer.notes)
+    assert sum("dilute" in said for said in (answer.sentence(), *answer.notes, *answer.why)) == 1
     answer = calibration.quantify(spoilt)
     assert answer.verdict == "does not match" or any("holds something" in note for note in answer.notes)
 

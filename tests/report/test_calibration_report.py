@@ -109,6 +109,18 @@ def test_ends_that_only_the_search_set_are_open() -> None:
         assert (row["open_high"] == "1") == (row["set_80_percent_high"] == "inf")
 
 
+@pytest.mark.parametrize(
+    "levels", [LEVELS[1:], LEVELS[[1, 2, 4, 5]], np.repeat(LEVELS[1:], 2)], ids=["five", "four", "measured twice"]
+)
+def test_that_there_is_no_blank_is_a_sentence_of_the_report_once(levels) -> None:
+    made = CalibrationReport(Calibration(levels, noisy(monotone, levels, 0), WAVE, unit="mM"))
+    text = made.to_markdown()
+    head, limits = text.split("## Figures of merit")[0], text.split("## Limits")[1].split("- Single wavelength")[0]
+    assert head.count("no blank among the standards") == limits.count("no blank among the standards") == 1
+    assert "quantification: none (for the same reason)" in limits
+    assert any("no blank among the standards" in line for line in made.data["summary"])
+
+
 def test_limits_and_budgets_that_mean_nothing_are_said(report_of_few: CalibrationReport) -> None:
     assert "No prior is in these figures" in report_of_few.to_markdown()
     folded = CalibrationReport(Calibration(np.repeat(LEVELS, 3), noisy(folding, np.repeat(LEVELS, 3), 0), WAVE))

@@ -111,20 +111,6 @@ def test_what_is_wrong_is_what_the_report_warns_of():
     assert Conclusion(healthy()).wrong() == "what is wrong: nothing was found"
 
 
-def test_levels_that_the_others_do_not_tell_are_named_where_no_check_finds_anything():
-    """Two exchanged labels of a folding response, of which other orders make a curve as well."""
-    rng, levels = np.random.default_rng(3), np.array([0.0, 5.0, 15.0, 40.0, 80.0, 120.0])
-    bound, folded = levels / (levels + 15.0), levels / 40.0 * np.exp(1.0 - levels / 40.0)
-    bands = [np.exp(-0.5 * ((np.arange(400.0, 701.0, 3.0) - m) / s) ** 2) for m, s in ((620, 35), (520, 25), (480, 60))]
-    made = 0.15 + np.stack([0.9 * folded, 0.35 * (1.0 - bound), 0.02 * bound], 1) @ np.stack(bands)
-    made += rng.normal(0.0, 0.002, made.shape)
-    orders = ([0, 1, 2, 3, 4, 5], [0, 1, 4, 3, 2, 5])
-    right, swapped = (Conclusion(Calibration(levels, made[o], np.arange(400.0, 701.0, 3.0))) for o in orders)
-    assert "a label may be wrong" not in right.wrong()
-    missed = [f"{one.level:g}" for one in swapped.errors if not one.edge and one.spectrum > 0.5]
-    assert missed and f"nothing was found, but with {' or '.join(missed)} left out" in swapped.wrong()
-
-
 @pytest.mark.parametrize("made", [healthy, silent, foreign])
 def test_command_report_page_and_python_say_the_same(made, tmp_path):
     calibration = made()
@@ -327,30 +313,6 @@ def test_a_range_in_which_nothing_is_told_from_a_blank_is_said_to_be_one(count, 
     found = Conclusion(Calibration(c, spectra(c), WAVE))
     found.limits = replace(found.limits, detection=None, quantification=None, reason="not reached")
     assert "; but no single result of the range is told from a blank" in found.headline()
-
-
-@pytest.mark.parametrize("by", ["posterior", "profile"])
-@pytest.mark.parametrize(
-    ("outside", "said"),
-    [
-        ((), None),
-        ((2,), "; 5 of 6 levels, each left out, lie in their own 80 % sets (not 10)"),
-        ((1, 4), "; 4 of 6 levels, each left out, lie in their own 80 % sets (not 5, 50)"),
-        ((1, 2, 3), "; but only 3 of 6 levels, each left out, lie in their own 80 % sets (not 5, 10, 20): take"),
-        ((1, 2, 3, 4), "; but only 2 of 6 levels"),
-    ],
-)
-def test_levels_outside_the_sets_of_what_answers_are_told(outside, said, by, monkeypatch):
-    calibration = Calibration(LEVELS, spectra(LEVELS), WAVE)
-    out = np.isin(np.arange(6), outside)
-    if by == "posterior":
-        own = replace(calibration.own_levels, covered=np.where(out, 0.0, 1.0))
-        calibration.own_levels = own
-    else:
-        monkeypatch.setattr(Calibration, "unfit_for_posterior", "it is not asked")
-        calibration.held_out = replace(calibration.held_out, coverage=np.where(out, 0.99, 0.3))
-    for text in (Conclusion(calibration).headline(), Conclusion(calibration).good()):
-        assert (said in text) if said else "80 % sets" not in text
 
 
 @pytest.mark.parametrize("limit", [15.0, 70.0])

@@ -17,7 +17,9 @@ from geonode.calibration.assessment.few_standards import Slip, slips_among
 from geonode.calibration.assessment.match_limits import FEWEST_LEFT_OUT
 from geonode.calibration.assessment.replicates_check import ReplicateCheck, check_replicates
 from geonode.calibration.assessment.standards_check import StandardCheck, checked_levels
+from geonode.calibration.assessment.untold import untold_levels, untold_sentence
 from geonode.calibration.remarks import of_response, wide_limits_of
+from geonode_runtime.figures import figure
 
 if TYPE_CHECKING:
     from geonode.calibration.calibration import Calibration
@@ -152,8 +154,42 @@ class Standing:
             for one, other in zip(_consequences(made), _consequences(sound), strict=True):
                 gone |= set() if other else {one}
         notes = [note for note in made.notes if note not in gone]
-        zero = [] if self.decimal is None else [self.decimal.sentence(made.unit)]
-        return [*self.contradictions[:count], *notes, *self.contradictions[count:], *zero]
+        last = [*self._zero, *([self.untold] if self.untold else [])]
+        return [*self.contradictions[:count], *notes, *self.contradictions[count:], *last]
+
+    @cached_property
+    def _zero(self) -> list[str]:
+        return [] if self.decimal is None else [self.decimal.sentence(self._calibration.unit)]
+
+    @cached_property
+    def untold(self) -> str:
+        """Of sound standards, which levels the others do not tell (:mod:`~geonode.calibration.assessment.untold`):
+        empty where there are none, and where the standards are at fault already."""
+        made = self._calibration
+        if not self.usable or self.contradictions:
+            return ""
+        return untold_sentence(untold_levels(made), made.unit)
+
+    @cached_property
+    def cautions(self) -> tuple[str, ...]:
+        """What is wrong with the standards, as it must stand beside each concentration: not what they cannot give."""
+        made = self._calibration
+        return (*self.contradictions, *(one for one in (of_response(made), self.useless) if one), *self._zero)
+
+    @cached_property
+    def useless(self) -> str:
+        """Of standards that respond, contradict nothing and are found hardly better than by a guess: that; else empty.
+        Where PLS is the better tool it answers."""
+        made = self._calibration
+        if self.usable or of_response(made) or self.contradictions or made.curve_check.pls_is_better:
+            return ""
+        (low, high), unit = made.range, f" {made.unit}" if made.unit else ""
+        guess = (high - low) / np.sqrt(12.0)
+        return (
+            f"a standard between others, left out, is found wrong by {figure(self.worst * guess, unit, digits=3)} "
+            "(root mean square), where a guess, the middle of the range, is wrong by "
+            f"{figure(guess, unit, digits=3)}: these spectra hardly tell the concentration"
+        )
 
     @cached_property
     def worst(self) -> float:

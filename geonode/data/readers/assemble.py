@@ -13,6 +13,8 @@ from geonode.data.readers.concentrations import listing
 from geonode.data.readers.names import spelled
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.selection import Found, alternatives, said_of_selection, select_traces
+from geonode.data.readers.transmittance import transmittance_note
+from geonode.data.readers.unit_words import is_concentration, unknown_unit
 from geonode.errors import InputError, ReaderError
 from geonode_runtime.wording import argument, either
 
@@ -55,11 +57,15 @@ def assemble(
     if zeros:
         notes.append(f"spectra of zeros beside another of their level left out, which say nothing: {listing(zeros)}")
     wavelengths, spectra, mask = _on_one_grid(found, names, notes, where)
+    concentrations = np.array([trace.concentration for _, trace in found], dtype=np.float64)
+    seen = np.where(mask, np.nan, spectra)
+    if said := transmittance_note(shared["signal"], shared["signal_unit"], seen, concentrations):
+        notes.append(said)
     groups = [trace.group for _, trace in found]
     try:
         data = SpectralDataset(
             spectra,
-            np.array([trace.concentration for _, trace in found], dtype=np.float64),
+            concentrations,
             wavelengths,
             groups=groups if all(group is not None for group in groups) else None,
             analytes=first.analytes,
@@ -220,4 +226,5 @@ def _with_unit(data: SpectralDataset, unit: str | None, where: str) -> SpectralD
         raise InputError(
             f"{where}: concentrations are in {data.concentration_unit}, not in {unit}; leave the unit out, or convert."
         )
-    return data.with_metadata(concentration_unit=unit)
+    notes = () if is_concentration(unit) else (unknown_unit(unit),)
+    return data.with_metadata(concentration_unit=unit, notes=(*data.notes, *notes))

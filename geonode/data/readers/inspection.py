@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -111,10 +111,12 @@ def inspect_file(
 def inspected(recordings: Sequence[Recording], select: str | None) -> tuple[Inspection, SpectralDataset | None]:
     """What was found in files that were read, and the standards that they make; None where they make none."""
     try:
-        return _describe(recordings, ""), standards_of(recordings, select=select)
+        made = standards_of(recordings, select=select)
     except InputError as error:
         named = named_files([str(recording.path) for recording in recordings])
         return _describe(recordings, str(error).removeprefix(f"{named}: ")), None
+    found = _describe(recordings, "")
+    return replace(found, notes=tuple(dict.fromkeys((*found.notes, *made.notes)))), made
 
 
 def _describe(recordings: Sequence[Recording], problem: str) -> Inspection:

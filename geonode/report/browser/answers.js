@@ -77,7 +77,8 @@ const GeonodeAnswers = (function () {
     const { said: [said, ...reasons], sets: [found, at95], strange, q, t2, nearest, dof } =
       answering(model, mean, unknown.usable, count / excess, level);
     notes.push(...GeonodeVerdicts.inTheCuvette(dilution), ...reasons.filter(Boolean));
-    if (model.caution && said !== "does not match") notes.push(model.caution);
+    if (said !== "does not match") notes.push(...model.cautions);
+    if (model.untold) notes.push(model.untold);
     const attainable = model.levels / (model.levels + 1);
     if (model.levels < FEWEST_CHECKED) {
       notes.push(`fewer than ${FEWEST_CHECKED} standards leave nothing to check the curve between them with: no interval ` +

@@ -3,7 +3,7 @@
 const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
   const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, carriesOn, above } = GeonodeShapes;
-  const { doubtOf, remedy, DILUTE, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
+  const { doubtOf, within, remedy, DILUTE, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
   const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15, TOO_CONCENTRATED = 0.9;
 
   // Standards and weights from the JSON of the page, null where the posterior does not answer there.
@@ -62,7 +62,8 @@ const GeonodePosterior = (function () {
     const { rules } = model;
     if (one.none > REFUSED || stray > FAR) {
       const why = one.none > REFUSED
-        ? `with probability ${one.none.toFixed(2)} no concentration of this assay gives this spectrum`
+        ? `the probability that no concentration of this assay gives this spectrum is ${one.none.toFixed(2)}, and above ` +
+          `${general(REFUSED)} none is given`
         : `its misfit is ${general(stray, 3)} times (square) that of the worst standard left out`;
       return { said: ["does not match", why, ...tooConcentrated(rules, one)], sets };
     }
@@ -102,9 +103,7 @@ const GeonodePosterior = (function () {
     if (zeroWithin(rules, at95.components[0])) {
       return ["below detection limit", "the 95 % set includes zero: it cannot be told from a blank"];
     }
-    const best = found.components[0].estimate;
-    const inside = best >= rules.lowest && best <= rules.highest;
-    return ["quantified", inside ? "" : `the estimate lies outside ${limits}, but the 95 % set reaches into it`];
+    return within(rules, found);
   }
 
   return { open, answered, ODD, STRANGE };

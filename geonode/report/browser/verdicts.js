@@ -3,6 +3,7 @@
 const GeonodeVerdicts = (function () {
   const { general, figure, studentQuantile } = GeonodeNumbers;
   const DILUTE = "dilute it into the range and measure again";
+  const NO_MATCH = "no concentration is given, for the spectrum is too unlike what these standards predict at any";
   const MAY_BE_ABOVE = `it may lie above the standards' range: if so, ${DILUTE}`;
   const DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both";
   const UNDETERMINED = 0.8, LEVEL = 0.95, FEWEST_CHECKED = 4;
@@ -20,12 +21,22 @@ const GeonodeVerdicts = (function () {
     }
     const why = doubt(rules, found, at95);
     if (why) return ["ambiguous", why];
-    const best = found.components[0], only = at95.components[0];
+    const only = at95.components[0];
     if (rules.hasBlank && only.low <= 0 && only.high >= 0) {
       return ["below detection limit", "the 95 % set includes zero: it cannot be told from a blank"];
     }
-    const inside = rules.lowest <= best.estimate && best.estimate <= rules.highest;
-    return ["quantified", inside ? "" : `the estimate lies outside ${range}, but the 95 % set reaches into it`];
+    return within(rules, found);
+  }
+
+  // On a reported set of one piece where that of 95 % reaches into the range: what is reported must reach into it too.
+  function within(rules, found) {
+    const one = found.components[0], percent = `${general(100 * found.level)} %`;
+    const range = `the standards' range ${general(rules.lowest)} to ${general(rules.highest)}`;
+    const beyond = (side) => `the ${percent} set lies ${side} ${range}, though that of 95 % reaches into it`;
+    if (one.high < rules.lowest) return ["outside calibrated range", beyond("below")];
+    if (one.low > rules.highest) return ["outside calibrated range", `${beyond("above")}; ${DILUTE}`];
+    const inside = rules.lowest <= one.estimate && one.estimate <= rules.highest;
+    return ["quantified", inside ? "" : `the estimate lies outside ${range}, but the ${percent} set reaches into it`];
   }
 
   function doubt(rules, found, at95) {
@@ -110,7 +121,7 @@ const GeonodeVerdicts = (function () {
   // The answer in one line.
   function sentence(answer, levels, unitName) {
     const unit = unitName ? ` ${unitName}` : "", said = answer.verdict;
-    if (said === "does not match") return "does not match: the spectrum is none that these standards predict at any concentration";
+    if (said === "does not match") return `does not match: ${NO_MATCH}`;
     const top = answer.components[0], near = figure(answer.estimate, sizeOf(top)) + unit;
     if (said === "no curve") {
       return `no curve: use PLS, whose value is ${near}, ${general(100 * answer.level)} % interval ` +
@@ -129,12 +140,12 @@ const GeonodeVerdicts = (function () {
     const percent = `${general(100 * answer.level)} %`, most = `${(100 * levels / (levels + 1)).toFixed(1)} %`;
     const own = `no ${percent} interval that ${levels} standards alone vouch for (at most ${most}); the model's own`;
     if (said === "ambiguous") {
-      const each = parts.map((c) => `${span(c, unit)} (probability ${c.probability.toFixed(2)})`);
+      const each = parts.map((c) => span(c, unit) + (parts.length > 1 ? ` (probability ${c.probability.toFixed(2)})` : ""));
       return `ambiguous, ${by === "standards" ? `${percent} set` : own}: ${each.join(" or ")}`;
     }
     return `${said}: ${near}, ${by === "standards" ? `${percent} interval` : own} ` +
       span(parts[0], unit);
   }
 
-  return { verdict, doubtOf, remedy, plsNotes, inTheCuvette, scaled, restsOn, sentence, sizeOf, DILUTE, LEVEL, FEWEST_CHECKED };
+  return { verdict, within, doubtOf, remedy, plsNotes, inTheCuvette, scaled, restsOn, sentence, sizeOf, DILUTE, LEVEL, FEWEST_CHECKED };
 })();

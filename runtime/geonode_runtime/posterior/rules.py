@@ -11,7 +11,8 @@
    standard's, sets end where the search did (:mod:`geonode_runtime.posterior.ends`), which a note says;
 5. a blank was measured and the 95 % set includes zero: below detection limit, or ambiguous where the spectrum is no
    blank's (:mod:`geonode_runtime.shapes`);
-6. otherwise: quantified.
+6. the reported set lies below the lowest standard or above the highest: outside calibrated range;
+7. otherwise: quantified.
 
 At last the shape of the spectrum is looked at (there too): what lies on the extension of the curve is above the
 calibrated range and not foreign, and what has next to nothing of the standards' shapes does not match.
@@ -35,7 +36,7 @@ from geonode_runtime.posterior.ends import ended
 from geonode_runtime.posterior.standards import PosteriorStandards
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.shapes import above_all, carries_on, judged_by_shape
-from geonode_runtime.verdicts import DILUTE, VerdictRules, loose_end, remedy
+from geonode_runtime.verdicts import DILUTE, VerdictRules, loose_end, remedy, within
 
 REFUSED = 0.25
 """On simulated families left out of training 0.1 % of genuine unknowns get so much, and 98 % of foreign spectra."""
@@ -81,7 +82,8 @@ def judge(
     if posterior.none > REFUSED or stray > FAR:
         said = "does not match"
         reasons = [
-            f"with probability {posterior.none:.2f} no concentration of this assay gives this spectrum"
+            f"the probability that no concentration of this assay gives this spectrum is {posterior.none:.2f}, and "
+            f"above {REFUSED:g} none is given"
             if posterior.none > REFUSED
             else f"its misfit is {stray:.3g} times (square) that of the worst standard left out",
             *_too_concentrated(rules, posterior),
@@ -163,7 +165,7 @@ def _together(left: Component, right: Component) -> Component:
 def _verdict(
     rules: VerdictRules, posterior: Posterior, found: ConcentrationSet, at_95: ConcentrationSet
 ) -> tuple[str, ...]:
-    """Rows 3 to 6: the verdict, and the reasons."""
+    """Rows 3 to 7: the verdict, and the reasons."""
     under, over = float(posterior.below_of(rules.lowest)), 1.0 - float(posterior.below_of(rules.highest))
     if 1.0 - under - over < INSIDE:
         side = "above" if over > under else "below"
@@ -178,11 +180,8 @@ def _verdict(
     (only,) = at_95.components
     if zero_within(rules, only):
         return "below detection limit", "the 95 % set includes zero: it cannot be told from a blank"
-    reasons = []
-    if not rules.lowest <= found.best.estimate <= rules.highest:
-        limits = f"{rules.lowest:g} to {rules.highest:g}"
-        reasons.append(f"the estimate lies outside the standards' range {limits}, but the 95 % set reaches into it")
-    return "quantified", *reasons
+    said, reasons = within(rules, found)
+    return said, *reasons
 
 
 def _doubt(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet) -> str:
