@@ -21,6 +21,10 @@ TESTS ?= -m smoke
 # What must hold of every module and setting, whatever it does.
 LAWS := tests/test_package.py tests/test_registry.py tests/test_config.py tests/docs/test_docstrings.py
 
+# Where an environment forbids bytecode, every process would compile the library anew, and each worker of pytest rewrite
+# every assertion: eight seconds of a processor a worker, and two of every process that a test starts.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo check test docs lint format clean help dist test-wheel test-oldest test-newest licences
 .DEFAULT_GOAL := help
 

@@ -56,7 +56,8 @@ def test_sm_activity_comes_from_dcgm_where_there_is_no_gpm(tmp_path, monkeypatch
     said = dcgmi(tmp_path, monkeypatch, SAMPLES)
     monitor = activity.Monitor("cuda")
     begin = time.monotonic()
-    time.sleep(0.7)
+    while len(monitor._dcgm_rows) < 20 and time.monotonic() < begin + 60.0:
+        time.sleep(0.05)
     window = monitor.window(begin, time.monotonic())
     monitor.stop()
     assert monitor.rung == window["rung"] == "dcgm" and "GPM" in monitor.reasons["gpm"]

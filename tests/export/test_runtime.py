@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,8 @@ from tests.calibration.assays import WAVE, monotone, noisy
 
 ROOT = Path(__file__).resolve().parents[2]
 ALLOWED = {"numpy", "onnxruntime", "geonode_runtime"}
+COLD = 3.0
+"""A cold start of the command may take so many times what importing numpy and onnxruntime takes; 1.4 to 1.8 do."""
 
 
 def spectrum_file(path: Path, c: float, seed: int = 3, wave=WAVE, divider: str = ",", comma: bool = False) -> Path:
@@ -219,13 +222,21 @@ def test_alone_with_numpy_and_onnxruntime_within_its_limits(gp, tmp_path):
 
     run("predict", str(gp.path), "--at", "25", "--out", "p.csv")
     assert (tmp_path / "p.csv").read_text().startswith("wavelength,mean_25,std_25\n")
-    times = []  # of the processor: what a machine that does nothing else takes
-    for _ in range(3):
+    answers = []
+
+    def seconds(work: Callable[[], object]) -> float:
+        """Of the processor, in the processes that ``work`` starts."""
         started = os.times()
-        answer = run("quantify", str(gp.path), str(unknown), "--json")
-        times.append(sum(os.times()[2:4]) - sum(started[2:4]))
-    assert json.loads(answer.stdout)["unknowns"][0]["verdict"] == "quantified"
-    assert min(times) <= 0.5, f"a cold start takes {min(times):.2f} s"
+        work()
+        return sum(os.times()[2:4]) - sum(started[2:4])
+
+    bare = [python, "-c", "import numpy, onnxruntime"]  # beside it each time: another program's work slows both
+    ratios = []
+    while len(ratios) < 5 and (not ratios or min(ratios) > COLD):
+        cold = seconds(lambda: answers.append(run("quantify", str(gp.path), str(unknown), "--json")))
+        ratios.append(cold / seconds(lambda: subprocess.run(bare, env=clean, check=True)))
+    assert json.loads(answers[0].stdout)["unknowns"][0]["verdict"] == "quantified"
+    assert min(ratios) <= COLD, f"a cold start takes {ratios} of importing numpy and onnxruntime"
     code = (
         "import time, numpy as np, geonode_runtime as g\n"
         f"m = g.load({str(gp.path)!r}); x = np.loadtxt({str(unknown)!r}, delimiter=',', skiprows=1)[:, 1]\n"
@@ -236,4 +247,4 @@ def test_alone_with_numpy_and_onnxruntime_within_its_limits(gp, tmp_path):
     assert single <= 0.02, f"one unknown takes {1e3 * single:.1f} ms"
     code_size = sum(p.stat().st_size for p in (source / "geonode_runtime").glob("*.py"))
     assert gp.path.stat().st_size + code_size < 5e6
-    print(f"cold start {min(times):.2f} s, one unknown {1e3 * single:.1f} ms")
+    print(f"cold start {min(ratios):.1f} times the imports, one unknown {1e3 * single:.1f} ms")

@@ -264,19 +264,23 @@ class _Call(torch.nn.Module):
 
 
 def implicit(dim: int):
-    """Velocity as a function of both ends, wavelength and weights; and its inputs."""
-    metric = MetricNetwork(dim=dim, hidden=(2,), seed=2).double()
-    names = [name for name, _ in metric.named_parameters()]
-    weights = [p.detach().clone().requires_grad_() for p in metric.parameters()]
+    """Velocity as a function of both ends, wavelength and weights; and its inputs.
 
-    def function(start: Tensor, end: Tensor, wavelength: Tensor, *weights: Tensor) -> Tensor:
-        parameters = {f"metric.{n}": w for n, w in zip(names, weights, strict=True)}
+    The weights are one vector: a check costs by the input, and a direction in all of them tells what one in each does.
+    """
+    metric = MetricNetwork(dim=dim, hidden=(2,), seed=2).double()
+    named = dict(metric.named_parameters())
+    together = torch.cat([p.detach().flatten() for p in named.values()])
+
+    def function(start: Tensor, end: Tensor, wavelength: Tensor, together: Tensor) -> Tensor:
+        weights = together.split([p.numel() for p in named.values()])
+        parameters = {f"metric.{n}": w.view_as(p) for (n, p), w in zip(named.items(), weights, strict=True)}
         return torch.func.functional_call(_Call(metric), parameters, (start, end, wavelength))
 
     shape = (2,) if dim == 1 else (2, dim)
     start = draw(*shape)
-    inputs = [start, start + 0.3 * draw(*shape, seed=1), draw(2, seed=2)]
-    return function, (*(x.requires_grad_() for x in inputs), *weights)
+    inputs = [start, start + 0.3 * draw(*shape, seed=1), draw(2, seed=2), together]
+    return function, tuple(x.requires_grad_() for x in inputs)
 
 
 @pytest.mark.parametrize("dim", [1, 2])

@@ -193,15 +193,18 @@ def test_ray_finishes_every_job_once_though_a_worker_is_killed(spec, tmp_path):
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     }
     process = Program(words, env=environment)
-    table, victim, other, deadline = out / "results-sweep.json", None, None, time.monotonic() + 400
+    table, first, victim, other = out / "results-sweep.json", None, None, None
+    deadline = time.monotonic() + 400
     try:
         while process.poll() is None and time.monotonic() < deadline:
             rows = json.loads(table.read_text())["rows"] if table.exists() else []
             seen = list(dict.fromkeys(int(row["worker"].split(":")[1]) for row in reversed(rows)))
+            if first is None and seen:  # however late the second begins, there is something left for it
+                first = other = seen[-1]
+                os.kill(first, signal.SIGSTOP)
             if victim is None and len(seen) == 2:
-                victim, other = seen
-                os.kill(other, signal.SIGSTOP)  # so that the rest waits for whoever takes the victim's place
-                os.kill(victim, signal.SIGKILL)
+                victim = next(worker for worker in seen if worker != first)
+                os.kill(victim, signal.SIGKILL)  # and what is left waits for whoever takes the victim's place
                 when_killed = len(rows)
             if other is not None and len(seen) > 2:
                 os.kill(other, signal.SIGCONT)

@@ -62,33 +62,38 @@ def _linear(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
 
 def _along(w: Weights, name: str, x: np.ndarray) -> np.ndarray:
     """A convolution of width one: the same for every cell of ``x [U, CELLS, c]``."""
-    return x @ w[f"{name}.weight"][..., 0].T + w[f"{name}.bias"]
+    found = x @ _turned(w[f"{name}.weight"][..., 0])
+    found += w[f"{name}.bias"]
+    return found
 
 
 def _dilated(w: Weights, name: str, x: np.ndarray, dilation: int) -> np.ndarray:
     """A convolution of three taps, ``dilation`` cells apart, zero beyond the ends."""
     kernel = w[f"{name}.weight"]  # [out, in, 3]
-    found = x @ kernel[..., 1].T + w[f"{name}.bias"]
-    found[:, dilation:] += x[:, :-dilation] @ kernel[..., 0].T
-    found[:, :-dilation] += x[:, dilation:] @ kernel[..., 2].T
+    found = x @ _turned(kernel[..., 1])
+    found += w[f"{name}.bias"]
+    found[:, dilation:] += x[:, :-dilation] @ _turned(kernel[..., 0])
+    found[:, :-dilation] += x[:, dilation:] @ _turned(kernel[..., 2])
     return found
 
 
+def _turned(tap: np.ndarray) -> np.ndarray:
+    """``[in, out]`` of ``[out, in]``, in one piece: a product by a view with gaps takes twice as long."""
+    return np.ascontiguousarray(tap.T)
+
+
 def gelu(x: np.ndarray) -> np.ndarray:
-    """x Φ(x), Φ by Abramowitz & Stegun 7.1.26 (error below 2e-7)."""
-    z = np.abs(x)
-    z *= 0.7071067811865476
-    t = 0.3275911 * z
+    """x Φ(x) as max(x, 0) − |x| Φ(−|x|), Φ by Abramowitz & Stegun 7.1.26 (error below 2e-7)."""
+    size = np.abs(x)
+    t = size * (0.3275911 * 0.7071067811865476)
     t += 1.0
     np.divide(1.0, t, out=t)
-    tail = t * 1.061405429  # in place from here on: most of the time went into memory for what lies between
+    tail = t * (0.5 * 1.061405429)  # in place from here on: most of the time went into memory for what lies between
     for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-        tail += coefficient
+        tail += 0.5 * coefficient
         tail *= t
-    z *= z
-    np.negative(z, out=z)
-    tail *= np.exp(z, out=z)
-    tail *= 0.5  # Φ(−|x|)
-    np.subtract(1.0, tail, out=tail, where=x >= 0.0)
-    tail *= x
-    return tail
+    tail *= size
+    size *= size
+    size *= -0.5
+    tail *= np.exp(size, out=size)
+    return np.subtract(np.maximum(x, 0.0, out=t), tail, out=tail)
