@@ -64,6 +64,7 @@ def register(app: typer.Typer) -> None:
             if extrapolated:
                 text = f"{c:g} lies outside the calibrated range {low:g} … {high:g} {unit}".rstrip()
                 notes.append(f"{text}: an extrapolation")
+        notes += model.calibration.standing.doubts
         covered = model.coverage(predictor)
         sentence = band_sentence(covered, len(model.gp.levels))
         if (predictor or model.config.predictor) == "node" and model.folds is None and model.flow is None:

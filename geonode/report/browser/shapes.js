@@ -74,11 +74,11 @@ const GeonodeShapes = (function () {
     const said = seen(model, spectrum, usable, first), [verdict, reason] = said;
     if (["does not match", "ambiguous", "outside calibrated range"].includes(verdict)) {
       if (saidAbove(verdict, rules, sets[1])) {
-        const top = sets[0].components[0], all = top.openHigh && top.low === top.estimate;  // then the sentence says it
-        return { said: [verdict, all ? reason : `${reason}; ${DILUTE}`], sets };
+        return { said: [verdict, `${reason}; ${DILUTE}`], sets };
       }
       if (beyondTop(model, spectrum, usable) >= (verdict === "does not match" ? FARTHEST_INSIDE : PLAINLY_BEYOND)) {
-        const note = `the spectrum is that of the standards carried on beyond the highest, ${general(rules.highest)}`;
+        const note = "the spectrum is that of the standards carried on beyond the highest, " +
+          `${general(rules.highest)}; ${DILUTE}`;
         return { said: ["outside calibrated range", note], sets: sets.map((one) => above(one, rules.highest)) };
       }
     }
