@@ -108,6 +108,8 @@ def _predict(options: argparse.Namespace) -> None:
         if beyond:
             said = f"note: {c:g} lies outside the calibrated range {low:g} … {high:g} {model.unit}: an extrapolation"
             print(said, file=sys.stderr)
+    for doubt in model.doubts:
+        print(f"note: {doubt}", file=sys.stderr)
 
 
 def _quantify(options: argparse.Namespace) -> None:

@@ -144,6 +144,11 @@ class Model:
         often held-out standards were covered, and that as a ``sentence``."""
         return self.facts.get(f"standing_of_{method}", self.facts["standing"])
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is wrong with the standards, or leaves them in doubt: it stands beside predictions too."""
+        return tuple(one for one in (*self._facts.cautions, self._facts.untold) if one)
+
     def extrapolated(self, concentrations: float | Sequence[float] | np.ndarray) -> np.ndarray:
         """``[C]``, True outside the calibrated range."""
         c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))

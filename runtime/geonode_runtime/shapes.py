@@ -134,9 +134,9 @@ def judged_by_shape(
     if verdict in ("does not match", "ambiguous", "outside calibrated range"):
         beyond = shapes.beyond_top(spectrum, usable)
         if said_above(verdict, rules, sets[1].components):
-            return (verdict, notes if above_is_all(sets[0]) else (f"{notes[0]}; {DILUTE}", *notes[1:])), sets
+            return (verdict, (f"{notes[0]}; {DILUTE}", *notes[1:])), sets
         if beyond >= (FARTHEST_INSIDE if verdict == "does not match" else PLAINLY_BEYOND):
-            note = f"the spectrum is that of the standards carried on beyond the highest, {rules.highest:g}"
+            note = f"the spectrum is that of the standards carried on beyond the highest, {rules.highest:g}; {DILUTE}"
             found, at_95 = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
             return ("outside calibrated range", (note,)), (found, at_95)
     if shapes.decides and verdict in ("quantified", "ambiguous", "outside calibrated range"):
@@ -188,11 +188,6 @@ def _seen(
         f"the 95 % set includes zero, yet the spectrum lies {times:.2g} times the noise from the blank's, towards the "
         f"lowest standard: {NO_BLANK}",
     )
-
-
-def above_is_all(one: ConcentrationSet) -> bool:
-    """Whether the set is that of `above_all`: the sentence of such an answer says itself to dilute."""
-    return one.best.open_high and one.best.low == one.best.estimate
 
 
 def above_all(one: ConcentrationSet, highest: float) -> Component:

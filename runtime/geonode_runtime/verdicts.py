@@ -182,9 +182,7 @@ class Quantification:
             return f"does not match: {NO_MATCH}"
         if self.verdict == "outside calibrated range" and self.high is None and self.low == self.nearest:
             times = "" if self.dilution == 1.0 else f"{self.dilution:.6g} times "
-            further = " further" if self.dilution > 1.0 else ""
-            above = f"above {figure(self.nearest, unit)}, {times}the highest standard"
-            return f"outside calibrated range: {above}: dilute{further}"
+            return f"outside calibrated range: above {figure(self.nearest, unit)}, {times}the highest standard"
         by = self.rests_on(self.level)
         if by is None:
             near = " or ".join(figure(c.estimate, unit, beside=c.size) for c in self.components)

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import geonode
+import geonode_runtime.__main__
 from geonode.calibration import Calibration
 from geonode.calibration.assessment.untold import missed_by
 from geonode.cli import app
@@ -17,6 +18,7 @@ from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.report.browser.data import answer_data
 from geonode.report.conclusion import Conclusion
+from geonode_runtime.__main__ import main
 from tests.calibration.assays import WAVE, band, noisy, straight
 from tests.export.in_torch import in_torch
 from tests.report.test_answers import as_json, asked, compare, needs_node
@@ -114,3 +116,16 @@ def test_exchanged_labels_that_are_named_stand_beside_each_concentration_too(i, 
     answers = made.quantify(noisy(straight, [12.0, 25.0, 50.0], 6))
     assert any(one.matches for one in answers)
     assert all((said in one.notes) == one.matches and (one.matches or one.why) for one in answers)
+
+
+def test_it_stands_beside_predictions_too(models, tmp_path, capsys, monkeypatch):
+    """Of the command and of an exported model; of right labels nothing is said."""
+    for name, model in [*models.items(), ("right", model_of(spectra("peak at 15", False)))]:
+        model.save(tmp_path / name)
+        said = CliRunner().invoke(
+            app, ["predict", str(tmp_path / name), "--at", "15", "--out", str(tmp_path / f"{name}.csv")]
+        )
+        assert said.exit_code == 0 and said.output.count(SAID) == (name != "right")
+        monkeypatch.setattr(geonode_runtime.__main__, "load", lambda path, model=model: in_torch(model))
+        assert main(["predict", "model.onnx", "--at", "15"]) == 0
+        assert capsys.readouterr().err.count(SAID) == (name != "right")

@@ -176,6 +176,11 @@ class Standing:
         made = self._calibration
         return (*self.contradictions, *(one for one in (of_response(made), self.useless) if one), *self._zero)
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What is wrong with the standards, or leaves them in doubt: beside what rests on them and is no answer."""
+        return (*self.cautions, self.untold) if self.untold else self.cautions
+
     @cached_property
     def useless(self) -> str:
         """Of standards that respond, contradict nothing and are found hardly better than by a guess: that; else empty.

@@ -26,8 +26,9 @@ GAIN_AT_AN_END = 1.4
 end and the next level, where none was measured, looks like such an exchange, …"""
 CLEARER = 0.3
 """… by so much more than with any other pair, …"""
-LARGE = 0.1
-"""… and the levels of the pair miss each other's spectra by this share of the largest distance between two levels."""
+LARGE = 0.005
+"""… and the levels of the pair miss each other's spectra by this share of the largest distance between two levels: of
+levels that are spaced evenly on a logarithm the low ones lie as near as that to each other."""
 
 
 @dataclass(frozen=True)

@@ -74,11 +74,11 @@ const GeonodeShapes = (function () {
     const said = seen(model, spectrum, usable, first), [verdict, reason] = said;
     if (["does not match", "ambiguous", "outside calibrated range"].includes(verdict)) {
       if (saidAbove(verdict, rules, sets[1])) {
-        const top = sets[0].components[0], all = top.openHigh && top.low === top.estimate;  // then the sentence says it
-        return { said: [verdict, all ? reason : `${reason}; ${DILUTE}`], sets };
+        return { said: [verdict, `${reason}; ${DILUTE}`], sets };
       }
       if (beyondTop(model, spectrum, usable) >= (verdict === "does not match" ? FARTHEST_INSIDE : PLAINLY_BEYOND)) {
-        const note = `the spectrum is that of the standards carried on beyond the highest, ${general(rules.highest)}`;
+        const note = "the spectrum is that of the standards carried on beyond the highest, " +
+          `${general(rules.highest)}; ${DILUTE}`;
         return { said: ["outside calibrated range", note], sets: sets.map((one) => above(one, rules.highest)) };
       }
     }
@@ -128,7 +128,7 @@ const GeonodeShapes = (function () {
     const unit = model.unit ? ` ${model.unit}` : "", at = (k) => figure(found[k].components[0].estimate, GeonodeVerdicts.sizeOf(found[k].components[0])) + unit;
     throw new Refusal(`${name}: the spectra given as replicates of one sample are of different ones: number ${worst[1] + 1} ` +
       `is found at ${at(worst[1])} and number ${worst[2] + 1} at ${at(worst[2])}, further apart than replicates of the ` +
-      "standards scatter; ask for an answer to each (--each; in Python without replicates=True).");
+      "standards scatter; untick that they are replicates for an answer to each.");
   }
 
   return { judged, carriesOn, above, requireOneSample, NO_BLANK };

@@ -129,8 +129,7 @@ const GeonodeVerdicts = (function () {
     }
     if (said === "outside calibrated range" && top.openHigh && !top.openLow && top.low === answer.estimate) {
       const times = answer.dilution === 1 ? "" : `${general(answer.dilution)} times `;
-      return `outside calibrated range: above ${figure(answer.estimate)}${unit}, ${times}the highest standard: dilute` +
-        (answer.dilution > 1 ? " further" : "");
+      return `outside calibrated range: above ${figure(answer.estimate)}${unit}, ${times}the highest standard`;
     }
     const by = restsOn(levels, answer.level), parts = answer.components;
     if (by === null) {

@@ -52,3 +52,14 @@ def test_what_is_left_without_the_two_is_trusted_and_the_headline_names_them():
     found = standing(EIGHT, 2, 5, straight)
     assert set(found.trusted.levels) == set(np.delete(EIGHT, [2, 5]))
     assert "look exchanged" in Conclusion(found.sound).headline()
+
+
+@pytest.mark.parametrize("levels", [[5, 10, 20, 50, 100, 200], [0, 1, 3, 10, 30, 100], [1, 2, 5, 10, 20, 50, 100]])
+@pytest.mark.parametrize("i", [1, 2])
+@pytest.mark.parametrize("truth", [straight, monotone], ids=["straight", "saturating"])
+def test_so_are_low_neighbours_of_levels_that_are_spaced_on_a_logarithm(levels, i, truth):
+    """They lie a few hundredths of the range from each other, and many times the noise."""
+    levels = np.array(levels, dtype=float)
+    found = standing(levels, i, i + 1, truth, 0.0005)
+    assert exchanged(found) == [(levels[i], levels[i + 1]), (levels[i + 1], levels[i])]
+    assert exchanged(Calibration(levels, noisy(truth, levels, 5, 0.0005), WAVE).standing) == []
