@@ -100,7 +100,7 @@ def test_lanes_are_shared_without_overlap_and_their_weights_make_a_mean():
 
 @pytest.mark.parametrize("processes", [2, 3, 8])
 def test_more_processes_than_batches_in_a_step_are_refused(processes):
-    with pytest.raises(InputError, match=f"step of 1 batches cannot be shared by {processes} processes; give --acc"):
+    with pytest.raises(InputError, match=f"step of 1 batches cannot be shared by {processes} processes; give acc"):
         lanes_of(1, 0, processes)
 
 

@@ -17,7 +17,7 @@ from geonode.training.precision import dtype_of, set_up_for
 from geonode_kernels._dispatch import autocast_precision
 from geonode_kernels._runtime import unrounded
 
-SENTENCE = "precision='tf32' needs a CUDA device, and this is cpu"
+SENTENCE = "needs a CUDA device, and this is cpu, which has no TF32; use"
 
 
 @pytest.fixture

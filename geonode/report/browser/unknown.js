@@ -22,7 +22,7 @@ const GeonodeUnknown = (function () {
     }
     checkSpectrum(model, values, bad, name);
     values.forEach((one, i) => bad[i].forEach((flag, j) => { if (flag) one[j] = 0; }));
-    const notes = [], moved = interpolated(values, bad, grid, target, notes);
+    const notes = [], moved = interpolated(values, bad, grid, target, notes, name);
     maskSaturated(model, moved.values, moved.bad, notes);
     const usable = Array.from(target, (_, j) => !moved.bad.some((flags) => flags[j]));
     if (!usable.some(Boolean)) {
@@ -68,7 +68,7 @@ const GeonodeUnknown = (function () {
     });
   }
 
-  function interpolated(values, bad, grid, target, notes) {
+  function interpolated(values, bad, grid, target, notes, name) {
     const spacing = target.length > 1 ? (target[target.length - 1] - target[0]) / (target.length - 1) : 1;
     const order = grid.map((_, j) => j).sort((a, b) => grid[a] - grid[b]);
     const x = Float64Array.from(order, (j) => grid[j]);
@@ -79,7 +79,7 @@ const GeonodeUnknown = (function () {
     }
     const steps = Array.from(target.slice(1), (v, j) => v - target[j]);
     const step = steps.length ? median(steps) : 1;
-    requireCovered(x, target, step);
+    requireCovered(x, target, step, name);
     const first = x[0], last = x[x.length - 1];
     const beyond = Array.from(target, (t) => t < first - 1e-6 * spacing || t > last + 1e-6 * spacing);
     const count = beyond.filter(Boolean).length;
@@ -94,7 +94,7 @@ const GeonodeUnknown = (function () {
       return { values: y.map((one) => Float64Array.from(at, (j) => one[j])),
         bad: off.map((flags) => at.map((j, k) => flags[j] || beyond[k])) };
     }
-    const gaps = gapsAround(x, target, step), coarse = gaps.map((gap) => gap > COARSE * step);
+    const gaps = gapsAround(x, target, step, name), coarse = gaps.map((gap) => gap > COARSE * step);
     const blurred = off.map((flags) => linear(target, x, Float64Array.from(flags, Number)));
     const made = y.map((one) => linear(target, x, one));
     if (coarse.some(Boolean)) {
@@ -113,13 +113,13 @@ const GeonodeUnknown = (function () {
     return { values: made, bad: blurred.map((one) => Array.from(one, (v, k) => v > 0 || beyond[k])) };
   }
 
-  function requireCovered(x, target, step) {
+  function requireCovered(x, target, step, name) {
     const first = x[0], last = x[x.length - 1], low = target[0], high = target[target.length - 1], missing = [];
     if (first > low + step * (1 + 1e-9)) missing.push(`${general(low)} to ${general(Math.min(first, high))}`);
     if (last < high - step * (1 + 1e-9)) missing.push(`${general(Math.max(last, low))} to ${general(high)}`);
     if (missing.length) {
       const unit = otherUnitBetween(first, last, low, high);
-      throw new Refusal(`the unknown covers wavelengths ${general(first)} to ${general(last)} and misses ` +
+      throw new Refusal(`${name} covers wavelengths ${general(first)} to ${general(last)} and misses ` +
         `${missing.join(" and ")} of the standards' range ${general(low)} to ${general(high)}; ` +
         (unit ? `${unit}: say the unit of each where it is not said.` : "measure that range too, or fit without it."));
     }
@@ -171,7 +171,7 @@ const GeonodeUnknown = (function () {
   }
 
   // How far apart the unknown's wavelengths on both sides of each of the standards' lie.
-  function gapsAround(x, target, step) {
+  function gapsAround(x, target, step, name) {
     const gaps = Array.from(target, (t) => {
       if (x.length < 2) return Infinity;
       const k = Math.min(Math.max(firstNotBelow(x, t), 1), x.length - 1);
@@ -179,7 +179,7 @@ const GeonodeUnknown = (function () {
     });
     const gap = largest(gaps);
     if (gap > COARSEST * step) {
-      throw new Refusal(`the unknown has ${x.length} wavelengths, up to ${figure(gap)} apart, and the standards one ` +
+      throw new Refusal(`${name} has ${x.length} wavelengths, up to ${figure(gap)} apart, and the standards one ` +
         `every ${figure(step)}: too coarse to be compared; measure it with a finer step, or fit the standards on ` +
         "its wavelengths.");
     }
