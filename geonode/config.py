@@ -24,6 +24,8 @@ from geonode.registry import Registry
 from geonode.settings import check_choice, check_kind, said_once
 from geonode.training.config import TrainingConfig
 from geonode.training.terms import LOSSES, LossConfig
+from geonode_runtime import wording
+from geonode_runtime.wording import argument
 
 __all__ = [
     "ALIASES",
@@ -118,15 +120,22 @@ class GeodesicConfig:
         SOLVERS.check(self.path.solver, "solver")
         name, solver, flow = self.path.solver, SOLVERS[self.path.solver], FLOWS[self.flow.name]
         if solver.closed_form and self.path.name == "shooting":
-            raise InputError(f"solver={name!r} needs path='arc_length'; with path='shooting' choose rk4 or dopri5.")
+            raise InputError(
+                f"{argument('solver', name)} needs {argument('path', 'arc_length')}; with "
+                f"{argument('path', 'shooting')} choose rk4 or dopri5."
+            )
         if solver.needs_potential and not flow.several_analytes:
-            raise InputError(f"solver={name!r} is for several analytes; along one axis choose quadrature.")
+            raise InputError(f"{argument('solver', name)} is for several analytes; along one axis choose quadrature.")
         if solver.closed_form and not flow.uses_arc_length and not flow.several_analytes and not self.metric.warp:
             raise InputError(
-                f"flow={self.flow.name!r} without a warp has no quadrature; choose solver rk4, dopri5 or adjoint."
+                f"{argument('flow', self.flow.name)} without a warp has no quadrature; choose solver rk4, dopri5 "
+                "or adjoint."
             )
         if self.training.folds and self.predictor != "node":
-            raise InputError("folds=True is for the neural flow; use predictor='node', or leave folds out.")
+            raise InputError(
+                f"{argument('folds', True)} is for the neural flow; use {argument('predictor', 'node')}, or leave "
+                f"{argument('folds')} out."
+            )
         if not flow.needs_training and self.predictor == "node":
             self._require_nothing_to_train()
 
@@ -137,10 +146,11 @@ class GeodesicConfig:
             for setting in (item.name for item in dataclasses.fields(kind)):
                 used = (name, setting) in _USED_UNTRAINED
                 if not used and getattr(own, setting) != getattr(default, setting):
+                    named = wording.setting(f"{name}.{setting}")
                     raise InputError(
-                        f"{name}.{setting} would have no effect: the flow {self.flow.name!r} brings its own metric "
-                        "and trains nothing; leave the setting out, or choose flow='path_independent', which is "
-                        "trained on the standards."
+                        f"{named} would have no effect: the flow {self.flow.name!r} brings its own metric "
+                        "and trains nothing; leave the setting out, or choose "
+                        f"{argument('flow', 'path_independent')}, which is trained on the standards."
                     )
 
     def __getattr__(self, name: str) -> Any:
@@ -306,7 +316,9 @@ def _assembled(present: Mapping[str, Any], components: Mapping[str, Any], flat: 
         elif isinstance(given, str) and name != "loss" and name != "training":
             changes = {"name": given, **changes}
         elif given is not None and not isinstance(given, kind):
-            raise InputError(f"{name}={given!r} must be a {kind.__name__}, or a mapping from its settings to values.")
+            raise InputError(
+                f"{wording.stated(name, given)} must be a {kind.__name__}, or a mapping from its settings to values."
+            )
         if name == "metric":
             changes = _metric_changes(base, changes)
         untrained = isinstance(base, FlowConfig) and not FLOWS[base.name].needs_training

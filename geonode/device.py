@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from geonode.errors import DeviceError, InputError
+from geonode_runtime.wording import argument
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
@@ -24,13 +25,19 @@ def resolve_device(device: str = "auto") -> torch.device:
         DeviceError: an unknown name, or a device that is not there.
     """
     if device not in DEVICES:
-        raise DeviceError(f"device={device!r} is not known; choose one of {', '.join(DEVICES)}.")
+        raise DeviceError(f"{argument('device', device)} is not known; choose one of {', '.join(DEVICES)}.")
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device == "cuda" and not torch.cuda.is_available():
-        raise DeviceError("device='cuda' was asked for, but no CUDA device is usable here; use --device cpu.")
+        raise DeviceError(
+            f"{argument('device', 'cuda')} was asked for, but no CUDA device is usable here; use "
+            f"{argument('device', 'cpu')}."
+        )
     if device == "mps" and not torch.backends.mps.is_available():
-        raise DeviceError("device='mps' was asked for, but there is no Apple GPU here; use --device cpu.")
+        raise DeviceError(
+            f"{argument('device', 'mps')} was asked for, but there is no Apple GPU here; use "
+            f"{argument('device', 'cpu')}."
+        )
     return torch.device(device)
 
 

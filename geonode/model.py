@@ -36,6 +36,7 @@ from geonode.training.effects import require_no_training, warn_of_idle_settings
 from geonode.training.ensemble import arc_length, predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
+from geonode_runtime.wording import argument
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -194,7 +195,7 @@ class GeodesicModel(PredictsOnDevice):
             raise InputError("concentrations must be a number or a list of finite numbers.")
         predictor = predictor or self.config.predictor
         if predictor not in ("node", "gp"):
-            raise InputError(f"predictor={predictor!r} is not known; choose node or gp.")
+            raise InputError(f"{argument('predictor', predictor)} is not known; choose node or gp.")
         if predictor == "node":
             self._require_flow()
             self._require_served(c)
@@ -257,7 +258,7 @@ class GeodesicModel(PredictsOnDevice):
 
     def _require_flow(self) -> None:
         if self.flow is None and (self.ode is None or self.problem is None):
-            raise InputError("This model was fitted with predictor='gp' and has no neural flow; fit again with 'node'.")
+            raise InputError(f"This model has no neural flow ({argument('predictor', 'gp')}); fit again with 'node'.")
 
     def _node_spectra(self, c: np.ndarray) -> np.ndarray:
         """Spectra [members, C, W] of the neural ensemble."""
@@ -268,12 +269,11 @@ class GeodesicModel(PredictsOnDevice):
     def _require_served(self, c: np.ndarray) -> None:
         low, high = self.served_range
         if len(outside := c[(c < low) | (c > high)]):
-            margin = "fit again with a larger margin, or predict with predictor='gp'"
+            margin = f"fit again with a larger margin ({argument('margin')}), or use {argument('predictor', 'gp')}"
             remedy = "there is no concentration below zero" if outside[0] < 0.0 <= low else margin
-            made = "trained" if self.flow is None else "read"
             raise InputError(
                 f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {self.dataset.units['concentration']}, "
-                f"the range the neural flow was {made} for; {remedy}."
+                f"the range that the neural flow serves; {remedy}."
             )
 
     def save(self, path: str | Path) -> None:

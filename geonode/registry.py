@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from geonode.errors import InputError
+from geonode_runtime import wording
 
 Item = TypeVar("Item")
 Registered = TypeVar("Registered")
@@ -93,7 +94,8 @@ class Registry(Mapping[str, Item]):
         """Refuse what is not a registered name; arguments and errors as for `find`."""
         if name not in self:
             raise InputError(
-                f"{argument or self.kind}={name!r} is not known; choose one of {', '.join(self.names()) or '(none)'}."
+                f"{wording.stated(argument or self.kind, name)} is not known; choose one of "
+                f"{', '.join(self.names()) or '(none)'}."
             )
 
     def name_of(self, item: Any) -> str:

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 from geonode.errors import InputError
+from geonode_runtime.wording import stated
 
 
 def said_once(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
@@ -102,26 +103,26 @@ def check_kind(name: str, value: Any, kind: str) -> None:
     kind = kind.removesuffix(" | None")
     number = not isinstance(value, bool) and isinstance(value, Real)
     if kind == "int" and not (number and isinstance(value, Integral)):
-        raise InputError(f"{name}={value!r} must be a whole number.")
+        raise InputError(f"{stated(name, value)} must be a whole number.")
     if kind == "float" and not number:
-        raise InputError(f"{name}={value!r} must be a number; in YAML, write 1.0e-3 for 0.001.")
+        raise InputError(f"{stated(name, value)} must be a number; in YAML, write 1.0e-3 for 0.001.")
     if kind == "bool" and not isinstance(value, bool):
-        raise InputError(f"{name}={value!r} must be true or false.")
+        raise InputError(f"{stated(name, value)} must be true or false.")
     if kind == "str" and not isinstance(value, str):
-        raise InputError(f"{name}={value!r} must be a text.")
+        raise InputError(f"{stated(name, value)} must be a text.")
     if kind == "tuple[int, ...]" and not (_widths(value) and value):
-        raise InputError(f"{name}={value!r} must be a list of whole numbers from 1 on, for example [64, 64].")
+        raise InputError(f"{stated(name, value)} must be a list of whole numbers from 1 on, for example [64, 64].")
     if kind.startswith("Mapping") and not (isinstance(value, Mapping) and all(isinstance(key, str) for key in value)):
-        raise InputError(f"{name}={value!r} must be a mapping from names to values.")
+        raise InputError(f"{stated(name, value)} must be a mapping from names to values.")
 
 
 def check_choice(name: str, value: Any, allowed: tuple[str, ...] | None) -> None:
     """Refuse a word that is not one of those allowed."""
     if allowed is not None and value not in allowed:
-        raise InputError(f"{name}={value!r} is not known; choose one of {', '.join(allowed)}.")
+        raise InputError(f"{stated(name, value)} is not known; choose one of {', '.join(allowed)}.")
 
 
 def check_minimum(name: str, value: Any, low: float | None) -> None:
     """Refuse a number below the smallest one allowed; not-a-number is below every number."""
     if value is not None and low is not None and not value >= low:
-        raise InputError(f"{name}={value!r} is too small; it must be at least {low:g}.")
+        raise InputError(f"{stated(name, value)} is too small; it must be at least {low:g}.")

@@ -285,7 +285,7 @@ def test_a_symbolic_link_stays_one(bundle, tmp_path):
 def test_options_that_cannot_work(standards, bundle, tmp_path):
     out = tmp_path / "no/where"
     assert "create it first" in run("fit", standards, "--out", out, code=2).stderr
-    assert "epochs=0" in run("fit", standards, "--epochs", 0, "--out", tmp_path / "n", code=2).stderr
+    assert "--epochs 0" in run("fit", standards, "--epochs", 0, "--out", tmp_path / "n", code=2).stderr
     assert "device" in run("fit", standards, "--device", "tpu", "--out", tmp_path / "n", code=2).stderr
     assert "'oracle'" in run("evaluate", standards, "--method", "oracle", code=2).stderr
     assert "finite" in run("predict", bundle, "--at", "nan", "--out", tmp_path / "p.csv", code=2).stderr

@@ -17,6 +17,7 @@ from geonode.device import resolve_device
 from geonode.errors import InputError
 from geonode.prior.network import Network
 from geonode.prior.stored import load_network, save_network, weights_path, weights_record
+from geonode_runtime.wording import argument
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class Adapted:
         if not (self.helped or anyway):
             raise InputError(
                 f"{self.judgement.sentence()}. So nothing was written: fit with {self.card['base']['name']} as it is, "
-                "give more series of this instrument, or say anyway (--anyway) to have these weights all the same."
+                f"give more series of this instrument, or say {argument('anyway', True)} to have these weights all "
+                "the same."
             )
 
 
@@ -138,7 +140,7 @@ def _device(name: str) -> torch.device:
         return found
     if name == "auto":
         return torch.device("cpu")
-    raise InputError("Adapting needs float64, which mps does not have; choose device='cpu'.")
+    raise InputError(f"Adapting needs float64, which mps does not have; choose {argument('device', 'cpu')}.")
 
 
 def _card(

@@ -22,6 +22,7 @@ from geonode.errors import InputError
 from geonode_runtime.answers import check_options, require_usable
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.figures import figure
+from geonode_runtime.replicates import ask_each, taken_together
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import VERDICT_LEVEL, Quantification, VerdictRules, verdict
 
@@ -186,10 +187,9 @@ class PlaneCalibration:
             highest = max(range(count), key=lambda k: ends[k][d][0])
             if ends[highest][d][0] > ends[lowest][d][1]:
                 raise InputError(
-                    f"{name}: the spectra given as replicates of one sample are of different ones: number {lowest + 1} "
+                    f"{name}: {taken_together(count)} are of different ones: number {lowest + 1} "
                     f"has {analyte} up to {figure(ends[lowest][d][1])} and number {highest + 1} from "
-                    f"{figure(ends[highest][d][0])} on (95 %); ask for an answer to each (--each; in Python without "
-                    "replicates=True)."
+                    f"{figure(ends[highest][d][0])} on (95 %); {ask_each()}."
                 )
         step = np.stack([place for place, *_ in single])
         step = step - step.mean(axis=0)

@@ -11,6 +11,7 @@ import numpy as np
 from geonode.calibration.unknown_files import UnknownSpectra
 from geonode.data.given import given_spectra
 from geonode.errors import InputError
+from geonode_runtime.wording import argument
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Question:
 
     Attributes:
         spectra: ``[k, V]``. wavelengths: ``[V]``, None for those of the standards. mask: ``[k, V]`` or None.
-        name: of the unknown. notes: what was done to its wavelengths.
+        name: of the unknown. notes: what was done to its wavelengths. labels: ``k`` names of the spectra; none where
+            they have none.
     """
 
     spectra: np.ndarray
@@ -27,6 +29,7 @@ class Question:
     mask: np.ndarray | None
     name: str
     notes: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 def questions(
@@ -53,7 +56,9 @@ def questions(
         InputError: see `geonode.data.given`; labels that do not fit, replicates that are said to be several samples.
     """
     if isinstance(spectra, UnknownSpectra):
-        one = Question(spectra.spectra, spectra.wavelengths, spectra.mask, spectra.name, spectra.notes)
+        one = Question(
+            spectra.spectra, spectra.wavelengths, spectra.mask, spectra.name, spectra.notes, spectra.spectra_names
+        )
         return [one], True
     given = given_spectra(spectra, wavelengths, name)
     axis, note = given.in_unit(unit, standards, name)
@@ -82,7 +87,8 @@ def _labels(
         if groups is not None and len(set(groups)) > 1:
             raise InputError(
                 f"{name} is said to be replicates of one sample, and its groups are {len(set(groups))} "
-                f"({', '.join(list(dict.fromkeys(groups))[:6])}); leave out replicates=True, or the groups."
+                f"({', '.join(list(dict.fromkeys(groups))[:6])}); leave out {argument('replicates', True)}, or "
+                "the groups."
             )
         return [name] * count
     if replicates is False:

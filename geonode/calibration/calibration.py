@@ -298,7 +298,7 @@ class Calibration(ShownCalibration, ExplainingCalibration):
             usable = None if prepared.usable.all() else prepared.usable
             facts = self.facts if method == "posterior" else self.facts_of_profile
             if facts.pls is None:  # the curve's word on what is one sample counts only where there is a curve
-                require_one_sample(self.inverse, self.range, prepared.spectra, usable, one.name, self.unit)
+                require_one_sample(self.inverse, self.range, prepared.spectra, usable, one.name, self.unit, one.labels)
             how = (self.inverse, facts, prepared, effective, level, dilution, dilution_std)
             found = self.posterior.answer(*how) if method == "posterior" else answer(*how)
             answers.append(Explained.of(found, self, unknown, one.name))

@@ -19,6 +19,8 @@ from geonode.data.readers.concentrations import listing
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.selection import Found, select_traces
 from geonode.errors import InputError
+from geonode_runtime.replicates import ask_each
+from geonode_runtime.wording import argument, either
 
 PathLike = str | os.PathLike[str]
 
@@ -97,7 +99,8 @@ def asked_of_files(
         if len(found) > 1:
             raise InputError(
                 f"{spectra}: {len(found)} spectra ({listing(one.name for one in found)}); give the file in a list for "
-                "an answer to each, say replicates=True where they are of one sample, or choose by name with select."
+                f"an answer to each, say {argument('replicates', True)} where they are of one sample, or choose by "
+                f"name with {argument('select')}."
             )
         return AskedFiles(found, one=True)
     if several and all(isinstance(one, str | os.PathLike) for one in spectra):
@@ -133,7 +136,10 @@ def read_unknowns(
             and what readers refuse.
     """
     if each and average:
-        raise InputError("--each asks for an answer to every spectrum and --average for one to all; give one of them.")
+        raise InputError(
+            f"{argument('each')} asks for an answer to every spectrum and {argument('average')} for one to all; give "
+            "one of them."
+        )
     recordings = record(list(paths), decimal=decimal, sheet=sheet)
     if standards is not None:
         for recording in recordings:
@@ -187,8 +193,8 @@ def _require_one_each(found: Found, select: str | None) -> None:
             called = "" if select is None else f" named like '{select}'"
             raise InputError(
                 f"{recording.path}: {len(names)} spectra{called} ({listing(names)}); choose one by its whole name "
-                "(--select), ask for an answer to each of them (--each), or say that all are replicates of one sample "
-                "(--average)."
+                f"({argument('select')}), {ask_each()}, or say that all are replicates of one sample "
+                f"({either('--average', 'replicates=True')})."
             )
 
 
@@ -223,7 +229,8 @@ def _together(group: Found, select: str | None, on_all: list[str]) -> UnknownSpe
             mask[i] = trace.masked[order]
     recordings = {id(r): r for r, _ in group}.values()
     notes = [f"{r.path.name}: {note}" for r in recordings for note in r.notes]
-    name = names[0] if len(group) == 1 else select or _common_name([trace.name for _, trace in group])
+    called = [trace.name for _, trace in group] if len(recordings) == 1 else names
+    name = names[0] if len(group) == 1 else select or _common_name(called)
     return UnknownSpectra(name, tuple(names), grid, spectra, mask, (*notes, *on_all))
 
 

@@ -58,6 +58,33 @@ def standard_uncertainty(text: str, levels: np.ndarray) -> np.ndarray:
     return np.abs(levels) * value / 100.0 if text.strip().endswith("%") else np.full(len(levels), value)
 
 
+def concentration(text: str, option: str, unit: str) -> tuple[float, str]:
+    """A concentration in the ``unit`` of the standards from ``15`` or ``15 µM``, and what was understood, in words; no
+    words where the number was taken as it stands.
+
+    Raises:
+        InputError: no such amount, or a unit that does not convert to that of the standards.
+    """
+    from geonode.data.readers.names import is_unit, quantity_in, spelled, to_unit
+
+    try:
+        return float(text), ""
+    except ValueError:
+        pass
+    own = f"in {unit}, that of the standards" if unit else "without a unit: the standards state none"
+    found = quantity_in(text.strip())
+    if found is None:
+        point = " with a decimal point" if "," in text else ""
+        raise InputError(
+            f"{option} {text}: that is no concentration; give a number{point} {own}, such as {option} 1.5."
+        )
+    value, said = found
+    moved = value if said == spelled(unit) else to_unit(value, said, spelled(unit)) if is_unit(unit) else None
+    if moved is None:
+        raise InputError(f"{option} {text}: {said} does not convert; give a number {own}.")
+    return float(moved), "" if said == spelled(unit) else f"{option} {text} is {float(moved):g} {unit}"
+
+
 def said_of_uncertainty(text: str, std: np.ndarray, unit: str) -> str:
     """What was understood by a standard uncertainty ``[n]``, in words."""
     unit = f" {unit}" if unit else ""

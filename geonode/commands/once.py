@@ -1,4 +1,5 @@
-"""Options that take one value, given twice: refused by name, where parsers would let the last one win."""
+"""What all commands have in common: an option of one value given twice is refused by name, where parsers would let the
+last one win, and messages name options while the command runs."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
+from geonode.commands.options import command_line
 from geonode.errors import InputError
+from geonode_runtime.wording import on_command_line
 
 
 class OnceCommand(TyperCommand):
@@ -27,6 +30,11 @@ class OnceCommand(TyperCommand):
 
         parser.parse_args = parse_once
         return parser
+
+    def invoke(self, ctx: Any) -> Any:
+        """The command, with its own options in what it says."""
+        with on_command_line(command_line(ctx)):
+            return super().invoke(ctx)
 
 
 def given_once(app: typer.Typer) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from geonode.commands.amounts import concentration
 from geonode.commands.common import Quiet, prediction_csv, say, write_text
 from geonode.commands.outputs import ANSWER, PREDICTION, Force, check_output
 from geonode.schema import versioned
@@ -20,7 +21,12 @@ def register(app: typer.Typer) -> None:
     def predict(
         bundle: Annotated[Path, typer.Argument(help="Bundle written by `geonode fit`.")],
         at: Annotated[
-            list[float], typer.Option("--at", help="Concentration, in the unit of the standards; repeatable.")
+            list[str],
+            typer.Option(
+                "--at",
+                metavar="AMOUNT",
+                help="Concentration, in the unit of the standards or with its own (15 µM); repeatable.",
+            ),
         ],
         out: Annotated[
             Path, typer.Option("--out", "-o", help="CSV to write: wavelength, mean and std per concentration.")
@@ -44,11 +50,9 @@ def register(app: typer.Typer) -> None:
         for path, kind in ((out, PREDICTION), (json_path, ANSWER)):
             if path is not None:
                 check_output(path, kind, [bundle], force=force)
-        at, given = list(dict.fromkeys(at)), len(at)
-        if len(at) < given:
-            say(f"note: {given - len(at)} of the {given} concentrations were given before and are written once", quiet)
         model = load(bundle)
-        mean, std = model.predict_spectra(at, predictor=predictor)
+        concentrations = _understood(at, model.dataset.units["concentration"], quiet)
+        mean, std = model.predict_spectra(concentrations, predictor=predictor)
         low, high = model.calibrated_range
         unit = model.dataset.units["concentration"]
         notes = []
@@ -56,7 +60,7 @@ def register(app: typer.Typer) -> None:
             signal = model.dataset.units["signal"]
             what = model.dataset.signal + (f" in units of {signal}" if signal not in ("", "1") else "")
             notes.append(f"these are preprocessed spectra ({model.preprocessing}), not measured ones: {what}")
-        for c, extrapolated in zip(at, mean.extrapolated.values, strict=True):
+        for c, extrapolated in zip(concentrations, mean.extrapolated.values, strict=True):
             if extrapolated:
                 text = f"{c:g} lies outside the calibrated range {low:g} … {high:g} {unit}".rstrip()
                 notes.append(f"{text}: an extrapolation")
@@ -73,7 +77,7 @@ def register(app: typer.Typer) -> None:
                 "spectra": str(out),
                 "predictor": predictor or model.config.predictor,
                 "unit": unit,
-                "concentrations": at,
+                "concentrations": concentrations,
                 "extrapolated": mean.extrapolated.values.tolist(),
                 "std": "standard deviation of one further measured spectrum",
                 "coverage": covered,
@@ -85,5 +89,19 @@ def register(app: typer.Typer) -> None:
         for note in notes:
             say(f"note: {note}", quiet)
         say(sentence, quiet)
-        what = "spectrum" if len(at) == 1 else "spectra"
-        say(f"{len(at)} {what} × {mean.sizes['wavelength']} wavelengths written to {out}", quiet)
+        what = "spectrum" if len(concentrations) == 1 else "spectra"
+        say(f"{len(concentrations)} {what} × {mean.sizes['wavelength']} wavelengths written to {out}", quiet)
+
+
+def _understood(at: list[str], unit: str, quiet: bool) -> list[float]:
+    """The concentrations that were asked for, each once; says what was converted and what was given twice."""
+    found = [concentration(text, "--at", unit) for text in at]
+    for _, said in found:
+        if said:
+            say(f"note: {said}", quiet)
+    once = list(dict.fromkeys(value for value, _ in found))
+    if len(once) < len(at):
+        say(
+            f"note: {len(at) - len(once)} of the {len(at)} concentrations were given before and are written once", quiet
+        )
+    return once

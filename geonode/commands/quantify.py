@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from geonode.commands.amounts import dilution_factor, factor_uncertainty
+from geonode.commands.amounts import concentration, dilution_factor, factor_uncertainty
 from geonode.commands.common import Quiet, remarkable, say, write_text
 from geonode.commands.outputs import ANSWER, DRAWING, RESULTS, Force, check_output
 from geonode.commands.plane import quantify_two
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
         context: typer.Context,
         bundle: Annotated[Path, typer.Argument(help="Bundle written by `geonode fit`.")],
         unknowns: Annotated[
-            list[Path], typer.Argument(help="File(s) of one unknown: several files are its replicates.")
+            list[Path], typer.Argument(help="File(s) of one unknown: several files are its replicates, unless --each.")
         ],
         json_path: Annotated[Path | None, typer.Option("--json", help="Everything that was found, as JSON.")] = None,
         dilution: Annotated[
@@ -58,9 +58,10 @@ def register(app: typer.Typer) -> None:
         sheet: Sheet = None,
         saturation: Annotated[float | None, typer.Option(help="Values at or above this are masked.")] = None,
         qc: Annotated[
-            float | None,
+            str | None,
             typer.Option(
                 "--qc",
+                metavar="AMOUNT",
                 help="A control of this known concentration: pass or fail, and drift. Exit code 1 unless it passes.",
             ),
         ] = None,
@@ -102,7 +103,6 @@ def register(app: typer.Typer) -> None:
             geonode quantify assay.bundle unknown.csv --method profile
         """
         from geonode.analytes.plane_file import is_plane
-        from geonode.calibration.assessment.quality import check_nominal
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.model import load
         from geonode.report.answer import plot_answers
@@ -118,8 +118,7 @@ def register(app: typer.Typer) -> None:
             )  # fmt: skip
             return
         model = load(bundle)
-        if qc is not None:
-            check_nominal(model.calibration, qc, "a control (--qc)")
+        nominal = None if qc is None else _nominal(model, qc, quiet)
         factor, factor_std = _diluted(dilution, dilution_std, level, quiet)
         found = read_unknowns(
             unknowns, model.standards, select=select, each=each, average=average, decimal=decimal, sheet=sheet
@@ -133,7 +132,7 @@ def register(app: typer.Typer) -> None:
             **_blank(blank, model, decimal),
         }
         unit = model.dataset.units["concentration"]
-        entries, answers, refused = _answered(model, found, options, qc, quiet)
+        entries, answers, refused = _answered(model, found, options, nominal, quiet)
         if not answers:
             raise InputError(f"none of the {len(refused)} unknowns has an answer{_why(refused, quiet)}")
         standing = _standing(model, method)
@@ -253,6 +252,17 @@ def _blank(paths: list[Path] | None, model: GeodesicModel, decimal: str | None) 
 def _entry(unknown: UnknownSpectra, answer: Answer) -> dict[str, Any]:
     kept = {"name": unknown.name, "spectra": list(unknown.spectra_names), **answer.to_dict()}
     return {**kept, "explanation": answer.explanation_dict()}
+
+
+def _nominal(model: GeodesicModel, text: str, quiet: bool) -> float:
+    """The known concentration of a control; says what was understood of a unit."""
+    from geonode.calibration.assessment.quality import check_nominal
+
+    nominal, understood = concentration(text, "--qc", model.dataset.units["concentration"])
+    if understood:
+        say(understood, quiet)
+    check_nominal(model.calibration, nominal, "a control (--qc)")
+    return nominal
 
 
 def _control(model: GeodesicModel, unknown: UnknownSpectra, nominal: float, quiet: bool) -> dict[str, Any]:

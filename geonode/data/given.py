@@ -73,7 +73,7 @@ class GivenSpectra:
             raise InputError(
                 f"the wavelengths of {name} run from {figure(low)} to {figure(high)} and those of the standards from "
                 f"{figure(standards.min())} to {figure(standards.max())} {unit}: they seem to be in {other}; give them "
-                f"in {unit}, or say their unit (attribute units='{other}' of an xarray coordinate)."
+                f"in {unit}, or say their unit (attribute units of an xarray coordinate: '{other}')."
             )
         return self.wavelengths, self.axis.note
 

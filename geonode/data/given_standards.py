@@ -17,6 +17,7 @@ from geonode.data.readers.concentration_table import split_unit
 from geonode.data.readers.names import doubts, is_unit, quantity_in
 from geonode.data.readers.transposed import both_readings
 from geonode.errors import InputError
+from geonode_runtime.wording import argument, either
 
 _CONCENTRATION = re.compile(r"conc(entrations?|\.)?([ _]*[(\[/].*)?|concentrations?_\w+|levels?|y", re.I)
 _REPLICATE = re.compile(r"\s*([-+]?\d+\.\d+)\.\d+\s*")
@@ -67,10 +68,11 @@ def prepared(dataset: SpectralDataset) -> SpectralDataset:
         InputError: several analytes, or fewer than three levels.
     """
     if dataset.dim != 1:
+        two = either("`geonode fit` with a --column for each and `geonode quantify`", "geonode.analytes.fit_plane")
         raise InputError(
             f"this takes one analyte, and the data set has {dataset.dim} ({', '.join(dataset.analytes)}); select the "
-            "samples in which only one of them varies (--select), or calibrate two at once: `geonode fit` with a "
-            "--column for each and `geonode quantify`, in Python geonode.analytes.fit_plane "
+            "samples in which only one of them varies "
+            f"({argument('select')}), or calibrate two at once: {two} "
             "(docs/howto/two_analytes.md, examples/two_analytes/run.py)."
         )
     return dataset.require_levels(3).without_masked()

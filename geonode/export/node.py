@@ -14,6 +14,7 @@ from geonode.errors import InputError
 from geonode.export.closed_form import GPSpectra, Warps, float64
 from geonode.export.pretrained import PretrainedSpectra
 from geonode.model import GeodesicModel
+from geonode_runtime.wording import argument
 
 SMALL_OMEGA = 1e-3
 """A unit with a smaller |ω| bends by less than 1e-7 over the range beyond its second-order expansion."""
@@ -53,11 +54,14 @@ class NodeSpectra(nn.Module):
         super().__init__()
         ode, problem = model.ode, model.problem
         if ode is None or problem is None:
-            raise InputError("This model was fitted with predictor='gp' and has no neural flow; export it as 'gp'.")
+            raise InputError(
+                f"This model was fitted with {argument('predictor', 'gp')} and has no neural flow; export it as 'gp'."
+            )
         if ode.flow.tanh_units() is None:
             raise InputError(
                 f"A flow of kind '{model.config.flow.name}' depends on its path and has no closed form to export; "
-                "export the Gaussian process instead (predictor gp), or fit with flow='path_independent'."
+                f"export the Gaussian process instead ({argument('predictor', 'gp')}), or fit with "
+                f"{argument('flow', 'path_independent')}."
             )
         self.gp = GPSpectra(model.gp)
         self.members = ode.models
@@ -176,7 +180,7 @@ def spectra_module(model: GeodesicModel, predictor: str | None = None) -> GPSpec
         return GPSpectra(model.gp)
     if predictor == "node":
         return NodeSpectra(model) if model.flow is None else PretrainedSpectra(model)
-    raise InputError(f"predictor={predictor!r} cannot be exported; choose node or gp.")
+    raise InputError(f"{argument('predictor', predictor)} cannot be exported; choose node or gp.")
 
 
 def spectral_range(model: GeodesicModel) -> float:

@@ -26,6 +26,7 @@ from geonode.metric import LogMetric, Metric, WarpMetric, as_log_metric, fused
 from geonode.metric.coordinate import WarpCoordinateMetric, require_finite
 from geonode_kernels import FlowUnits, arc_length
 from geonode_kernels.coupled_rk4 import units_refusal
+from geonode_runtime.wording import argument
 
 
 class CoupledSpectralODE(nn.Module):
@@ -147,7 +148,8 @@ class CoupledSpectralODE(nn.Module):
             return None
         if solver.adaptive:
             name = self.path.solver
-            return f"solver={name!r} with path={self.path.name!r} decides its steps by looking at values"
+            taken = f"{argument('solver', name)} with {argument('path', self.path.name)}"
+            return f"{taken} decides its steps by looking at values"
         return f"{type(solver).__name__} steps by itself, and may look at values"
 
     def grid(self, u: Tensor, index: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -208,7 +210,9 @@ class CoupledSpectralODE(nn.Module):
         """
         solver = Solver.of(self.path, which)
         if solver.needs_potential:
-            raise InputError("solver='potential' is for several analytes; along one axis choose quadrature.")
+            raise InputError(
+                f"{argument('solver', 'potential')} is for several analytes; along one axis choose quadrature."
+            )
         return solver
 
     def transport(

@@ -15,6 +15,7 @@ from geonode.geodesic.config import PathConfig
 from geonode.metric.base import METRICS, Metric
 from geonode.metric.config import MetricConfig
 from geonode.metric.log import LogMetric
+from geonode_runtime.wording import argument
 
 
 class OdeConfig(Protocol):
@@ -75,7 +76,8 @@ def build_flow(config: FlowConfig, grid: Tensor, models: int, seed: int, dim: in
     if kind.several_analytes != (dim > 1):
         fitting = [name for name, other in FLOWS.items() if other.several_analytes == (dim > 1)]
         raise InputError(
-            f"flow={config.name!r} is for {'several analytes' if kind.several_analytes else 'one analyte'}, and here "
+            f"{argument('flow', config.name)} is for "
+            f"{'several analytes' if kind.several_analytes else 'one analyte'}, and here "
             f"{'are ' + str(dim) if dim > 1 else 'is one'}; choose one of {', '.join(fitting)}."
         )
     context: dict[str, Any] = {"wavelengths": len(grid), "grid": grid, "models": models, "seed": seed, "dim": dim}

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from geonode.errors import InputError
 from geonode.flow.base import FLOWS, Flow, FlowPoint
+from geonode_runtime.wording import argument
 
 if TYPE_CHECKING:
     from geonode.flow.config import FlowConfig
@@ -54,7 +55,7 @@ class PretrainedFlow(Flow):
         """
         raise InputError(
             "The pre-trained flow is read off standards, and here a flow is made to be trained; choose "
-            "flow='path_independent', or use geonode.fit."
+            f"{argument('flow', 'path_independent')}, or use geonode.fit."
         )
 
     def forward(self, point: FlowPoint) -> Tensor:

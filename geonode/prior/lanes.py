@@ -15,6 +15,7 @@ from geonode.errors import InputError
 from geonode.prior.examples import Examples
 from geonode.prior.feed import Feed
 from geonode.prior.settings import PretrainSettings
+from geonode_runtime.wording import argument
 
 
 def lanes_of(accumulate: int, rank: int, processes: int) -> range:
@@ -25,8 +26,8 @@ def lanes_of(accumulate: int, rank: int, processes: int) -> range:
     """
     if processes > accumulate:
         raise InputError(
-            f"A step of {accumulate} batches cannot be shared by {processes} processes; give --accumulate "
-            f"{processes} or more, or fewer processes."
+            f"A step of {accumulate} batches cannot be shared by {processes} processes; give "
+            f"{argument('accumulate', processes)} or more, or fewer processes."
         )
     return range(rank, accumulate, processes)
 

@@ -18,6 +18,7 @@ from geonode.flow import FLOWS
 from geonode.prior.flow import AssayFlow, replicate_variance
 from geonode.prior.stored import load_network, weights_at_hand, weights_of, weights_record
 from geonode.training.leave_out import Folds
+from geonode_runtime.wording import argument
 
 MOST_LEVELS = 50
 """Assays of 3 to so many levels trained the flow (`geonode.corpus`); reading 100 takes minutes, for weights that never
@@ -37,7 +38,11 @@ def with_weights(config: GeodesicConfig, weights: str | Path | None) -> Geodesic
     if weights is None:
         return config
     if config.predictor == "gp" or FLOWS[config.flow.name].needs_training:
-        chosen = "predictor='gp' has none" if config.predictor == "gp" else f"flow={config.flow.name!r} is trained"
+        chosen = (
+            f"{argument('predictor', 'gp')} has none"
+            if config.predictor == "gp"
+            else f"{argument('flow', config.flow.name)} is trained"
+        )
         raise InputError(f"weights are those of the pre-trained flow, and {chosen}; give one of both.")
     load_network(weights)
     return config.replace(flow={"name": "pretrained", "options": {"weights": str(weights)}})
@@ -66,8 +71,10 @@ def levels_to_read(levels: np.ndarray, config: GeodesicConfig) -> int:
     if len(levels) > MOST_LEVELS and config.predictor != "gp" and not FLOWS[config.flow.name].needs_training:
         raise InputError(
             f"there are {len(levels)} distinct concentrations, and the pre-trained flow reads {MOST_LEVELS} at most, "
-            "as many as it was trained on; give neighbours one concentration as replicates, keep fewer (--select), or "
-            "take the Gaussian process alone (--predictor gp --flow path_independent)."
+            "as many as it was trained on; give neighbours one concentration as replicates, keep fewer "
+            f"({argument('select')}), or "
+            f"take the Gaussian process alone ({argument('predictor', 'gp')} with "
+            f"{argument('flow', 'path_independent')})."
         )
     return len(levels)
 

@@ -12,6 +12,7 @@ from geonode.errors import DeviceError, TrainingError
 from geonode.sweep.bundles import as_bytes
 from geonode.sweep.jobs import Job, sentence
 from geonode.sweep.run import run_stack
+from geonode_runtime.wording import argument
 
 RETRIES = 5
 """How often a list of jobs whose worker is lost runs again before it counts as failed."""
@@ -50,7 +51,9 @@ def run_on_ray(
         import ray
         from ray.exceptions import RayError
     except ImportError:
-        raise DeviceError("geonode sweep runs on Ray: pip install 'geodesic-node[cluster]', or use --shard.") from None
+        raise DeviceError(
+            f"geonode sweep runs on Ray: pip install 'geodesic-node[cluster]', or use {argument('shard')}."
+        ) from None
     if address is not None:
         _require_open(address)
     try:
@@ -59,7 +62,9 @@ def run_on_ray(
         options: dict[str, Any] = {"address": address} if address else local
         ray.init(log_to_driver=False, logging_level=logging.WARNING, **options)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        raise DeviceError(f"Ray cannot be reached ({' '.join(str(error).split())}); check --address.") from None
+        raise DeviceError(
+            f"Ray cannot be reached ({' '.join(str(error).split())}); check {argument('address')}."
+        ) from None
     try:
         device = _device(device, address, ray.cluster_resources())
         remote = ray.remote(num_cpus=1, num_gpus=int(device == "cuda"), max_retries=RETRIES)(_one_thread)
@@ -93,7 +98,7 @@ def _require_open(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10.0).close()
     except (OSError, OverflowError) as error:
-        raise DeviceError(f"Ray cannot be reached at {address} ({error}); check --address.") from None
+        raise DeviceError(f"Ray cannot be reached at {address} ({error}); check {argument('address')}.") from None
 
 
 def _device(device: str, address: str | None, resources: Mapping[str, float]) -> str:

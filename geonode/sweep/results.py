@@ -12,6 +12,7 @@ from typing import Any
 from geonode.errors import InputError
 from geonode.schema import require_readable, versioned
 from geonode_runtime.files import write_text
+from geonode_runtime.wording import argument
 
 _BESIDE = {"seconds", "worker", "bundle"}  # differ between two runs of one job
 
@@ -21,7 +22,7 @@ class Results:
 
     def __init__(self, folder: str | Path, worker: str) -> None:
         if not worker or not all(c.isalnum() or c in "-_." for c in worker):
-            raise InputError(f"--worker {worker!r}: use letters, digits, '-', '_' and '.' only.")
+            raise InputError(f"{argument('worker', worker)}: use letters, digits, '-', '_' and '.' only.")
         self.path = Path(folder) / f"results-{worker}.json"
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.rows = read_rows(self.path) if self.path.exists() else []

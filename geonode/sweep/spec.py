@@ -16,6 +16,7 @@ from geonode.errors import InputError
 from geonode.flow import FLOWS
 from geonode.settings import said_once
 from geonode.sweep.jobs import Job, content_of, load_data, name_of
+from geonode_runtime.wording import argument
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,14 @@ class Spec:
                 raise InputError("The seed stands under grid; list the seeds under seeds.")
             if not FLOWS[config.flow.name].needs_training:
                 raise InputError(
-                    f"flow={config.flow.name!r} is not trained, so a sweep over its settings has nothing to vary; "
+                    f"{argument('flow', config.flow.name)} is not trained, so a sweep over its settings has "
+                    "nothing to vary; "
                     "leave it out, or compare it by geonode evaluate."
                 )
             if config.folds:
                 raise InputError(
-                    "folds=True is for the bands of one calibration, and a sweep scores mean spectra: leave it out of "
+                    f"{argument('folds', True)} is for the bands of one calibration, and a sweep scores mean "
+                    "spectra: leave it out of "
                     "config and grid. Levels to leave out stand under folds, beside data."
                 )
             found += [(config.replace(seed=s), setting) for s in ([base.seed] if seeds is None else seeds)]
@@ -137,13 +140,15 @@ class Spec:
         for name in self.grid:
             if all(name not in job.setting for job in jobs):
                 raise InputError(
-                    f"grid.{name} would be ignored: with predictor='gp' nothing but the standards counts; leave it out."
+                    f"grid.{name} would be ignored: with {argument('predictor', 'gp')} nothing but the standards "
+                    "counts; leave it out."
                 )
         if all(GeodesicConfig.from_json(job.config).predictor == "gp" for job in jobs):
             asked = [name for name in self.config if name != "predictor"]
             if asked or self.seeds is not None:
                 raise InputError(
-                    f"{asked[0] if asked else 'seeds'} would be ignored: with predictor='gp' nothing but the standards "
+                    f"{asked[0] if asked else 'seeds'} would be ignored: with "
+                    f"{argument('predictor', 'gp')} nothing but the standards "
                     "counts; leave it out."
                 )
 

@@ -24,6 +24,7 @@ from geonode.errors import InputError
 from geonode.flow.arctable import ArcLengthTable
 from geonode.training.problem import Problem
 from geonode.training.terms.batch import PairsBatch, PointsBatch
+from geonode_runtime.wording import argument
 
 _WAVELENGTHS, _PAIRS = 1, 2  # streams: draws of different kinds never share a generator
 _FIXED = -1  # the epoch of draws that never change
@@ -54,9 +55,10 @@ def step_counts(levels: int, config: GeodesicConfig) -> StepCounts:
     if config.all_pairs:
         if config.training.micro_batch is not None:
             raise InputError(
-                f"micro_batch={config.training.micro_batch} cuts batches of pairs, and here a step takes all pairs at "
+                f"{argument('micro_batch', config.training.micro_batch)} cuts batches of pairs, and here a step "
+                "takes all pairs at "
                 "once, as differences of one potential; set batch_size too, or leave micro_batch out and take the "
-                "wavelengths in parts (recompute)."
+                f"wavelengths in parts ({argument('recompute')})."
             )
         return StepCounts(1, 1, pairs, pairs)
     accumulate = -(-batch // micro)

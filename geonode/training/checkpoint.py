@@ -18,6 +18,7 @@ from geonode.bundle import checksum, read_tensors, write_tensors
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.errors import BundleError, InputError, Interrupted
+from geonode_runtime.wording import argument, either
 
 PATTERN = "epoch-*.ckpt"
 _KEY, _SUM = "geonode_checkpoint", "checksum"
@@ -128,13 +129,13 @@ def newest_checkpoint(folder: str | Path, belongs_to: str | None = None, kind: s
         if belongs_to is not None and tree.get("belongs_to") != belongs_to:
             raise InputError(
                 f"{path} belongs to a training on other standards, settings or seed; repeat those, "
-                "or give --checkpoint another folder."
+                f"or give {argument('checkpoint')} another folder."
             )
         if kind is not None and tree.get("kind") != kind:
             where = {"loop": "one device", "lightning": "several devices or a strategy"}
             raise InputError(
                 f"{path} was written by a training on {where.get(str(tree.get('kind')), 'another engine')}, and this "
-                f"one runs on {where[kind]}; go on there, or give --checkpoint another folder."
+                f"one runs on {where[kind]}; go on there, or give {argument('checkpoint')} another folder."
             )
         return path
     return None
@@ -161,14 +162,17 @@ class StopOnSigterm:
         self.asked = True
 
 
-def interrupted(epoch: int, folder: Path | None, kept_by: str = "with --checkpoint") -> Interrupted:
+def interrupted(epoch: int, folder: Path | None, kept_by: str = "") -> Interrupted:
     """What is raised after a training was stopped after ``epoch`` epochs, kept in ``folder`` or not at all; ``kept_by``
     says what would have kept it."""
     if folder is None:
-        return Interrupted(f"Stopped by SIGTERM after epoch {epoch}, and nothing is kept; {kept_by} it would be.")
+        return Interrupted(
+            f"Stopped by SIGTERM after epoch {epoch}, and nothing is kept; {kept_by}with {argument('checkpoint')} "
+            "it would be."
+        )
     return Interrupted(
         f"Stopped by SIGTERM after epoch {epoch}, which is kept in {folder}; "
-        "give the same command with --resume to go on."
+        f"{either('give the same command with --resume', 'call again with resume=True')} to go on."
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from geonode.errors import DeviceError
+from geonode_runtime.wording import argument
 
 
 @contextmanager
@@ -40,7 +41,7 @@ def cpp_compiler() -> str:
 def _sentence(error: BaseException) -> str | None:
     from torch._inductor.exc import CppCompileError, InvalidCxxCompiler
 
-    remedy = "install one (g++ or clang++), name it in CXX, or train without --compile (compiled=False)."
+    remedy = f"install one (g++ or clang++), name it in CXX, or train without {argument('compiled')}."
     for cause in _causes(error):
         if isinstance(cause, InvalidCxxCompiler):
             return f"torch.compile needs a C++ compiler on a CPU, and {cpp_compiler()!r} does not run here; {remedy}"

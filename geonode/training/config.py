@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from geonode.errors import InputError
 from geonode.settings import Settings, setting
+from geonode_runtime.wording import argument
 
 PRECISIONS = ("32-true", "64-true", "tf32", "bf16-mixed", "16-mixed")
 
@@ -64,7 +65,8 @@ class TrainingConfig(Settings):
         super().__post_init__()
         if self.batch_size and self.micro_batch and self.batch_size % self.micro_batch:
             raise InputError(
-                f"batch_size={self.batch_size} must be a multiple of micro_batch={self.micro_batch}; change either."
+                f"{argument('batch_size', self.batch_size)} must be a multiple of "
+                f"{argument('micro_batch', self.micro_batch)}; change either."
             )
 
     @property

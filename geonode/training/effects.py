@@ -19,6 +19,7 @@ from geonode.flow.parts import build_metric
 from geonode.metric import METRICS
 from geonode.training.problem import DENSE
 from geonode.training.terms import LOSSES
+from geonode_runtime.wording import argument, setting
 
 COMPONENTS = (MetricConfig, PathConfig, FlowConfig, LossConfig, TrainingConfig)
 SERVED = "margin"
@@ -35,7 +36,7 @@ def without_effect(config: GeodesicConfig) -> dict[str, str]:
         InputError: a metric that cannot be made with its options.
     """
     if config.predictor == "gp":
-        why = "predictor='gp' trains nothing"
+        why = f"{argument('predictor', 'gp')} trains nothing"
         return {name: why for name in _changed(config) if name != f"training.{SERVED}"}
     if not getattr(FLOWS[config.flow.name], "needs_training", True):
         return {}  # the settings of a flow that is not trained are refused where they are put together
@@ -45,7 +46,7 @@ def without_effect(config: GeodesicConfig) -> dict[str, str]:
 
 def sentences(config: GeodesicConfig) -> list[str]:
     """`without_effect` of ``config`` as sentences, each with its remedy; errors as there."""
-    return [f"{name} has no effect here: {why}; leave it out." for name, why in without_effect(config).items()]
+    return [f"{setting(name)} has no effect here: {why}; leave it out." for name, why in without_effect(config).items()]
 
 
 def warn_of_idle_settings(config: GeodesicConfig) -> None:
@@ -67,8 +68,14 @@ def require_no_training(config: GeodesicConfig, **options: Any) -> None:
         InputError: naming the option and the remedy.
     """
     process = config.predictor == "gp"
-    why = "predictor='gp' trains nothing" if process else f"the flow {config.flow.name!r} is not trained"
-    other = "fit the neural flow (predictor='node')" if process else "choose flow='path_independent', which is trained"
+    why = (
+        f"{argument('predictor', 'gp')} trains nothing" if process else f"the flow {config.flow.name!r} is not trained"
+    )
+    other = (
+        f"fit the neural flow ({argument('predictor', 'node')})"
+        if process
+        else f"choose {argument('flow', 'path_independent')}, which is trained"
+    )
     for name, value in options.items():
         if name in READING:
             raise InputError(
@@ -77,7 +84,7 @@ def require_no_training(config: GeodesicConfig, **options: Any) -> None:
             )
         idle = not value or (name == "strategy" and value == "auto")
         if name not in _WATCHING and not idle:
-            raise InputError(f"{name}={value!r} would have no effect: {why}; leave it out, or {other}.")
+            raise InputError(f"{argument(name, value)} would have no effect: {why}; leave it out, or {other}.")
 
 
 def _changed(config: GeodesicConfig) -> list[str]:
@@ -96,11 +103,11 @@ def _changed(config: GeodesicConfig) -> list[str]:
 
 def _of_path(config: GeodesicConfig) -> dict[str, str]:
     path, solver, flow = config.path, SOLVERS[config.path.solver], FLOWS[config.flow.name]
-    shooting, said = path.name == "shooting", f"solver={path.solver!r}"
+    shooting, said = path.name == "shooting", argument("solver", path.solver)
     taken = _takes(solver)
     reasons = {f"path.{name}": f"{said} does not take it" for name in ("rtol", "atol") if name not in taken}
     if not shooting:
-        reasons["path.newton_steps"] = "they are shooting's, and path='arc_length' has a closed form"
+        reasons["path.newton_steps"] = f"they are shooting's, and {argument('path', 'arc_length')} has a closed form"
     if not shooting and "ode_steps" not in taken:
         reasons["path.ode_steps"] = f"{said} does not take it"
     if solver.closed_form:
@@ -139,12 +146,12 @@ def _of_parts(config: GeodesicConfig) -> dict[str, str]:
 def _of_training(config: GeodesicConfig) -> dict[str, str]:
     training, reasons = config.training, {}
     if not training.teacher:
-        reasons["training.collocation"] = "teacher=False: nothing speaks between the standards"
+        reasons["training.collocation"] = f"{argument('teacher', False)}: nothing speaks between the standards"
     elif not config.all_pairs and 0 < training.collocation <= DENSE:
         reasons["training.collocation"] = f"pairs are drawn among {DENSE} concentrations at the least"
     if training.precision != "16-mixed":
         for name in ("scaler_init", "scaler_backoff"):
-            reasons[f"training.{name}"] = f"precision={training.precision!r} scales no loss"
+            reasons[f"training.{name}"] = f"{argument('precision', training.precision)} scales no loss"
     return reasons
 
 

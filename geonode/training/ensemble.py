@@ -33,6 +33,7 @@ from geonode.training.precision import dtype_of, set_up_for
 from geonode.training.problem import Problem, build_problem
 from geonode.training.profiling import StepProfile
 from geonode.training.steps import StackSteps, use_captured
+from geonode_runtime.wording import argument
 
 Progress = Callable[[int, int], None]
 
@@ -94,9 +95,12 @@ def train(
         TrainingError: the loss of some model did not stay finite, three roll-backs included.
     """
     if batch not in (None, "auto"):
-        raise InputError(f"batch={batch!r} is not known; give 'auto', or set batch_size and micro_batch.")
+        raise InputError(f"{argument('batch', batch)} is not known; give 'auto', or set batch_size and micro_batch.")
     if compiled and config.training.precision == "tf32":
-        raise InputError("precision='tf32' is set product by product, which torch.compile does not see; leave either.")
+        raise InputError(
+            f"{argument('precision', 'tf32')} is set product by product, which torch.compile does not see; leave "
+            "either."
+        )
     with threads_for(step_size(problem, problem.models)):  # dozens of threads take longer than one to begin
         ode = problem.build_model(config, seed) if ode is None else ode
     start = [p.detach().clone() for p in ode.parameters()]
@@ -178,7 +182,7 @@ def rounding_of_tf32(ode: CoupledSpectralODE, problem: Problem) -> list[str]:
     with device_setup(kind) if kind == "cuda" else nullcontext():
         exact = predict(ode, problem, levels)
     share = float(((found - exact).abs().amax() / (exact - problem.centre).abs().amax()).cpu())
-    return [f"precision='tf32' moves spectra at the standards by up to {share:.1e} of their spread."]
+    return [f"{argument('precision', 'tf32')} moves spectra at the standards by up to {share:.1e} of their spread."]
 
 
 @torch.no_grad()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from geonode.errors import InputError
+from geonode_runtime.wording import argument
 
 SHARDED = ("fsdp", "deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3")
 """Strategies that cut parameters across devices."""
@@ -46,6 +47,6 @@ def require_strategy(strategy: str, checkpoints: bool = False) -> None:
         InputError: it is not.
     """
     if strategy not in STRATEGIES:
-        raise InputError(f"strategy={strategy!r} is not known; choose one of {', '.join(STRATEGIES)}.")
+        raise InputError(f"{argument('strategy', strategy)} is not known; choose one of {', '.join(STRATEGIES)}.")
     if checkpoints and strategy in SHARDED:
-        raise InputError(f"strategy={strategy!r} keeps no checkpoints here; leave them out, or use 'ddp'.")
+        raise InputError(f"{argument('strategy', strategy)} keeps no checkpoints here; leave them out, or use 'ddp'.")

@@ -15,6 +15,7 @@ from geonode.training.batches import BatchSource, step_counts
 from geonode.training.chunks import select
 from geonode.training.loss import build_losses
 from geonode.training.problem import Problem
+from geonode_runtime.wording import argument
 
 Result = TypeVar("Result")
 MOST_PARTS = 64
@@ -107,7 +108,7 @@ class Size:
                 return replace(self, config=with_micro_batch(self.config, micro // 2, levels))
         if self.models > 1:
             return replace(self, models=self.models // 2)
-        more = "use a smaller model or another device" if cut_steps else "use batch='auto' (--batch auto)"
+        more = "use a smaller model or another device" if cut_steps else f"use {argument('batch', 'auto')}"
         raise DeviceError(f"Not even one model fits into memory; {more}.")
 
     def __str__(self) -> str:

@@ -18,6 +18,7 @@ from geonode.geodesic import Status, shoot
 from geonode.training.batches import PairsBatch, PointsBatch
 from geonode.training.problem import Problem
 from geonode_runtime.files import write_text
+from geonode_runtime.wording import argument
 
 if TYPE_CHECKING:
     from geonode.training.steps import StackSteps
@@ -40,7 +41,7 @@ def require_log_folder(folder: str | Path) -> None:
         shown = str(folder).encode("utf-8", errors="backslashreplace").decode()
         raise InputError(
             f"The name of the log folder {shown} is no UTF-8, and TensorBoard writes into no such folder; give "
-            "--log-dir (log_dir) another."
+            f"{argument('log_dir')} another."
         ) from None
 
 

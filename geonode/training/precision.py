@@ -11,6 +11,7 @@ import torch
 from geonode.config import GeodesicConfig
 from geonode.device import current_setup, device_setup
 from geonode.errors import DeviceError
+from geonode_runtime.wording import argument
 
 
 def dtype_of(config: GeodesicConfig) -> torch.dtype:
@@ -32,11 +33,13 @@ def require_precision(config: GeodesicConfig, device: torch.device | str) -> Non
     kind, precision = torch.device(device).type, config.training.precision
     if precision == "16-mixed" and kind != "cuda":
         raise DeviceError(
-            f"precision='16-mixed' needs a CUDA device, and this is {kind}; use precision='32-true' or 'bf16-mixed'."
+            f"{argument('precision', '16-mixed')} needs a CUDA device, and this is {kind}; use "
+            f"{argument('precision', '32-true')} or 'bf16-mixed'."
         )
     if precision == "tf32" and kind != "cuda":
         raise DeviceError(
-            f"precision='tf32' needs a CUDA device, and this is {kind}, which has no TF32; use precision='32-true'."
+            f"{argument('precision', 'tf32')} needs a CUDA device, and this is {kind}, which has no TF32; use "
+            f"{argument('precision', '32-true')}."
         )
 
 

@@ -25,6 +25,7 @@ from geonode.training.precision import dtype_of
 from geonode.training.problem import Problem
 from geonode.training.profiling import StepProfile
 from geonode.training.wandb_log import WandbLog
+from geonode_runtime.wording import argument
 
 
 @dataclass(frozen=True)
@@ -95,14 +96,14 @@ def train_standards(
     """
     require_strategy(strategy, checkpoints=checkpoint is not None or resume)
     if resume and checkpoint is None:
-        raise InputError("resume=True needs checkpoint, the folder to resume from.")
+        raise InputError(f"{argument('resume', True)} needs {argument('checkpoint')}, the folder to resume from.")
     options = {"batch": batch, "compiled": compiled, "recompute": recompute}
     job = launched()
     if wandb and log_dir is None:
-        raise InputError("wandb=True needs log_dir (--wandb needs --log-dir), the folder of the offline run.")
+        raise InputError(f"{argument('wandb', True)} needs {argument('log_dir')}, the folder of the offline run.")
     if wandb and (strategy != "auto" or callbacks or (job is not None and job[1] > 1)):
         raise InputError(
-            "wandb=True is for trainings on one device; under Lightning give your own Trainer "
+            f"{argument('wandb', True)} is for trainings on one device; under Lightning give your own Trainer "
             "lightning.pytorch.loggers.WandbLogger, or leave it out."
         )
     if strategy != "auto" or callbacks or (job is not None and job[1] > 1):

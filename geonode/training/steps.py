@@ -20,6 +20,7 @@ from geonode.training.control import Outcome, Reduce, StackControl
 from geonode.training.loss import Losses, build_optimizer, learning_rate, losses, parameter_groups
 from geonode.training.precision import half_of
 from geonode_kernels import CapturedStep, triton_available
+from geonode_runtime.wording import argument
 
 BACKENDS = ("auto", "triton", "torch")
 DATA = "reconstruction"
@@ -32,12 +33,12 @@ def use_captured(backend: str, source: BatchSource, ode: CoupledSpectralODE) -> 
         DeviceError: ``triton`` where something stands in the way, or an unknown backend.
     """
     if backend not in BACKENDS:
-        raise DeviceError(f"backend={backend!r} is unknown; choose one of {', '.join(BACKENDS)}.")
+        raise DeviceError(f"{argument('backend', backend)} is unknown; choose one of {', '.join(BACKENDS)}.")
     if backend == "torch":
         return False
     reason = obstacle(source, ode)
     if backend == "triton" and reason:
-        raise DeviceError(f"Training steps cannot be captured: {reason}; use backend='auto' or 'torch'.")
+        raise DeviceError(f"Training steps cannot be captured: {reason}; use {argument('backend', 'auto')} or 'torch'.")
     return reason is None
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from geonode.errors import InputError
+from geonode_runtime.wording import argument
 
 
 class WandbLog:
@@ -24,7 +25,8 @@ class WandbLog:
             import wandb  # pyright: ignore[reportMissingImports] - an extra
         except ImportError:
             raise InputError(
-                "wandb=True (--wandb) needs Weights & Biases: pip install 'geodesic-node[wandb]', or leave it out; "
+                f"{argument('wandb', True)} needs Weights & Biases: pip install 'geodesic-node[wandb]', or leave "
+                "it out; "
                 "TensorBoard and CSV hold the same numbers."
             ) from None
         Path(folder).mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ from geonode_runtime.errors import InputError
 from geonode_runtime.figures import figure
 from geonode_runtime.sets import Component, ConcentrationSet, concentration_sets
 from geonode_runtime.verdicts import VERDICT_LEVEL
+from geonode_runtime.wording import either
 
 APART = 0.2
 """Of the concentration itself (of the calibrated range, where zero lies more than a range away, as with pH)."""
@@ -33,13 +34,15 @@ def require_one_sample(
     usable: np.ndarray | None,
     name: str,
     unit: str = "",
+    labels: Sequence[str] = (),
 ) -> None:
     """Refuse replicates that are plainly different samples.
 
     Args:
         curve: of the calibration. calibrated: its lowest and highest standard.
         spectra: ``[k, W]``, preprocessed as the standards were. usable: ``[W]``, None where all are.
-        name: of the unknown. unit: of concentrations.
+        name: of the unknown. unit: of concentrations. labels: ``k`` names of the spectra; without them they are
+            counted.
 
     Raises:
         InputError: two of them say concentrations that have nothing to do with each other.
@@ -53,11 +56,25 @@ def require_one_sample(
         return
     unit = f" {unit}" if unit else ""
     first, second = (figure(found[k].best.estimate, unit, beside=found[k].best.size) for k in worst)
+    one, other = (f"'{labels[k]}'" if len(labels) == len(spectra) else f"number {k + 1}" for k in worst)
     raise InputError(
-        f"{name}: the spectra given as replicates of one sample are of different ones: number {worst[0] + 1} is found "
-        f"at {first} and number {worst[1] + 1} at {second}, further apart than replicates of the "
-        "standards scatter; ask for an answer to each (--each; in Python without replicates=True)."
+        f"{name}: {taken_together(len(spectra))} are of different ones: {one} is found at {first} and {other} at "
+        f"{second}, further apart than replicates of the standards scatter; {ask_each()}."
     )
+
+
+def taken_together(count: int) -> str:
+    """What was done to ``count`` spectra, and why: on a command line nobody need have said that they are replicates."""
+    return either(
+        f"the {count} spectra were taken as replicates of one sample, as several files given together are without "
+        "--each, and",
+        f"the {count} spectra given as replicates of one sample",
+    )
+
+
+def ask_each() -> str:
+    """The remedy: an answer to every spectrum."""
+    return either("ask for an answer to each of them (--each)", "ask for an answer to each (without replicates=True)")
 
 
 def _gap(calibrated: tuple[float, float], found: Sequence[ConcentrationSet], pair: tuple[int, int]) -> float:

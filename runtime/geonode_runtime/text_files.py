@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from geonode_runtime.errors import InputError
+from geonode_runtime.replicates import ask_each
 
 _FEWEST = 3
 
@@ -68,7 +69,7 @@ def read_replicates(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
         if grid is None:
             grid = wavelengths
         elif len(grid) != len(wavelengths) or np.abs(grid - wavelengths).max() > 1e-6 * np.ptp(grid):
-            raise InputError(f"{path} has other wavelengths than {first}, so they are no replicates; use --each.")
+            raise InputError(f"{path} has other wavelengths than {first}, so they are no replicates; {ask_each()}.")
         if any(np.array_equal(values, other) for other in spectra):
             raise InputError(
                 f"{path} is identical to a file before it, so it is a copy and no replicate; leave it out."

@@ -81,7 +81,7 @@ def prepare_unknown(
     notes: list[str] = []
     values[bad] = 0.0
     _require_covered(grid, calibration_wavelengths, name)
-    values, bad = _interpolate(values, bad, grid, calibration_wavelengths, notes)
+    values, bad = _interpolate(values, bad, grid, calibration_wavelengths, notes, name)
     bad |= _saturated(values, standards, saturation, calibration_wavelengths, notes)
     usable = np.asarray(~bad.any(axis=0))
     if not usable.any():
@@ -169,7 +169,7 @@ def _require_covered(grid: np.ndarray, target: np.ndarray, name: str) -> None:
 
 
 def _interpolate(
-    values: np.ndarray, bad: np.ndarray, grid: np.ndarray, target: np.ndarray, notes: list[str]
+    values: np.ndarray, bad: np.ndarray, grid: np.ndarray, target: np.ndarray, notes: list[str], name: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """To the calibration's wavelengths, only where the unknown covers all of them: by straight lines, or, where its own
     are much further apart, at those next to its own alone."""
@@ -191,7 +191,7 @@ def _interpolate(
     if np.abs(grid[at] - target)[~beyond].max(initial=0.0) <= 1e-6 * spacing:
         notes.append(f"the {len(target)} wavelengths of the standards were taken from its own {len(grid)}")
         return values[:, at], bad[:, at] | beyond
-    gaps = _gaps(grid, target, step)
+    gaps = _gaps(grid, target, step, name)
     result = np.stack([np.interp(target, grid, row) for row in values])
     # A point between a good and a bad neighbour is bad: its value is made of both.
     reach = np.stack([np.interp(target, grid, row.astype(float)) for row in bad])
@@ -212,7 +212,7 @@ def _interpolate(
     return result, (reach > 0.0) | beyond
 
 
-def _gaps(grid: np.ndarray, target: np.ndarray, step: float) -> np.ndarray:
+def _gaps(grid: np.ndarray, target: np.ndarray, step: float, name: str) -> np.ndarray:
     """``[W]`` how far apart the unknown's wavelengths on both sides of each of the standards' lie.
 
     Raises:
@@ -225,7 +225,7 @@ def _gaps(grid: np.ndarray, target: np.ndarray, step: float) -> np.ndarray:
         gaps = np.full(len(target), np.inf)
     if gaps.max() > _COARSEST * step:
         raise InputError(
-            f"the unknown has {len(grid)} wavelengths, up to {figure(gaps.max())} apart, and the standards one every "
+            f"{name} has {len(grid)} wavelengths, up to {figure(gaps.max())} apart, and the standards one every "
             f"{figure(step)}: too coarse to be compared; measure it with a finer step, or fit the standards on its "
             "wavelengths."
         )

@@ -100,7 +100,7 @@ def test_cary_gives_the_dmsa_series(shared_data):
     assert np.abs(data.spectra.T - values[:, 1:]).max() <= 0.5e-8 + 1e-12
     assert np.abs(np.round(data.wavelengths, 4) - np.round(values[:, 0], 4)).max() <= 1e-9
     assert len(geonode.load_standards(path, select="MUA").levels) >= 3
-    with pytest.raises(ReaderError, match=r"example\.csv: 3 series \('FZ002_AuNP_Citrate', .*--select DMSA"):
+    with pytest.raises(ReaderError, match=r"example\.csv: 3 series \('FZ002_AuNP_Citrate', .*select='DMSA'"):
         geonode.load_standards(path)
     with pytest.raises(ReaderError, match="no spectrum is named like 'nonsense'; there are 'FZ002"):
         geonode.load_standards(path, select="nonsense")

@@ -31,7 +31,7 @@ def counts(path, mark: str, delimiter: str, heads=HEADS):
 @pytest.mark.parametrize("delimiter", [";", "\t"])
 def test_counts_with_marks_between_thousands(tmp_path, mark, other, delimiter):
     path = counts(tmp_path / "c.csv", mark, delimiter)
-    with pytest.raises(ReaderError, match=r"which is \d{4} or \d\.\d+: .*--decimal"):
+    with pytest.raises(ReaderError, match=r"which is \d{4} or \d\.\d+: .*decimal='\.'"):
         geonode.load_standards(path)
     np.testing.assert_array_equal(geonode.load_standards(path, decimal=other).spectra, COUNTS)
     small = geonode.load_standards(path, decimal=mark).spectra
@@ -59,7 +59,7 @@ def test_a_header_in_doubt(tmp_path, first, decimal, level):
     """In a text parted by commas the readings have points whatever the mark of the headers."""
     heads = ["0", "50", "20", "10", "5", "1.000"]
     path = cases.write_standards(tmp_path / "h.csv", heads, first=first)
-    with pytest.raises(ReaderError, match=r"'1\.000', which is 1000 or 1; .*--decimal"):
+    with pytest.raises(ReaderError, match=r"'1\.000', which is 1000 or 1; .*decimal='\.'"):
         geonode.load_standards(path)
     if decimal == "," and first == "nm":  # readings with points are no numbers of a text with decimal commas
         with pytest.raises(ReaderError):
@@ -95,7 +95,7 @@ def test_a_cell_of_a_table_in_doubt(tmp_path, decimal, level, kind):
             cases.write(tmp_path / name, row, ["counts"], first="nm", mark=";", number="{:.0f}")
     key = "name" if kind == "note" else "file"
     note.write_text(f"{key};concentration\n" + "".join(f"{n};{c}\n" for n, c in zip(names, cells, strict=True)))
-    with pytest.raises(ReaderError, match=r"'1\.000', which is 1000 or 1; .*--decimal"):
+    with pytest.raises(ReaderError, match=r"'1\.000', which is 1000 or 1; .*decimal='\.'"):
         geonode.load_standards(plate, **how)
     assert level in geonode.load_standards(plate, decimal=decimal, **how).levels
 

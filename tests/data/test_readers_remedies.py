@@ -113,7 +113,7 @@ def test_a_quoted_comma_among_points_is_asked_for(tmp_path, cell, first):
     row = lines[3].split(",")
     write(path, "\n".join([*lines[:3], ",".join([row[0], cell, *row[2:]]), *lines[4:]]))
     with pytest.raises(
-        ReaderError, match=r"row 4, column 2 .*say which mark is decimal \(--decimal \. or --decimal ,\)"
+        ReaderError, match=r"row 4, column 2 .*say which mark is decimal \(decimal='\.' or decimal=','\)"
     ):
         read_file(path)
 

@@ -152,7 +152,7 @@ def test_a_sheet_that_is_not_there_is_refused(tmp_path, wanted, sentence):
     with pytest.raises(ReaderError, match=sentence):
         geonode.load_standards(tmp_path / "a", sheet=wanted)
     (tmp_path / "a.csv").write_bytes(samples.tidy())
-    with pytest.raises(ReaderError, match="this is no workbook; leave --sheet out"):
+    with pytest.raises(ReaderError, match="this is no workbook; leave sheet out"):
         geonode.load_standards(tmp_path / "a.csv", sheet="first")
 
 
@@ -163,6 +163,6 @@ def test_sheets_that_differ_name_the_option_that_chooses_one(tmp_path, kind):
         "Unknowns": sheet(samples.LEVELS, [f"u{k}" for k in range(len(samples.LEVELS))]),
     }
     (tmp_path / "a").write_bytes(KINDS[kind](pages))
-    with pytest.raises(ReaderError, match="say which is meant, such as --sheet 'Standards'"):
+    with pytest.raises(ReaderError, match="say which is meant, such as sheet='Standards'"):
         geonode.load_standards(tmp_path / "a")
     assert geonode.load_standards(tmp_path / "a", sheet="Standards").levels.tolist() == list(samples.LEVELS)

@@ -54,7 +54,7 @@ def test_a_flow_without_a_closed_form_is_refused_with_the_reason_and_what_to_do(
     ):
         with pytest.raises(InputError, match=reason) as error:
             refused()
-        assert "predictor gp" in str(error.value) and "flow='path_independent'" in str(error.value)
+        assert "predictor='gp'" in str(error.value) and "flow='path_independent'" in str(error.value)
     done = CliRunner().invoke(app, ["export", str(path), "--onnx", str(tmp_path / "m.onnx")])
     assert done.exit_code == 2 and reason in " ".join(done.output.split())
     assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,7 @@ def test_too_many_levels_are_refused_with_how_many_there_may_be(monkeypatch):
     monkeypatch.setattr("geonode.model.fit_gp", computed)
     levels, x = np.arange(301.0), np.arange(400.0, 410.0)
     data = SpectralDataset(np.outer(levels, x) + 1.0, levels, x)
-    with pytest.raises(InputError, match=rf"301 distinct concentrations.*reads {MOST_LEVELS} at most.*--predictor gp"):
+    with pytest.raises(InputError, match=rf"301 distinct concentrations.*reads {MOST_LEVELS} at most.*predictor='gp'"):
         geonode.fit(data)
 
 

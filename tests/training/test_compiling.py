@@ -99,7 +99,7 @@ def test_without_a_compiler_the_command_says_so_in_a_sentence(fit_compiled, tmp_
     assert code == 2 and "Traceback" not in said
     assert said.endswith(
         f"geonode: torch.compile needs a C++ compiler on a CPU, and '{compiler}' does not run here; install one (g++ "
-        "or clang++), name it in CXX, or train without --compile (compiled=False)."
+        "or clang++), name it in CXX, or train without --compile."
     )
 
 

@@ -91,6 +91,6 @@ def test_a_terminal_that_cannot_write_the_name_is_told_all_the_same(tmp_path, en
 
 def test_logs_that_tensorboard_cannot_write_there_are_refused(folder, small):
     for log in (TrainingLog, lambda where: build_trainer(small, 6, "cpu", log_dir=where)):
-        with pytest.raises(InputError, match=r"log folder .* is no UTF-8, .*give --log-dir"):
+        with pytest.raises(InputError, match=r"log folder .* is no UTF-8, .*give log_dir"):
             log(folder / "log")
     assert list(folder.iterdir()) == []

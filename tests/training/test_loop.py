@@ -119,7 +119,7 @@ def test_sigterm_finishes_the_epoch_checkpoints_and_resumes_to_the_bit(assay, sm
         progress = _SigtermAfter(stop)
         run = partial(train_standards, assay, gp, config, device="cpu", progress=progress, checkpoint=tmp_path)
         if stop is not None:
-            with pytest.raises(Interrupted, match=f"after epoch {stop}, which is kept in .*--resume"):
+            with pytest.raises(Interrupted, match=f"after epoch {stop}, which is kept in .*resume=True"):
                 run(resume=done > 0)
             assert newest_checkpoint(tmp_path).name == f"epoch-{stop:06d}.ckpt"
         else:
@@ -161,7 +161,7 @@ def test_a_checkpoint_is_of_models_not_of_the_chunks_they_were_trained_in(
 
 def test_sigterm_without_checkpoints_is_no_success(assay, small):
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(Interrupted, match="after epoch 3, and nothing is kept; with --checkpoint it would be"):
+    with pytest.raises(Interrupted, match="after epoch 3, and nothing is kept; with checkpoint it would be"):
         train_standards(assay, fit_gp(assay), small.replace(epochs=8), device="cpu", progress=_SigtermAfter(3))
     assert signal.getsignal(signal.SIGTERM) == before
 

@@ -12,10 +12,11 @@ from geonode.data.dataset import SpectralDataset
 from geonode.data.readers.concentrations import listing
 from geonode.data.readers.names import spelled
 from geonode.data.readers.recording import Recording
-from geonode.data.readers.selection import Found, alternatives, select_traces
+from geonode.data.readers.selection import Found, alternatives, said_of_selection, select_traces
 from geonode.data.readers.transmittance import transmittance_note
 from geonode.data.readers.unit_words import is_concentration, unknown_unit
 from geonode.errors import InputError, ReaderError
+from geonode_runtime.wording import argument, either
 
 
 def assemble(
@@ -34,7 +35,9 @@ def assemble(
     found = [(recording, trace) for recording in recordings for trace in recording.traces]
     if not found:
         raise ReaderError(f"{where}: no spectrum found.")
+    of_all = len(found)
     found = select_traces(found, select, where)
+    kept = said_of_selection(found, select, of_all)
     found, unknown = _without_unknowns(found)
     _require_one_series(found, select, where)
     _require_concentrations(found, recordings, where)
@@ -48,7 +51,7 @@ def assemble(
     found, zeros = _without_repeated_zeros(found)
     several = len(recordings) > 1
     names = [f"{recording.path.name}: {trace.name}" if several else trace.name for recording, trace in found]
-    notes = merged_notes(recordings)
+    notes = [*merged_notes(recordings), *kept]
     if unknown:
         notes.append(f"{len(unknown)} spectra of unknown concentration left out: {listing(unknown)}")
     if zeros:
@@ -101,7 +104,8 @@ def _require_one_series(found: Found, select: str | None, where: str) -> None:
         within = f" named like '{select}'" if select else ""
         raise ReaderError(
             f"{where}: {len(series)} series{within} ({listing(series)}); choose one by a part of its name, "
-            f"such as --select {_telling_part(series)}, or several, such as a series and its blank, with commas."
+            f"such as {argument('select', _telling_part(series))}, or several, such as a series and its blank, "
+            "with commas."
         )
 
 
@@ -145,7 +149,8 @@ def _require_concentrations(found: Found, recordings: Sequence[Recording], where
             part = "the file says no concentration"
             out = "" if doubt else "take out what is no standard, "
         raise ReaderError(
-            f"{where}: {part} for {listing(without, 3)}; {doubt}{out}give a table of them (--concentrations NOTE), "
+            f"{where}: {part} for {listing(without, 3)}; {doubt}{out}give a table of them "
+            f"({argument('concentrations', 'NOTE', literal=True)}), "
             "select the standards by name, or write a CSV whose first column is 'wavelength' and whose others are "
             "headed by their concentration."
         )
@@ -167,10 +172,13 @@ def _require_one_condition(found: Found, where: str) -> None:
         if len(values) <= len(found) / 2 and any(len(group) > 1 for group in by_level.values()):
             own = (found[0][0].analytes or ("CONCENTRATION",))[0]
             shown = ", ".join(f"{value:g}" for value in values[:6]) + (" …" if len(values) > 6 else "")
+            command = f"--column {_quoted(own)} --column {_quoted(name)}: geonode fit and quantify take two"
+            python = f"column=[{own!r}, {name!r}], and geonode.analytes.fit_plane"
             raise ReaderError(
                 f"{where}: standards of one concentration differ in '{name}' ({shown}); keep one value, such "
-                f"as --select '{name}={values[len(values) // 2]:g}', or make it a second analyte beside the first "
-                f"(--column {_quoted(own)} --column {_quoted(name)}: geonode fit and quantify take two)."
+                f"as {argument('select', f'{name}={values[len(values) // 2]:g}')}, or make it a second analyte "
+                "beside the first "
+                f"({either(command, python)})."
             )
 
 

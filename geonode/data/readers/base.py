@@ -31,6 +31,7 @@ from typing import Any, ClassVar
 from geonode.data.readers.recording import Recording
 from geonode.errors import InputError
 from geonode.registry import Registry
+from geonode_runtime.wording import argument
 
 
 class Particularity(IntEnum):
@@ -66,7 +67,10 @@ class ReadingOptions:
 
     def __post_init__(self) -> None:
         if self.decimal not in ("", ".", ","):
-            raise InputError(f"the decimal mark is a point or a comma, not '{self.decimal}'; give --decimal . or ,")
+            raise InputError(
+                f"the decimal mark is a point or a comma, not '{self.decimal}'; give {argument('decimal', '.')} or "
+                f"{argument('decimal', ',')}."
+            )
 
 
 class Reader(ABC):

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from geonode.data.readers import names, text
-from geonode.data.readers.dialect import Dialect, doubtful_number, two_readings
+from geonode.data.readers.dialect import Dialect, decimal_either_way, doubtful_number, two_readings
 from geonode.data.readers.plate_map import CONCENTRATION, WELL, plate_map
 from geonode.errors import ReaderError
 
@@ -114,7 +114,7 @@ class ConcentrationTable:
             return
         raise self.fail(
             f"{place} is '{cell}', which is {two_readings(number, mark)}; write it without a separator between "
-            "thousands, or say which mark is decimal (--decimal . or --decimal ,)."
+            f"thousands, or say which mark is decimal ({decimal_either_way()})."
         )
 
     def _unit_beside(self, row: int, column: str) -> str:

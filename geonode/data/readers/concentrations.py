@@ -11,6 +11,7 @@ from geonode.data.readers.joining import Joined, join, normalise
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.which_spectrum import says_which
 from geonode.errors import ReaderError
+from geonode_runtime.wording import argument
 
 
 class NoEntryError(ReaderError):
@@ -164,13 +165,13 @@ def _concentration_columns(found: ConcentrationTable, key: str, column: str | Se
     if len(numeric) == 1:
         raise found.fail(
             f"the only column of numbers is '{numeric[0]}', which is called something else than a concentration; name "
-            f"it if it is what was varied (--column '{numeric[0]}'), or add the concentrations."
+            f"it if it is what was varied ({argument('column', numeric[0])}), or add the concentrations."
         )
     if not numeric:
         raise found.fail("no column of numbers beside the names of the samples; add their concentrations.")
     raise found.fail(
         f"{len(numeric)} columns may be the concentration ({listing(numeric)}); name one, such as "
-        f"--column {numeric[0]}."
+        f"{argument('column', numeric[0])}."
     )
 
 
@@ -189,7 +190,7 @@ def apply_columns(recording: Recording, column: str | Sequence[str]) -> None:
             raise ReaderError(
                 f"{recording.path}: a column '{name}' is named, but no table of concentrations, and the file itself "
                 + (f"has the columns {listing(there)}" if there else "has no such column")
-                + "; name the table too (--concentrations NOTE)."
+                + f"; name the table too ({argument('concentrations', 'NOTE', literal=True)})."
             )
         chosen.append(mine[0])
     rows = [dict(trace.attributes) for trace in recording.traces]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from geonode.data.readers import text
+from geonode_runtime.wording import argument
 
 DEAD_PIXEL = "written as -0, as of a dead pixel"
 OVERFLOW = "written as out of range"
@@ -265,3 +266,8 @@ def doubtful_number(cells: Sequence[str], mark: str) -> str | None:
 def two_readings(cell: str, mark: str) -> str:
     """``1050 or 1.05``: what a number in doubt may say."""
     return f"{float(cell.replace(mark, '')):.10g} or {float(cell.replace(mark, '.')):.10g}"
+
+
+def decimal_either_way() -> str:
+    """What settles a number in doubt, as an option or an argument: ``--decimal . or --decimal ,``."""
+    return f"{argument('decimal', '.')} or {argument('decimal', ',')}"

@@ -107,7 +107,7 @@ def record(
     options = ReadingOptions(decimal or "", sheet or "")
     note = None if concentrations is None or isinstance(concentrations, Mapping) else Path(concentrations)
     paths, left_out = files_of(paths, note)
-    recordings = [read_file(p, options) for p in paths]
+    recordings = [_read_among(p, paths, options) for p in paths]
     recordings[0].on_all += left_out
     if isinstance(concentrations, Mapping):
         if column is not None:
@@ -130,6 +130,32 @@ def record(
         elif column is not None:
             apply_columns(recording, column)
     return recordings
+
+
+def _read_among(path: PathLike, paths: Sequence[PathLike], options: ReadingOptions) -> Recording:
+    """One of ``paths``; where it cannot be read and another can, it may be no file of spectra at all, which is said."""
+    try:
+        return read_file(path, options)
+    except ReaderError as error:
+        if not any(_can_be_read(other, options) for other in [p for p in paths if p != path][:_TRIED]):
+            raise
+        name = Path(path).name
+        raise ReaderError(
+            f"{str(error).removesuffix('.')}; if {name} holds no spectra, take it out of the {len(paths)} files that "
+            "are read together, or name those that do."
+        ) from None
+
+
+_TRIED = 3
+"""So many others are looked at where one cannot be read."""
+
+
+def _can_be_read(path: PathLike, options: ReadingOptions) -> bool:
+    try:
+        read_file(path, options)
+    except ReaderError:
+        return False
+    return True
 
 
 def _note_unused(recordings: list[Recording], found: ConcentrationTable, used: set[int]) -> None:

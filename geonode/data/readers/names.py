@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from geonode.data.readers import text
-from geonode.data.readers.dialect import doubtful_number, two_readings
+from geonode.data.readers.dialect import decimal_either_way, doubtful_number, two_readings
 from geonode.data.readers.recording import Recording
 
 # Unit → (family, power of ten): within a family concentrations convert exactly, in decimal arithmetic.
@@ -364,7 +364,7 @@ def levels_of_headers(header: Sequence[str], decimal: str, recording: Recording)
         mark = "." if "." in doubt else ","
         raise recording.fail(
             f"a column is headed '{doubt}', which is {two_readings(doubt, mark)}; write the level without a separator "
-            f"between thousands, or say which mark is decimal (--decimal . or --decimal ,)."
+            f"between thousands, or say which mark is decimal ({decimal_either_way()})."
         )
     _note_counts_taken_as_levels(cells, recording)
     return [one[0] for one in parsed if one is not None]

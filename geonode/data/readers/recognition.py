@@ -9,6 +9,7 @@ from geonode.data.readers.base import HEAD, Reader, ReadingOptions, all_readers
 from geonode.data.readers.clean import clean
 from geonode.data.readers.recording import Recording
 from geonode.errors import ReaderError
+from geonode_runtime.wording import argument
 
 PathLike = str | os.PathLike[str]
 AS_IT_SAYS = ReadingOptions()
@@ -24,7 +25,9 @@ def read_file(path: PathLike, options: ReadingOptions = AS_IT_SAYS) -> Recording
     path = Path(path)
     reader = recognise(path)
     if options.sheet and not reader.has_sheets:
-        raise ReaderError(f"{path}: a sheet '{options.sheet}' is named, and this is no workbook; leave --sheet out.")
+        raise ReaderError(
+            f"{path}: a sheet '{options.sheet}' is named, and this is no workbook; leave {argument('sheet')} out."
+        )
     reader.options = options
     recording = clean(reader.read(path))
     if len(recording.traces) == 1:  # a table of concentrations may name it by its file

@@ -8,6 +8,7 @@ from geonode.data.readers.concentrations import listing
 from geonode.data.readers.joining import is_well, normalise
 from geonode.data.readers.recording import Recording, Trace
 from geonode.errors import ReaderError
+from geonode_runtime.wording import argument
 
 Found = list[tuple[Recording, Trace]]
 
@@ -39,6 +40,14 @@ def select_traces(found: Found, select: str | None, where: str) -> Found:
             f"{where}: no spectrum is named like '{select}'; there are {listing(t.name for _, t in found)}{by}."
         )
     return chosen
+
+
+def said_of_selection(found: Found, select: str | None, of_all: int) -> list[str]:
+    """What a selection took of ``of_all`` spectra, where it is not the whole name of what it took."""
+    if select is None or all(_is_called(trace, select) for _, trace in found):
+        return []
+    taken = listing((trace.name for _, trace in found), 4)
+    return [f"{argument('select', select)} took {len(found)} of {of_all} spectra: {taken}"]
 
 
 def alternatives(select: str) -> list[list[str]]:

@@ -16,7 +16,7 @@ import numpy as np
 from geonode.data.checks import Floats
 from geonode.data.readers import text
 from geonode.data.readers.decimal_commas import comma_within, told
-from geonode.data.readers.dialect import DEAD_PIXEL, Dialect, two_readings
+from geonode.data.readers.dialect import DEAD_PIXEL, Dialect, decimal_either_way, two_readings
 from geonode.data.readers.recording import Recording
 
 # A table of more cells is no set of standards; it bounds the memory that a file of text can ask for.
@@ -222,7 +222,7 @@ class _Job:
         named = f" ('{text.shorten(self.header[column])}')" if column < len(self.header) else ""
         remedy = "repair that cell" if cell else "repair that cell, or remove the column where it has no values"
         if _MARKED.fullmatch(cell) and not self.recording.decimal:
-            remedy = "say which mark is decimal (--decimal . or --decimal ,), or write it like the other numbers"
+            remedy = f"say which mark is decimal ({decimal_either_way()}), or write it like the other numbers"
         return self.recording.fail(f"row {line}, column {column + 1}{named} is {what}; {remedy}.")
 
 
@@ -259,7 +259,7 @@ def _require_no_doubt(rows: Lines, columns: Sequence[int], dialect: Dialect, rec
     column = next((k for k, one in enumerate(dialect.split(line)) if one.lstrip("+-") == cell), 0)
     raise recording.fail(
         f"row {number}, column {column + 1} is '{cell}', which is {two_readings(cell, dialect.decimal)}: three digits "
-        "follow every such mark, and other numbers have none; say which it is (--decimal . or --decimal ,), or export "
+        f"follow every such mark, and other numbers have none; say which it is ({decimal_either_way()}), or export "
         "it without separators between thousands."
     )
 

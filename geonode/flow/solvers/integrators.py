@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from geonode.errors import SolverError
 from geonode.flow.solvers.base import SOLVERS, Solver, Transport
 from geonode_kernels.runge_kutta import STEPPERS
+from geonode_runtime.wording import argument
 
 
 @SOLVERS.register("rk4")
@@ -78,8 +79,10 @@ class _Adaptive(Solver):
             raise SolverError(_DIVERGED)
         if watch.missed:
             warnings.warn(
-                f"solver={SOLVERS.name_of(self)!r} may take {self.ode_steps} steps (path.ode_steps), and that is too "
-                f"few for rtol={self.rtol:g} and atol={self.atol:g}: the error is larger. Allow more steps, or a "
+                f"{argument('solver', SOLVERS.name_of(self))} may take {self.ode_steps} steps (path.ode_steps), "
+                "and that is too "
+                f"few for {argument('rtol', self.rtol)} and {argument('atol', self.atol)}: the error is larger. "
+                "Allow more steps, or a "
                 "larger error.",
                 stacklevel=2,
             )

@@ -128,7 +128,7 @@ const GeonodeShapes = (function () {
     const unit = model.unit ? ` ${model.unit}` : "", at = (k) => figure(found[k].components[0].estimate, GeonodeVerdicts.sizeOf(found[k].components[0])) + unit;
     throw new Refusal(`${name}: the spectra given as replicates of one sample are of different ones: number ${worst[1] + 1} ` +
       `is found at ${at(worst[1])} and number ${worst[2] + 1} at ${at(worst[2])}, further apart than replicates of the ` +
-      "standards scatter; ask for an answer to each (--each; in Python without replicates=True).");
+      "standards scatter; untick that they are replicates for an answer to each.");
   }
 
   return { judged, carriesOn, above, requireOneSample, NO_BLANK };

@@ -19,6 +19,7 @@ from geonode.training.checkpoint import (
 )
 from geonode.training.control import LOOK
 from geonode.training.lightning.strategies import is_sharded
+from geonode_runtime.wording import argument
 
 
 class SafetensorsIO(CheckpointIO):
@@ -58,7 +59,7 @@ class KeepCheckpoints(Callback):
         self.keep, self.every = keep, every
         self.stopped_at: int | None = None
         self._stop = StopOnSigterm()
-        self._kept_by = "with --checkpoint"  # what would have kept a training that is stopped
+        self._kept_by = ""  # what would have kept a training that is stopped
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         """What the checkpoint belongs to, where `newest_checkpoint` looks for it."""
@@ -72,7 +73,7 @@ class KeepCheckpoints(Callback):
         """
         self._stop.__enter__()
         if is_sharded(trainer.strategy):
-            self._kept_by = "with strategy 'ddp' and --checkpoint"
+            self._kept_by = f"with {argument('strategy', 'ddp')} and "
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Write, and stop where that is asked for."""

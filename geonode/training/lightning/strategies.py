@@ -17,6 +17,7 @@ from torch import nn
 from geonode.config import GeodesicConfig
 from geonode.errors import DeviceError, InputError
 from geonode.training.launch import SHARDED, launched, require_strategy
+from geonode_runtime.wording import argument
 
 
 class _FSDPPrecision(FSDPPrecision):
@@ -67,9 +68,13 @@ def trainer_settings(strategy: str, kind: str, config: GeodesicConfig) -> dict[s
     if strategy in SHARDED:
         if strategy.startswith("deepspeed"):
             if kind != "cuda":
-                raise DeviceError(f"strategy={strategy!r} needs CUDA devices, and this is {kind}; use 'ddp'.")
+                raise DeviceError(
+                    f"{argument('strategy', strategy)} needs CUDA devices, and this is {kind}; use 'ddp'."
+                )
             if importlib.util.find_spec("deepspeed") is None:
-                raise DeviceError(f"strategy={strategy!r} needs DeepSpeed: pip install 'geodesic-node[deepspeed]'.")
+                raise DeviceError(
+                    f"{argument('strategy', strategy)} needs DeepSpeed: pip install 'geodesic-node[deepspeed]'."
+                )
         settings["strategy"], precision = sharded_settings(strategy, config)
         settings["plugins"] = [precision]
     return settings
@@ -86,13 +91,15 @@ def sharded_settings(strategy: str, config: GeodesicConfig) -> tuple[Strategy, P
     """
     if config.training.metric_clip or config.training.flow_clip:
         raise InputError(
-            f"strategy={strategy!r} cuts parameters across models, so no device has a model's gradient norm; "
-            "set metric_clip=0 and flow_clip=0, or use 'ddp'."
+            f"{argument('strategy', strategy)} cuts parameters across models, so no device has a model's gradient "
+            "norm; "
+            f"set {argument('metric_clip', 0)} and {argument('flow_clip', 0)}, or use 'ddp'."
         )
     known = ("32-true", "64-true") if strategy == "fsdp" else ("32-true",)
     if config.training.precision not in known:
         raise InputError(
-            f"strategy={strategy!r} trains in {' or '.join(known)}, not {config.training.precision}; change precision, "
+            f"{argument('strategy', strategy)} trains in {' or '.join(known)}, not {config.training.precision}; "
+            "change precision, "
             "or use 'ddp'."
         )
     if strategy == "fsdp":

@@ -32,6 +32,7 @@ from geonode.training.lightning.strategies import trainer_settings
 from geonode.training.memory import Size, fitted, shrinking
 from geonode.training.monitoring import require_log_folder
 from geonode.training.precision import dtype_of, require_precision, set_up_for
+from geonode_runtime.wording import argument
 
 
 def build_trainer(
@@ -128,18 +129,20 @@ def train_module(
             are cut).
     """
     if batch not in (None, "auto"):
-        raise InputError(f"batch={batch!r} is not known; give 'auto', or set batch_size and micro_batch.")
+        raise InputError(f"{argument('batch', batch)} is not known; give 'auto', or set batch_size and micro_batch.")
     wanted = checkpoint is not None or bool(resume)
     require_strategy(options.get("strategy", "auto"), checkpoints=wanted)  # before anything is written
     job = launched()
     if batch == "auto" and job is not None and job[1] > 1:  # what fits one may not fit another, and all must step alike
-        raise InputError("batch='auto' finds what fits one process; with several, set micro_batch in the settings.")
+        raise InputError(
+            f"{argument('batch', 'auto')} finds what fits one process; with several, set micro_batch in the settings."
+        )
     seed = config.training.seed if seed is None else seed
     keep = None
     if checkpoint is not None:
         keep = CheckpointFolder(checkpoint, fingerprint(data.dataset, config, seed), kind="lightning")
     elif resume is True:
-        raise InputError("resume=True needs checkpoint, the folder to resume from.")
+        raise InputError(f"{argument('resume', True)} needs {argument('checkpoint')}, the folder to resume from.")
     tried: list[Size] = []
 
     def attempt(size: Size) -> GeodesicSpectralModule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from geonode_runtime.errors import InputError
+from geonode_runtime.wording import argument
 
 QUANTIFY_METHODS = ("posterior", "profile")
 """The posterior learned on simulated unknowns, and the likelihood of the curve."""
@@ -32,7 +33,9 @@ def chosen_method(method: str | None, unfit: str) -> tuple[str, tuple[str, ...]]
     if not unfit:
         return method or "posterior", ()
     if method == "posterior":
-        raise InputError(f"method='posterior' cannot answer here: {unfit}; use method='profile'.")
+        raise InputError(
+            f"{argument('method', 'posterior')} cannot answer here: {unfit}; use {argument('method', 'profile')}."
+        )
     if method is None:
         return "profile", (profile_instead(unfit),)
     return "profile", ()
@@ -40,4 +43,4 @@ def chosen_method(method: str | None, unfit: str) -> tuple[str, tuple[str, ...]]
 
 def profile_instead(unfit: str) -> str:
     """What must be said where the profile answers because of ``unfit``."""
-    return f"answers are by the likelihood of the curve (method='profile'): {unfit}"
+    return f"answers are by the likelihood of the curve ({argument('method', 'profile')}): {unfit}"

@@ -67,9 +67,9 @@ class TidyReader(Reader):
             body, range(len(header)), dialect, recording, len(header), header=header, exact=True, dead_pixels=False
         )
         recording.mask_reasons = columns.reasons
-        axis = columns.values[:, 0]  # a row that is not positive is refused below, and says nothing of the unit
-        there = axis[axis > 0.0] if (axis > 0.0).any() else axis
-        recording.wavelength_unit = axis_unit(header[0], there, "first column", recording)
+        axis = columns.values[:, 0]
+        if (axis > 0.0).all():  # else refused for that, whatever the unit
+            recording.wavelength_unit = axis_unit(header[0], axis, "first column", recording)
         for column, concentration in headers.items():
             recording.traces.append(
                 Trace(

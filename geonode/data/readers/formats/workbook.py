@@ -19,6 +19,7 @@ from geonode.data.readers.recording import Recording
 from geonode.data.readers.spectratable import read_spectra
 from geonode.data.readers.tablefinder import looks_like_a_table
 from geonode.errors import ReaderError
+from geonode_runtime.wording import argument
 
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 # Runs in a process of its own: numbers as Python writes them, anything else as text.
@@ -147,7 +148,7 @@ def _read_sheet(name: str, lines: list[str], several: bool, typed: bool, recordi
             first = recording.traces[0].place.split("'")[1]
             raise recording.fail(
                 f"its sheets differ in {attribute.replace('_', ' ')} ({mine or 'none'} and {theirs or 'none'}); say "
-                f"which is meant, such as --sheet '{first}'."
+                f"which is meant, such as {argument('sheet', first)}."
             )
         setattr(recording, attribute, theirs)
     recording.concentrations_from = recording.concentrations_from or part.concentrations_from
