@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from geonode.errors import InputError
+from geonode_runtime.axes import other_unit_between
 
 Floats = NDArray[np.float64]
 
@@ -202,7 +203,6 @@ def check_same_grid(reference: Floats, other: Floats, reference_name: str, other
         detail = f"number {i + 1} is {reference[i]:.10g} in the first and {other[i]:.10g} in the second"
     else:
         detail = f"the first has {len(reference)} of them and the second {len(other)}"
-    raise InputError(
-        f"{where}: '{reference_name}' and '{other_name}' have different wavelengths ({detail}); "
-        "measure or interpolate them onto one grid first."
-    )
+    unit = other_unit_between(other, reference)
+    remedy = f"{unit}: give both in one unit" if unit else "measure or interpolate them onto one grid first"
+    raise InputError(f"{where}: '{reference_name}' and '{other_name}' have different wavelengths ({detail}); {remedy}.")

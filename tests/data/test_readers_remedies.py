@@ -70,6 +70,32 @@ def test_wavelengths_that_miss_the_standards_name_the_unit_that_explains_it(own,
     assert str(refused.value).startswith("b.csv: sample covers wavelengths ")
 
 
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [
+        (X / 1000, "a factor of 1000 lies between the two, as if one were in µm and the other in nm"),
+        (10 * X, "a factor of 10 lies between the two, as if one were in Å and the other in nm"),
+        (1e7 / X, "as if one were in cm⁻¹ and the other in nm"),
+        (X + 0.5, "measure or interpolate them onto one grid first"),
+    ],
+    ids=["µm", "Å", "cm-1", "shifted"],
+)
+def test_standards_on_different_wavelengths_name_the_unit_that_explains_it(tmp_path, x, said):
+    for c in LEVELS:
+        rows = (f"{a:.8g}\t{v}" for a, v in zip(x if c == 120 else X, spectrum(c), strict=True))
+        write(tmp_path / f"{c} ppm.txt", "\n".join(rows))
+    with pytest.raises(ReaderError, match=rf"'120 ppm.txt: 120 ppm' have different wavelengths .*{said}"):
+        load_standards(tmp_path)
+
+
+@pytest.mark.parametrize("head", ["T [°C]", "T (°C)", "T/°C", "T °C", "Temperature [°C]"])
+def test_a_column_of_temperatures_is_no_spectrum(tmp_path, head):
+    path = tidy(tmp_path, (head, *(f"{c} mM" for c in LEVELS)), levels=(0, *LEVELS), first="nm")
+    data = load_standards(path)
+    assert data.levels.tolist() == list(LEVELS)
+    assert f"column 2 '{head}' left out: a temperature, and no spectrum" in data.notes
+
+
 # --- the unit of a concentration --------------------------------------------------------------------------------------
 
 

@@ -166,3 +166,22 @@ def test_sheets_that_differ_name_the_option_that_chooses_one(tmp_path, kind):
     with pytest.raises(ReaderError, match="say which is meant, such as sheet='Standards'"):
         geonode.load_standards(tmp_path / "a")
     assert geonode.load_standards(tmp_path / "a", sheet="Standards").levels.tolist() == list(samples.LEVELS)
+
+
+@pytest.mark.parametrize("beside", ["plate", "counter", "notes"])
+def test_a_sheet_that_is_no_spectra_names_the_option_that_leaves_it_out(tmp_path, beside):
+    plate = [["", 1.0, 2.0, 3.0], *([row, 0.0, 5.0, 10.0] for row in "ABCD")]
+    counter = [["time", "value"], *([float(k), 2.5 * k] for k in range(12))]
+    other = {"plate": plate, "counter": counter, "notes": [["dear colleague"]]}[beside]
+    (tmp_path / "a.xlsx").write_bytes(samples.xlsx({"Scan 1": sheet(samples.LEVELS), "Layout": other}))
+    if beside == "notes":  # no table at all: left out with a note
+        assert "sheets without spectra not read: 'Layout'" in geonode.load_standards(tmp_path / "a.xlsx").notes
+    else:
+        with pytest.raises(
+            ReaderError, match="where sheet 'Layout' is not meant, name the one that is, such as sheet="
+        ):
+            geonode.load_standards(tmp_path / "a.xlsx")
+    found = geonode.load_standards(tmp_path / "a.xlsx", sheet="Scan 1")
+    assert found.levels.tolist() == list(samples.LEVELS)
+    with pytest.raises(ReaderError, match="a workbook, and tables of concentrations are read as text; save it as CSV"):
+        geonode.load_standards(tmp_path / "a.xlsx", sheet="Scan 1", concentrations=tmp_path / "a.xlsx")

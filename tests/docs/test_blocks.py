@@ -17,6 +17,7 @@ import torch
 from geonode.registry import Registry
 from tests.docs import blocks
 from tests.docs.blocks import ROOT, Block
+from tests.export.operators import made_once
 
 PAGES = blocks.pages()
 SAMPLES = ROOT / "docs" / "howto" / "sample_data.md"
@@ -52,7 +53,7 @@ def graphs() -> Iterator[None]:
 
         return onnx.ModelProto.FromString(made[key])  # another one: what is exported writes into it
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, made_once():
         patch.setattr(export, "onnx_model", traced)
         yield
 

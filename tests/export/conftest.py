@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from geonode.data import SpectralDataset
 from geonode.export.export import ExportReport, export_onnx
 from geonode_runtime import Model, load
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy
+from tests.export.operators import made_once
 
 
 @dataclass
@@ -70,6 +72,12 @@ def exported(folder: Path, truth, dead: int = 0, **options) -> Pair:
     path = folder / "model.onnx"
     report = export_onnx(model, path)
     return Pair(model, truth, path, report, load(path))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def operators() -> Iterator[None]:
+    with made_once():
+        yield
 
 
 @pytest.fixture(scope="session")

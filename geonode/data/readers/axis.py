@@ -35,8 +35,11 @@ def axis_unit(header: str, axis: Floats, which: str, recording: Recording) -> st
     if units.is_plausible_nm(axis):
         recording.notes.append(f"{which} taken as wavelengths in nm")
         return "nm"
+    micrometres = (
+        f" ({1e3 * axis.min():g} to {1e3 * axis.max():g} nm if it is µm)" if units.is_plausible_um(axis) else ""
+    )
     recording.notes.append(
-        f"the file does not say the unit of its {which.removeprefix('the ')}, {span}; none is assumed"
+        f"the file does not say the unit of its {which.removeprefix('the ')}, {span}{micrometres}; none is assumed"
     )
     return ""
 

@@ -177,6 +177,9 @@ def read_table(path: Path, decimal: str = "") -> ConcentrationTable:
     """
     if not path.is_file():
         raise ReaderError(f"{path}: there is no such file of concentrations; check the name.")
+    with path.open("rb") as file:
+        if file.read(4) == b"PK\x03\x04":
+            raise ReaderError(f"{path}: a workbook, and tables of concentrations are read as text; save it as CSV.")
     numbered = [(k, line) for k, line in enumerate(text.read_text(path).split("\n"), start=1) if line.strip()]
     if sum(len(line) for _, line in numbered) > 2**21:
         raise ReaderError(f"{path}: too long for a table of concentrations; name the note file, not the spectra.")

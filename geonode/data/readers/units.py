@@ -59,7 +59,7 @@ _COUNTER = re.compile(
     r"(no\.?|nr\.?|numbers?|index|#)?\s*",
     re.I,
 )
-_TEMPERATURE = re.compile(r"\s*(t\s*[°º]|temp(erature?|eratura|érature)?\b)\D*", re.I)
+_TEMPERATURE = re.compile(r"\s*(t\s*[\[(/]?\s*[°º]|temp(erature?|eratura|érature)?\b)\D*", re.I)
 
 
 def wavelength_unit(header: str) -> str | None:

@@ -80,7 +80,16 @@ class WorkbookReader(Reader):
             )
         written = json.loads(meta["written"])
         for name, lines in tables.items():
-            _read_sheet(name, lines, len(tables) > 1, name not in written, recording)
+            try:
+                _read_sheet(name, lines, len(tables) > 1, name not in written, recording)
+            except ReaderError as error:
+                others = [other for other in tables if other != name]
+                if not others:
+                    raise
+                raise ReaderError(
+                    f"{str(error).removesuffix('.')}; where sheet '{name}' is not meant, name the one that is, such as "
+                    f"{argument('sheet', others[0])}."
+                ) from None
         other = [name for name in sheets if name not in tables and any(map(str.strip, sheets[name]))]
         if other:
             recording.notes.append(f"sheets without spectra not read: {listing(other)}")
