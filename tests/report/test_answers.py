@@ -174,12 +174,7 @@ def of_library(model: geonode.model.GeodesicModel, one: dict[str, Any]) -> Any:
 def as_json(one: dict[str, Any]) -> dict[str, Any]:
     mask = np.zeros(len(one["wavelengths"]), dtype=bool) if one["mask"] is None else one["mask"]
     rows = [[None if gone else v for v, gone in zip(row, mask, strict=True)] for row in one["values"].tolist()]
-    return {
-        "name": one["name"],
-        "wavelengths": one["wavelengths"].tolist(),
-        "values": rows,
-        "options": one["options"],
-    }
+    return {**one, "wavelengths": one["wavelengths"].tolist(), "values": rows, "mask": None}
 
 
 def same(a: Any, b: Any, scale: float = 1.0) -> bool:
