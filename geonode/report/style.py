@@ -39,7 +39,23 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     kind = path.suffix[1:].lower()  # the temporary name has another suffix
     words = _who_wrote_it(kind)
-    return write_atomically(path, lambda temporary: figure.savefig(temporary, dpi=150, format=kind, **words))
+    figure.set_dpi(150)
+    return write_atomically(path, lambda temporary: print_figure(figure, temporary, kind, **words))
+
+
+def print_figure(figure: Figure, file: Any, kind: str, **words: Any) -> None:
+    """As ``figure.savefig(file, format=kind, dpi="figure", **words)``, which draws a figure twice, the first time for
+    its layout alone: canvases of pixels and of SVG lay it out as they draw, once."""
+    if kind == "png":
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        FigureCanvasAgg(figure).print_png(file, **words)
+    elif kind == "svg":
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+        FigureCanvasSVG(figure).print_svg(file, **words)
+    else:
+        figure.savefig(file, format=kind, dpi="figure", **words)
 
 
 def _who_wrote_it(kind: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from geonode.report.sheet import Sheet
-from geonode.report.style import OKABE_ITO, new_figure
+from geonode.report.style import OKABE_ITO, new_figure, print_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ def svg(sheet: Sheet) -> str:
         _legend_below(axes[0, 0])
         buffer = io.StringIO()
         nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        figure.savefig(buffer, format="svg", metadata=nothing)  # pyright: ignore[reportArgumentType]
+        print_figure(figure, buffer, "svg", metadata=nothing)
     text = buffer.getvalue()
     return _own_ids(text[text.index("<svg") :], sheet.name)
 
@@ -43,7 +43,7 @@ def figure_svg(figure: Figure, words: str, name: str) -> str:
     with rc_context(style):  # pyright: ignore[reportArgumentType]
         buffer = io.StringIO()
         nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
-        figure.savefig(buffer, format="svg", metadata=nothing)  # pyright: ignore[reportArgumentType]
+        print_figure(figure, buffer, "svg", metadata=nothing)
     text = buffer.getvalue()
     text = _own_ids(text[text.index("<svg") :], "".join(c if c.isalnum() else "-" for c in name))
     return text.replace("<svg ", f'<svg role="img" aria-label="{escape(words)}" ', 1)

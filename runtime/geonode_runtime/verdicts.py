@@ -253,9 +253,9 @@ def verdict(
         return "does not match", ("does not match: " + " and ".join(reasons),)
     if not any(c.low <= rules.highest and c.high >= rules.lowest for c in at_95.components):
         return "outside calibrated range", (f"the 95 % set lies outside {_range(rules)}",)
-    doubt = _doubt(rules, found, at_95)
-    if doubt:
-        return "ambiguous", (doubt,)
+    doubtful = doubt(rules, found, at_95)
+    if doubtful:
+        return "ambiguous", (doubtful,)
     (only,) = at_95.components
     if rules.has_blank and only.low <= 0.0 <= only.high:
         return "below detection limit", ("the 95 % set includes zero: it cannot be told from a blank",)
@@ -278,11 +278,13 @@ def within(rules: VerdictRules, found: ConcentrationSet) -> tuple[str, tuple[str
     return "quantified", ()
 
 
-def _doubt(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet) -> str:
+def doubt(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet) -> str:
     """Why neither set names one range with two ends; empty where both do."""
-    if max(len(found.components), len(at_95.components)) > 1:
-        return _several(rules, found, at_95)
-    return loose_end(rules, found, reported=True) or loose_end(rules, at_95, reported=False)
+    return (
+        several(rules, found, at_95)
+        or loose_end(rules, found, reported=True)
+        or loose_end(rules, at_95, reported=False)
+    )
 
 
 def loose_end(rules: VerdictRules, one: ConcentrationSet, *, reported: bool) -> str:
@@ -321,12 +323,15 @@ def _range(rules: VerdictRules) -> str:
     return f"the standards' range {rules.lowest:g} to {rules.highest:g}"
 
 
-def _several(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet) -> str:
-    """How many ranges there are, of the set that is reported; of the 95 % set only where the two differ in kind."""
+def several(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet) -> str:
+    """How many ranges there are, of the set that is reported; of the 95 % set only where the two differ in kind; empty
+    where both are one range."""
     count, percent = len(found.components), f"{100 * found.level:g} %"
     if count > 1:
         said = f"{count} separate ranges of concentration explain the spectrum (the {percent} set)"
         return said + remedy(rules, found)
+    if len(at_95.components) == 1:
+        return ""
     return (
         f"the {percent} set is one range, but the 95 % set, on which the verdict rests, has {len(at_95.components)} "
         f"separate ones{remedy(rules, at_95)}"

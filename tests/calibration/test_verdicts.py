@@ -34,6 +34,16 @@ def said(*pieces: Component, blank: bool = False, lowest: float = LOWEST, at_95:
     return name, "; ".join(notes)
 
 
+def by_the_posterior(found: tuple, at_95: tuple) -> tuple[str, str]:
+    """The same of the learned posterior, spread evenly over the range and half as far again."""
+    rules, edges = VerdictRules(LOWEST, HIGHEST, False, 2.0, 9.0), np.linspace(0.0, 150.0, 151)
+    posterior = Posterior(edges, np.full(150, 1.0 / 150.0), 0.0, 0.0, 0.0, 1.0, False)
+    name, *notes = _verdict(
+        rules, posterior, *(ConcentrationSet(at, p, 0.0, 1.0) for at, p in ((0.8, found), (0.95, at_95)))
+    )
+    return name, "; ".join(notes)
+
+
 # ---------------------------------------------------------------------- laws
 
 
@@ -78,12 +88,7 @@ def test_the_verdict_rests_on_the_95_percent_set() -> None:
 def test_what_is_reported_wholly_beyond_the_standards_is_not_quantified(found, at_95, side, by_posterior) -> None:
     """Though the 95 % set reaches into the range: nothing is quantified below the lowest standard nor above the top."""
     if by_posterior:
-        sets = (ConcentrationSet(level, (p,), 0.0, 1.0) for level, p in ((0.8, found), (0.95, at_95)))
-        edges, p = np.linspace(0.0, 150.0, 151), np.full(150, 1.0 / 150.0)
-        name, *notes = _verdict(
-            VerdictRules(LOWEST, HIGHEST, False, 2.0, 9.0), Posterior(edges, p, 0.0, 0.0, 0.0, 1.0, False), *sets
-        )
-        note = "; ".join(notes)
+        name, note = by_the_posterior((found,), (at_95,))
     else:
         name, note = said(found, at_95=(at_95,))
     assert name == "outside calibrated range"
@@ -112,6 +117,20 @@ def test_every_piece_counts_whatever_its_weight() -> None:
 def test_quantified_is_one_closed_piece_at_both_levels(found: tuple, at_95: tuple, reason: str) -> None:
     name, note = said(*found, at_95=at_95)
     assert name == "ambiguous" and re.search(reason.replace(" .* ", ".*"), note)
+
+
+@pytest.mark.parametrize(
+    ("found", "at_95", "reason"),
+    [
+        ((piece(40.0, 60.0),), (piece(38.0, 62.0), piece(90.0, 95.0)), "80 % set is one range, but the 95 % set, on"),
+        ((piece(40.0, 60.0), piece(90.0, 95.0)), (piece(35.0, 97.0),), "2 separate ranges of concentration explain"),
+        ((piece(12.0, 98.0),), (piece(11.0, 99.0),), "the 80 % set is about as wide as the calibrated range"),
+        ((piece(40.0, 60.0),), (piece(38.0, 125.0, open_high=True),), "no upper limit"),
+    ],
+)  # fmt: skip
+def test_the_posterior_gives_the_reasons_of_the_profile(found: tuple, at_95: tuple, reason: str) -> None:
+    assert by_the_posterior(found, at_95) == said(*found, at_95=at_95)
+    assert by_the_posterior(found, at_95)[0] == "ambiguous" and reason in by_the_posterior(found, at_95)[1]
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ pytest.importorskip("h5netcdf")  # the files below are made when this is collect
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed: the page's scripts cannot run here")
 
+UNTICK = "untick that they are replicates for an answer to each"
+
 ASK = """
 const { data, unknowns } = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const model = GeonodeAnswers.open(data), plain = (list) => Array.from(list, (v) => (Number.isFinite(v) ? v : null));
@@ -172,12 +174,7 @@ def of_library(model: geonode.model.GeodesicModel, one: dict[str, Any]) -> Any:
 def as_json(one: dict[str, Any]) -> dict[str, Any]:
     mask = np.zeros(len(one["wavelengths"]), dtype=bool) if one["mask"] is None else one["mask"]
     rows = [[None if gone else v for v, gone in zip(row, mask, strict=True)] for row in one["values"].tolist()]
-    return {
-        "name": one["name"],
-        "wavelengths": one["wavelengths"].tolist(),
-        "values": rows,
-        "options": one["options"],
-    }
+    return {**one, "wavelengths": one["wavelengths"].tolist(), "values": rows, "mask": None}
 
 
 def same(a: Any, b: Any, scale: float = 1.0) -> bool:
@@ -185,12 +182,10 @@ def same(a: Any, b: Any, scale: float = 1.0) -> bool:
     return a == pytest.approx(b, rel=1e-7, abs=1e-9 * scale)
 
 
-_UNTICK = "untick that they are replicates for an answer to each"
-
-
 def compare(model: geonode.model.GeodesicModel, mine: dict[str, Any], theirs: Any) -> None:
-    if isinstance(theirs, str):  # what to do is said of the page's form there, and of arguments in Python
-        theirs = theirs.replace("ask for an answer to each (without replicates=True)", _UNTICK)
+    if isinstance(theirs, str):
+        # How to ask for an answer to each of several samples is another thing on a page.
+        theirs = theirs.replace("; ask for an answer to each (without replicates=True).", f"; {UNTICK}.")
         # A step of a preprocessing names itself in the library; as plain numbers it has no name of its own.
         assert mine == {"refused": theirs} if model.preprocessing is None else theirs[-60:] in mine["refused"]
         return

@@ -3,7 +3,7 @@
 const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
   const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, carriesOn, above } = GeonodeShapes;
-  const { doubtOf, within, remedy, DILUTE, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
+  const { doubt, within, DILUTE, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
   const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15, TOO_CONCENTRATED = 0.9;
 
   // Standards and weights from the JSON of the page, null where the posterior does not answer there.
@@ -91,15 +91,8 @@ const GeonodePosterior = (function () {
       return ["outside calibrated range", `with probability ${Math.max(over, under).toFixed(3)} the concentration lies ` +
         `${side} ${limits}`];
     }
-    for (const set of [found, at95]) {
-      const count = set.components.length;
-      if (count > 1) {
-        return ["ambiguous", `${count} separate ranges of concentration explain the spectrum (the ${general(100 * set.level)} % set)` +
-          remedy(rules, set)];
-      }
-    }
-    const wide = doubtOf(rules, found, true), open = doubtOf(rules, at95, false);
-    if (wide || open) return ["ambiguous", wide || open];
+    const why = doubt(rules, found, at95);
+    if (why) return ["ambiguous", why];
     if (zeroWithin(rules, at95.components[0])) {
       return ["below detection limit", "the 95 % set includes zero: it cannot be told from a blank"];
     }

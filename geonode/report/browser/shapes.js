@@ -126,8 +126,8 @@ const GeonodeShapes = (function () {
     }
     if (worst[0] <= 0) return;
     const unit = model.unit ? ` ${model.unit}` : "", at = (k) => figure(found[k].components[0].estimate, GeonodeVerdicts.sizeOf(found[k].components[0])) + unit;
-    throw new Refusal(`${name}: the ${found.length} spectra given as replicates of one sample are of different ones: number ${worst[1] + 1} ` +
-      `is found at ${at(worst[1])} and number ${worst[2] + 1} at ${at(worst[2])}, further apart than replicates of the ` +
+    throw new Refusal(`${name}: the ${found.length} spectra given as replicates of one sample are of different ones: ` +
+      `number ${worst[1] + 1} is found at ${at(worst[1])} and number ${worst[2] + 1} at ${at(worst[2])}, further apart than replicates of the ` +
       "standards scatter; untick that they are replicates for an answer to each.");
   }
 

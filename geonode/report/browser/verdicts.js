@@ -146,5 +146,5 @@ const GeonodeVerdicts = (function () {
       span(parts[0], unit);
   }
 
-  return { verdict, within, doubtOf, remedy, plsNotes, inTheCuvette, scaled, restsOn, sentence, sizeOf, DILUTE, LEVEL, FEWEST_CHECKED };
+  return { verdict, within, doubt, plsNotes, inTheCuvette, scaled, restsOn, sentence, sizeOf, DILUTE, LEVEL, FEWEST_CHECKED };
 })();

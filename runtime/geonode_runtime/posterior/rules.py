@@ -36,7 +36,7 @@ from geonode_runtime.posterior.ends import ended
 from geonode_runtime.posterior.standards import PosteriorStandards
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.shapes import above_all, carries_on, judged_by_shape
-from geonode_runtime.verdicts import DILUTE, VerdictRules, loose_end, remedy, within
+from geonode_runtime.verdicts import DILUTE, VerdictRules, doubt, within
 
 REFUSED = 0.25
 """On simulated families left out of training 0.1 % of genuine unknowns get so much, and 98 % of foreign spectra."""
@@ -174,20 +174,11 @@ def _verdict(
             "outside calibrated range",
             f"with probability {max(over, under):.3f} the concentration lies {side} the standards' range {limits}",
         )
-    doubt = _doubt(rules, found, at_95)
-    if doubt:
-        return "ambiguous", doubt
+    doubtful = doubt(rules, found, at_95)
+    if doubtful:
+        return "ambiguous", doubtful
     (only,) = at_95.components
     if zero_within(rules, only):
         return "below detection limit", "the 95 % set includes zero: it cannot be told from a blank"
     said, reasons = within(rules, found)
     return said, *reasons
-
-
-def _doubt(rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet) -> str:
-    for one in (found, at_95):
-        if len(one.components) > 1:
-            percent = f"{100 * one.level:g} %"
-            said = f"{len(one.components)} separate ranges of concentration explain the spectrum (the {percent} set)"
-            return said + remedy(rules, one)
-    return loose_end(rules, found, reported=True) or loose_end(rules, at_95, reported=False)
