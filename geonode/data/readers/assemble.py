@@ -139,6 +139,9 @@ def _without_repeated_zeros(found: Found) -> tuple[Found, list[str]]:
 
 
 def _require_concentrations(found: Found, recordings: Sequence[Recording], where: str) -> None:
+    for recording, _ in found:
+        if recording.untold is not None:
+            raise recording.untold
     if not found:
         raise ReaderError(f"{where}: every spectrum is of unknown concentration; give the concentrations of standards.")
     without = [trace.name for _, trace in found if trace.concentration is None]
