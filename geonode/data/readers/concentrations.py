@@ -9,6 +9,7 @@ from geonode.data.readers.concentration_table import CALLED_SO, SPREAD, UNIT_COL
 from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.dilutions import is_dilution, tells_dilutions, untold_dilution
 from geonode.data.readers.joining import Joined, join, normalise
+from geonode.data.readers.naming import parts_of_names
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.which_spectrum import says_which
 from geonode.errors import ReaderError
@@ -123,6 +124,13 @@ def _match_rows(
         sample = traces[0]
         if repeated:
             raise found.fail(repeated)
+        for column in found.header:
+            key, several = parts_of_names([row.get(column, "") for row in found.rows], [trace.name for trace in traces])
+            if several:
+                raise NoEntryError(
+                    f"{found.path}: the column '{column}' has '{key}', and the spectra are {listing(several, 4)}; give "
+                    "a row for each spectrum, by its name as it stands."
+                )
         raise NoEntryError(
             f"{found.path}: no column with a distinct entry for each sample names the spectra; have one with their "
             f"names, such as '{text.shorten(sample.keys[0] if sample.keys else sample.name)}'."
