@@ -10,6 +10,7 @@ import numpy as np
 from geonode_runtime.axes import other_unit_between
 from geonode_runtime.errors import InputError
 from geonode_runtime.figures import figure
+from geonode_runtime.wording import either
 
 # A detector at its limit repeats one value; so many equal neighbours at the top of a spectrum, above what any standard
 # reaches there, are taken for that.
@@ -147,6 +148,10 @@ def _check_spectrum(values: np.ndarray, bad: np.ndarray, name: str, zero_is_ordi
             )
 
 
+_SHARED = 0.5
+"""Of the standards' range; where an unknown has less of it, to fit without the rest is no advice."""
+
+
 def _require_covered(grid: np.ndarray, target: np.ndarray, name: str) -> None:
     """Up to a step beyond the unknown's ends nothing is made up: those wavelengths are left out. Further is refused."""
     low, high = grid.min(), grid.max()
@@ -159,9 +164,15 @@ def _require_covered(grid: np.ndarray, target: np.ndarray, name: str) -> None:
     if not missing:
         return
     unit = other_unit_between(grid, target)
-    remedy = (
-        f"{unit}: say the unit of each where it is not said" if unit else "measure that range too, or fit without it"
-    )
+    first, last = max(low, target[0]), min(high, target[-1])
+    if unit:
+        remedy = f"{unit}: say the unit of each where it is not said"
+    elif last - first < _SHARED * (target[-1] - target[0]):
+        remedy = "measure that range too"
+    else:
+        step_of_fit = f"range:{first:g}-{last:g}"
+        again = either(f"geonode fit --preprocess {step_of_fit}", f"fit again with the preprocessing {step_of_fit}")
+        remedy = f"measure that range too, or leave it out ({again})"
     raise InputError(
         f"{name} covers wavelengths {low:g} to {high:g} and misses {' and '.join(missing)} of the standards' range "
         f"{target[0]:g} to {target[-1]:g}; {remedy}."

@@ -58,10 +58,22 @@ def test_python_asks_for_the_unit_as_files_do():
         (1e7 / X, X, "10 000 000 divided by the number lies between the two, as if one were in cm⁻¹"),
         (np.linspace(400, 4000, 30), np.linspace(2500, 25000, 30), "as if one were in cm⁻¹ and the other in nm"),
         (1239.84 / X, X, "as if one were in eV and the other in nm"),
-        (X + 200, X, "measure that range too, or fit without it"),
-        (X[10:], X, "measure that range too, or fit without it"),
+        (X + 200, X, "400 to 429; measure that range too."),
+        (X[20:], X, "400 to 429; measure that range too."),
+        (X[10:], X, "measure that range too, or leave it out (fit again with the preprocessing range:410-429)."),
     ],
-    ids=["µm to nm", "nm to µm", "Å to nm", "nm to Å", "cm-1 to nm", "infrared", "eV to nm", "elsewhere", "too short"],
+    ids=[
+        "µm to nm",
+        "nm to µm",
+        "Å to nm",
+        "nm to Å",
+        "cm-1 to nm",
+        "infrared",
+        "eV to nm",
+        "elsewhere",
+        "hardly",
+        "too short",
+    ],
 )
 def test_wavelengths_that_miss_the_standards_name_the_unit_that_explains_it(own, standards, said):
     y = np.array([spectrum(c) for c in LEVELS])[:, : len(standards)]

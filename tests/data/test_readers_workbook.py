@@ -163,8 +163,13 @@ def test_sheets_that_differ_name_the_option_that_chooses_one(tmp_path, kind):
         "Unknowns": sheet(samples.LEVELS, [f"u{k}" for k in range(len(samples.LEVELS))]),
     }
     (tmp_path / "a").write_bytes(KINDS[kind](pages))
-    with pytest.raises(ReaderError, match="say which is meant, such as sheet='Standards'"):
+    with pytest.raises(ReaderError, match="'Standards' says concentrations and 'Unknowns' none") as refused:
         geonode.load_standards(tmp_path / "a")
+    assert str(refused.value).count("sheet='Standards'") == 1
+    pages["Unknowns"] = sheet(samples.LEVELS, [f"{c:g} mg/L" for c in samples.LEVELS])
+    (tmp_path / "b").write_bytes(KINDS[kind](pages))
+    with pytest.raises(ReaderError, match=r"differ in concentration unit \(µM and mg/L\); say which.*Standards'\.$"):
+        geonode.load_standards(tmp_path / "b")
     assert geonode.load_standards(tmp_path / "a", sheet="Standards").levels.tolist() == list(samples.LEVELS)
 
 

@@ -118,10 +118,12 @@ const GeonodeUnknown = (function () {
     if (first > low + step * (1 + 1e-9)) missing.push(`${general(low)} to ${general(Math.min(first, high))}`);
     if (last < high - step * (1 + 1e-9)) missing.push(`${general(Math.max(last, low))} to ${general(high)}`);
     if (missing.length) {
-      const unit = otherUnitBetween(first, last, low, high);
+      const unit = otherUnitBetween(first, last, low, high), from = Math.max(first, low), to = Math.min(last, high);
+      const again = to - from < 0.5 * (high - low) ? "" :
+        `, or leave it out (fit again with the preprocessing range:${general(from)}-${general(to)})`;
       throw new Refusal(`${name} covers wavelengths ${general(first)} to ${general(last)} and misses ` +
         `${missing.join(" and ")} of the standards' range ${general(low)} to ${general(high)}; ` +
-        (unit ? `${unit}: say the unit of each where it is not said.` : "measure that range too, or fit without it."));
+        (unit ? `${unit}: say the unit of each where it is not said.` : `measure that range too${again}.`));
     }
   }
 

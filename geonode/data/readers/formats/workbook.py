@@ -46,6 +46,10 @@ found, meta = [], {'sheets': json.dumps(sheets), 'written': json.dumps(written)}
 """
 
 
+class SheetsDifferError(ReaderError):
+    """Sheets that cannot be read together: the text says which to name."""
+
+
 @READERS.register("workbook")
 class WorkbookReader(Reader):
     """Excel and OpenDocument workbooks, one sheet or several."""
@@ -84,7 +88,7 @@ class WorkbookReader(Reader):
                 _read_sheet(name, lines, len(tables) > 1, name not in written, recording)
             except ReaderError as error:
                 others = [other for other in tables if other != name]
-                if not others:
+                if not others or isinstance(error, SheetsDifferError):
                     raise
                 raise ReaderError(
                     f"{str(error).removesuffix('.')}; where sheet '{name}' is not meant, name the one that is, such as "
@@ -155,9 +159,14 @@ def _read_sheet(name: str, lines: list[str], several: bool, typed: bool, recordi
         mine, theirs = getattr(recording, attribute), getattr(part, attribute)
         if recording.traces and mine != theirs:
             first = recording.traces[0].place.split("'")[1]
-            raise recording.fail(
-                f"its sheets differ in {attribute.replace('_', ' ')} ({mine or 'none'} and {theirs or 'none'}); say "
-                f"which is meant, such as {argument('sheet', first)}."
+            if not any(trace.concentration for trace in part.traces) and any(t.concentration for t in recording.traces):
+                raise SheetsDifferError(
+                    f"{recording.path}: its sheet '{first}' says concentrations and '{name}' none; name that of the "
+                    f"standards ({argument('sheet', first)}), or give '{name}' concentrations too."
+                )
+            what = f"differ in {attribute.replace('_', ' ')} ({mine or 'none'} and {theirs or 'none'})"
+            raise SheetsDifferError(
+                f"{recording.path}: its sheets {what}; say which is meant, such as {argument('sheet', first)}."
             )
         setattr(recording, attribute, theirs)
     recording.concentrations_from = recording.concentrations_from or part.concentrations_from
