@@ -25,8 +25,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from geonode_runtime.remedies import VerdictRules, into_the_range
 from geonode_runtime.sets import Component, ConcentrationSet
-from geonode_runtime.verdicts import DILUTE, VerdictRules
 
 PLAINLY_THERE = 50.0
 """A spectrum so many times the noise from the blank's is none, …"""
@@ -134,11 +134,11 @@ def judged_by_shape(
     if verdict in ("does not match", "ambiguous", "outside calibrated range"):
         beyond = shapes.beyond_top(spectrum, usable)
         if said_above(verdict, rules, sets[1].components):
-            return (verdict, (f"{notes[0]}; {DILUTE}", *notes[1:])), sets
+            return (verdict, (notes[0] + into_the_range(rules), *notes[1:])), sets
         if beyond >= (FARTHEST_INSIDE if verdict == "does not match" else PLAINLY_BEYOND):
-            note = f"the spectrum is that of the standards carried on beyond the highest, {rules.highest:g}; {DILUTE}"
+            note = f"the spectrum is that of the standards carried on beyond the highest, {rules.highest:g}"
             found, at_95 = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
-            return ("outside calibrated range", (note,)), (found, at_95)
+            return ("outside calibrated range", (note + into_the_range(rules),)), (found, at_95)
     if shapes.decides and verdict in ("quantified", "ambiguous", "outside calibrated range"):
         share = shapes.alien(spectrum, usable)
         if share > ALIEN:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from geonode.report.browser.data import answer_data
-from tests.calibration.assays import WAVE, band, folding, monotone, noisy, straight
+from geonode_runtime.remedies import NOT_USABLE
+from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
+from tests.export.in_torch import in_torch
 from tests.report.test_answers import as_json, asked, compare, fitted, needs_node, of_library
 
 TRUTHS = {"saturating": monotone, "folding": folding, "straight": straight}
@@ -59,3 +61,25 @@ def test_the_page_says_what_the_library_says(name):
     said = {k: (theirs[k].sentence(), *theirs[k].notes, *theirs[k].why) for k in (*ADVISED[name], "far above")}
     advised = {k: sum("dilute" in one for one in every) for k, every in said.items()}
     assert advised == {**ADVISED[name], "far above": 1}
+
+
+@needs_node
+@pytest.mark.parametrize("truth", [lambda c: np.full((len(np.atleast_1d(c)), 1), 0.2) * band(480.0, 60.0), straight])
+def test_standards_that_are_not_usable_quantify_nothing_and_nothing_is_advised_for_the_unknown(truth):
+    """Standards that do not respond, and three that tell a straight line hardly better than a guess would."""
+    levels = np.array([10.0, 30.0, 60.0]) if truth is straight else LEVELS
+    model = fitted(truth, levels)
+    exported = in_torch(model)
+    assert not model.calibration.standing.usable
+    unknowns = [
+        {"name": f"{c:g}", "wavelengths": WAVE, "values": noisy(straight, [c], 5), "mask": None, "options": {}}
+        for c in (1.0, 25.0, 45.0, 60.0, 300.0)
+    ]
+    for mine, one in zip(asked(answer_data(model), [as_json(one) for one in unknowns]), unknowns, strict=True):
+        theirs = of_library(model, one)
+        compare(model, mine, theirs)
+        also = exported.quantify(one["values"][0], WAVE, name=one["name"])
+        assert (also.verdict, also.notes, also.why) == (theirs.verdict, theirs.notes, theirs.why)
+        assert theirs.verdict != "quantified" and not any("dilute" in said for said in (*theirs.notes, *theirs.why))
+        if truth is straight and one["name"] in ("25", "45"):
+            assert theirs.verdict == "ambiguous" and NOT_USABLE in theirs.notes

@@ -79,7 +79,7 @@ const GeonodePosterior = (function () {
   // Of a spectrum that does not match: that it may be a sample far above the range.
   function tooConcentrated(rules, one) {
     const over = 1 - belowOf(one, rules.highest);
-    return over <= TOO_CONCENTRATED ? [] : [`were it a sample of this assay, it would lie above the standards' range with probability ` +
+    return over <= TOO_CONCENTRATED || !rules.usable ? [] : [`were it a sample of this assay, it would lie above the standards' range with probability ` +
       `${over.toFixed(2)}: ${DILUTE}`];
   }
 

@@ -5,7 +5,7 @@ const GeonodeShapes = (function () {
   const { Refusal, general, figure } = GeonodeNumbers;
   const BEYOND = 0.1, FARTHEST_INSIDE = 0.03, PLAINLY_BEYOND = 0.1, ALIEN = 0.5, NOISY = 4, APART = 0.2, EXCESS = 9;
   const PLAINLY_THERE = 50, ON_THE_WAY = 0.2, NO_BLANK = "it is no blank's, but how little of the analyte gives it the standards cannot tell";
-  const { DILUTE } = GeonodeVerdicts;
+  const { intoTheRange } = GeonodeVerdicts;
 
   const dot = (a, b) => a.reduce((sum, v, j) => sum + v * b[j], 0);
   const less = (a, b) => a.map((v, j) => v - b[j]);
@@ -74,11 +74,11 @@ const GeonodeShapes = (function () {
     const said = seen(model, spectrum, usable, first), [verdict, reason] = said;
     if (["does not match", "ambiguous", "outside calibrated range"].includes(verdict)) {
       if (saidAbove(verdict, rules, sets[1])) {
-        return { said: [verdict, `${reason}; ${DILUTE}`], sets };
+        return { said: [verdict, reason + intoTheRange(rules)], sets };
       }
       if (beyondTop(model, spectrum, usable) >= (verdict === "does not match" ? FARTHEST_INSIDE : PLAINLY_BEYOND)) {
         const note = "the spectrum is that of the standards carried on beyond the highest, " +
-          `${general(rules.highest)}; ${DILUTE}`;
+          general(rules.highest) + intoTheRange(rules);
         return { said: ["outside calibrated range", note], sets: sets.map((one) => above(one, rules.highest)) };
       }
     }

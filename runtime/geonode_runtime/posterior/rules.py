@@ -12,7 +12,7 @@
 5. a blank was measured and the 95 % set includes zero: below detection limit, or ambiguous where the spectrum is no
    blank's (:mod:`geonode_runtime.shapes`);
 6. the reported set lies below the lowest standard or above the highest: outside calibrated range;
-7. otherwise: quantified.
+7. otherwise: quantified; ambiguous where the standards are not usable.
 
 At last the shape of the spectrum is looked at (there too): what lies on the extension of the curve is above the
 calibrated range and not foreign, and what has next to nothing of the standards' shapes does not match.
@@ -34,9 +34,10 @@ from geonode_runtime.pls import PLSRegression
 from geonode_runtime.posterior.density import SMOOTHING, Posterior
 from geonode_runtime.posterior.ends import ended
 from geonode_runtime.posterior.standards import PosteriorStandards
+from geonode_runtime.remedies import DILUTE, VerdictRules
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.shapes import above_all, carries_on, judged_by_shape
-from geonode_runtime.verdicts import DILUTE, VerdictRules, doubt, within
+from geonode_runtime.verdicts import doubt, within
 
 REFUSED = 0.25
 """On simulated families left out of training 0.1 % of genuine unknowns get so much, and 98 % of foreign spectra."""
@@ -115,7 +116,7 @@ def judge(
 def _too_concentrated(rules: VerdictRules, posterior: Posterior) -> list[str]:
     """Of a spectrum that does not match: that it may be a sample far above the range, where the curve is not known."""
     over = 1.0 - float(posterior.below_of(rules.highest))
-    if over <= TOO_CONCENTRATED:
+    if over <= TOO_CONCENTRATED or not rules.usable:
         return []
     return [
         f"were it a sample of this assay, it would lie above the standards' range with probability {over:.2f}: {DILUTE}"
