@@ -19,7 +19,7 @@ calibrated range and not foreign, and what has next to nothing of the standards'
 
 One note stands beside any verdict but *does not match*: that the spectrum holds something strange. Above the range
 nearly every spectrum is strange to a network that saw few from there; where the standards' own shapes carried on are
-all but a tenth of it, its misfit alone counts.
+all but a tenth of it, its misfit alone counts, and as much as the standards' own noise, carried on, leaves of it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from geonode_runtime.posterior.ends import ended
 from geonode_runtime.posterior.standards import PosteriorStandards
 from geonode_runtime.remedies import DILUTE, VerdictRules
 from geonode_runtime.sets import Component, ConcentrationSet
-from geonode_runtime.shapes import above_all, carries_on, judged_by_shape
+from geonode_runtime.shapes import above_all, carried_on, judged_by_shape
 from geonode_runtime.verdicts import doubt, within
 
 REFUSED = 0.25
@@ -98,13 +98,14 @@ def judge(
         if at_the_end and said == "quantified":
             reasons.append(at_the_end)
         end = posterior.edges[-1] - SMOOTHING * posterior.span  # a sliver of the last cell is none of the search
-        if said == "outside calibrated range" and all(c.low >= end for c in sets[0].components):
+        if said == "outside calibrated range" and all(c.estimate >= end for c in sets[0].components):
             # Beyond what was searched there is no number: all that is known is that it is more than the highest.
             first, second = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
-            sets = first, second
+            sets = first, second if all(c.low >= rules.highest for c in sets[1].components) else sets[1]
     (said, reasons), sets = judged_by_shape(facts.shapes, rules, spectrum, usable, (said, tuple(reasons)), sets)
-    carried_on = carries_on(facts.shapes, rules, spectrum, usable, said, sets[1])
-    if said != "does not match" and (stray > ODD or (strange > STRANGE and not carried_on)):
+    grown = carried_on(facts.shapes, rules, spectrum, usable, said, sets[1])
+    odd = stray > ODD or strange > STRANGE if grown is None else stray > ODD * grown
+    if said != "does not match" and odd:
         reasons += (
             f"the spectrum holds something that the standards do not (probability {strange:.2f}, misfit {stray:.3g} "
             "times, square, that of the worst standard left out): an interferent or another matrix may have moved the "
