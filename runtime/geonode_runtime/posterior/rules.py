@@ -19,7 +19,7 @@ calibrated range and not foreign, and what has next to nothing of the standards'
 
 One note stands beside any verdict but *does not match*: that the spectrum holds something strange. Above the range
 nearly every spectrum is strange to a network that saw few from there; where the standards' own shapes carried on are
-all but a tenth of it, its misfit alone counts, and as much as the standards' own noise, carried on, leaves of it.
+all but a tenth of it, its misfit alone counts, beyond what the standards' own noise makes of it when it is carried on.
 """
 
 from __future__ import annotations
