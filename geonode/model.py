@@ -36,6 +36,7 @@ from geonode.training.effects import require_no_training, warn_of_idle_settings
 from geonode.training.ensemble import arc_length, predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
+from geonode_runtime.reach import require_reach
 from geonode_runtime.wording import argument
 
 if TYPE_CHECKING:
@@ -176,8 +177,7 @@ class GeodesicModel(PredictsOnDevice):
         """Mean and standard deviation of the spectrum at each concentration.
 
         Args:
-            concentrations: a number or [C], in the unit of the standards. Outside the calibrated range the prediction
-                is an extrapolation: allowed, and flagged in the coordinate ``extrapolated``.
+            concentrations: a number or [C], in the unit of the standards; ``extrapolated`` flags what lies outside.
             predictor: ``"node"`` or ``"gp"``; None takes ``config.predictor``.
 
         Returns:
@@ -188,7 +188,7 @@ class GeodesicModel(PredictsOnDevice):
             both are preprocessed spectra; their attribute ``preprocessing`` says how.
 
         Raises:
-            InputError: not finite, or beyond what the neural flow was trained for.
+            InputError: not finite, beyond what the flow serves, or over three ranges beyond the standards.
         """
         c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
         if c.ndim != 1 or len(c) == 0 or not np.isfinite(c).all():
@@ -198,7 +198,7 @@ class GeodesicModel(PredictsOnDevice):
             raise InputError(f"{argument('predictor', predictor)} is not known; choose node or gp.")
         if predictor == "node":
             self._require_flow()
-            self._require_served(c)
+        self._require_served(c, predictor)
         labelled = partial(self._labels, c)
         ensemble = self.ensemble if predictor == "node" else None
         there = self.on_device(predictor) if ensemble is None else None
@@ -266,15 +266,14 @@ class GeodesicModel(PredictsOnDevice):
         rows = torch.from_numpy(np.tile(c, (self.problem.models, 1)))
         return predict(self._ode, self.problem, rows).cpu().double().numpy()
 
-    def _require_served(self, c: np.ndarray) -> None:
-        low, high = self.served_range
-        if len(outside := c[(c < low) | (c > high)]):
+    def _require_served(self, c: np.ndarray, predictor: str) -> None:
+        (low, high), unit = self.served_range, self.dataset.units["concentration"]
+        require_reach(c, *self.calibrated_range, unit)
+        if predictor == "node" and len(outside := c[(c < low) | (c > high)]):
             margin = f"fit again with a larger margin ({argument('margin')}), or use {argument('predictor', 'gp')}"
             remedy = "there is no concentration below zero" if outside[0] < 0.0 <= low else margin
-            raise InputError(
-                f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {self.dataset.units['concentration']}, "
-                f"the range that the neural flow serves; {remedy}."
-            )
+            said = f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {unit}"
+            raise InputError(f"{said}, the range that the neural flow serves; {remedy}.")
 
     def save(self, path: str | Path) -> None:
         """Write the bundle to ``path``: one file, tensors in safetensors and metadata in its JSON header, whole or not

@@ -83,9 +83,9 @@ def test_fit_and_predict(standards, tmp_path):
     predicted = run("predict", tmp_path / "m", "--at", 5, "--at", 33, "--out", tmp_path / "p.csv")
     assert "33 lies outside the calibrated range 0 … 30 ppb: an extrapolation" in predicted.output
     frame = pd.read_csv(tmp_path / "p.csv")
-    assert list(frame) == ["wavelength", "mean_5", "std_5", "mean_33", "std_33"]
+    assert list(frame) == ["wavelength", "mean_5", "std_5", "mean_33_extrapolated", "std_33_extrapolated"]
     np.testing.assert_array_equal(frame["wavelength"], WAVELENGTHS)
-    assert (frame[["std_5", "std_33"]] > 0).all(axis=None)
+    assert (frame[["std_5", "std_33_extrapolated"]] > 0).all(axis=None)
     between = 0.5 * (pd.read_csv(standards)["0"] + pd.read_csv(standards)["10"])
     assert np.abs(frame["mean_5"] - between).max() < 0.02
 

@@ -7,9 +7,7 @@ from itertools import permutations
 import numpy as np
 
 from geonode.errors import InputError
-
-FARTHEST = 3.0
-"""Ranges of an analyte beyond its standards; a warp may turn what lies further into any number at all."""
+from geonode_runtime.reach import FARTHEST
 
 
 def require_within_reach(concentrations: np.ndarray, levels: np.ndarray) -> None:

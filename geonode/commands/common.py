@@ -131,9 +131,10 @@ def write_text(path: Path, text: str) -> None:
 
 def prediction_csv(mean: xr.DataArray, std: xr.DataArray) -> str:
     """Wavelength, then mean and std of each concentration: what `predict_spectra` gave, as CSV text; headings say where
-    they are those of preprocessed spectra."""
+    they are those of preprocessed spectra, and where of an extrapolation."""
     kinds = ("mean", "std") if "preprocessing" not in mean.attrs else ("preprocessed_mean", "preprocessed_std")
-    heads = (f"{kind}_{c:g}" for c in mean.concentration.values for kind in kinds)
+    asked = zip(mean.concentration.values, mean.extrapolated.values, strict=True)
+    heads = (f"{kind}_{c:g}{'_extrapolated' * bool(far)}" for c, far in asked for kind in kinds)
     columns = [column for pair in zip(mean.values, std.values, strict=True) for column in pair]
     return columns_csv(["wavelength", *heads], [mean.wavelength.values, *columns])
 

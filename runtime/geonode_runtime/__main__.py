@@ -95,7 +95,10 @@ def _predict(options: argparse.Namespace) -> None:
     model = load(options.model)
     mean, std = model.predict(options.at)
     kinds = ("mean", "std") if model.facts["preprocessing"] is None else ("preprocessed_mean", "preprocessed_std")
-    heads = ["wavelength", *(f"{kind}_{c:g}" for c in options.at for kind in kinds)]
+    asked = [
+        (c, "_extrapolated" * bool(far)) for c, far in zip(options.at, model.extrapolated(options.at), strict=True)
+    ]
+    heads = ["wavelength", *(f"{kind}_{c:g}{far}" for c, far in asked for kind in kinds)]
     columns = [model.wavelengths, *(column for pair in zip(mean, std, strict=True) for column in pair)]
     rows = (",".join(f"{value:.10g}" for value in row) for row in zip(*columns, strict=True))
     text = "\n".join([",".join(heads), *rows]) + "\n"

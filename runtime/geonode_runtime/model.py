@@ -22,6 +22,7 @@ from geonode_runtime.posterior.answers import LearnedPosterior
 from geonode_runtime.posterior.methods import chosen_method
 from geonode_runtime.posterior.standards import PosteriorStandards
 from geonode_runtime.preprocessing import Steps
+from geonode_runtime.reach import require_reach
 from geonode_runtime.remedies import VerdictRules
 from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.sets import Distances
@@ -116,11 +117,12 @@ class Model:
         further measured spectrum.
 
         Raises:
-            InputError: not finite, or beyond what the model serves.
+            InputError: not finite, beyond what the model serves, or more than three ranges beyond the standards.
         """
         c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
         if c.ndim != 1 or len(c) == 0 or not np.isfinite(c).all():
             raise InputError("concentrations must be a number or a list of finite numbers.")
+        require_reach(c, *self.calibrated_range, self.unit)
         if self.served_range is not None:
             low, high = self.served_range
             outside = c[(c < low) | (c > high)]

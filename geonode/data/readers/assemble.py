@@ -11,8 +11,9 @@ from geonode.data import checks
 from geonode.data.dataset import SpectralDataset
 from geonode.data.readers.concentrations import listing
 from geonode.data.readers.names import spelled
+from geonode.data.readers.naming import how_to_call_blanks, how_to_head_replicates
 from geonode.data.readers.recording import Recording
-from geonode.data.readers.selection import Found, alternatives, said_of_selection, select_traces
+from geonode.data.readers.selection import Found, alternatives, narrowed, said_of_selection, select_traces
 from geonode.data.readers.transmittance import transmittance_note
 from geonode.data.readers.unit_words import is_concentration, unknown_unit
 from geonode.errors import InputError, ReaderError
@@ -41,7 +42,7 @@ def assemble(
     found, unknown = _without_unknowns(found)
     _require_one_series(found, select, where)
     _require_concentrations(found, recordings, where)
-    _require_one_condition(found, where)
+    _require_one_condition(found, select, where)
     shared: dict[str, Any] = {
         "concentration_unit": _common(recordings, "concentration_unit", where),
         "wavelength_unit": _common(recordings, "wavelength_unit", where),
@@ -102,17 +103,24 @@ def _require_one_series(found: Found, select: str | None, where: str) -> None:
     series = list(dict.fromkeys(trace.series for _, trace in found if trace.series))
     if len(series) > (len(alternatives(select)) if select else 1):
         within = f" named like '{select}'" if select else ""
+        part = _telling_part(_fullest(series, found), series)
         raise ReaderError(
             f"{where}: {len(series)} series{within} ({listing(series)}); choose one by a part of its name, "
-            f"such as {argument('select', _telling_part(series))}, or several, such as a series and its blank, "
+            f"such as {argument('select', narrowed(select, part))}, or several, such as a series and its blank, "
             "with commas."
         )
 
 
-def _telling_part(series: list[str]) -> str:
-    """A word of the last series that no other series has, for the example in a message."""
-    words = series[-1].replace("-", "_").replace(" ", "_").split("_")
-    return next((w for w in reversed(words) if w and not any(w in other for other in series[:-1])), series[-1])
+def _fullest(series: list[str], found: Found) -> str:
+    """The series of the most levels, the first of equals: an example that can be a calibration, not the blanks."""
+    return max(series, key=lambda one: len({trace.concentration for _, trace in found if trace.series == one}))
+
+
+def _telling_part(one: str, series: list[str]) -> str:
+    """A word of a series that no other has, for the example in a message."""
+    others = [other for other in series if other != one]
+    words = one.replace("-", "_").replace(" ", "_").split("_")
+    return next((w for w in reversed(words) if w and not any(w in other for other in others)), one)
 
 
 def _without_unknowns(found: Found) -> tuple[Found, list[str]]:
@@ -139,15 +147,19 @@ def _without_repeated_zeros(found: Found) -> tuple[Found, list[str]]:
 
 
 def _require_concentrations(found: Found, recordings: Sequence[Recording], where: str) -> None:
+    for recording, _ in found:
+        if recording.untold is not None:
+            raise recording.untold
     if not found:
         raise ReaderError(f"{where}: every spectrum is of unknown concentration; give the concentrations of standards.")
     without = [trace.name for _, trace in found if trace.concentration is None]
     if without:
         doubt = next((f"{trace.doubt}; write it in one way, or " for _, trace in found if trace.doubt), "")
-        part, out = "no concentration is known", ""
+        part, out = "no concentration is known", "" if doubt else how_to_head_replicates(without)
         if len(without) < len(found):
             part = "the file says no concentration"
-            out = "" if doubt else "take out what is no standard, "
+            unit = next((recording.concentration_unit for recording, _ in found if recording.concentration_unit), "")
+            out = "" if doubt else how_to_call_blanks(without, unit) + "take out what is no standard, "
         raise ReaderError(
             f"{where}: {part} for {listing(without, 3)}; {doubt}{out}give a table of them "
             f"({argument('concentrations', 'NOTE', literal=True)}), "
@@ -162,7 +174,7 @@ def _require_concentrations(found: Found, recordings: Sequence[Recording], where
         raise ReaderError(f"{where}: the files differ in their analytes ({listing(map(str, names))}); read them apart.")
 
 
-def _require_one_condition(found: Found, where: str) -> None:
+def _require_one_condition(found: Found, select: str | None, where: str) -> None:
     """Refuse standards of one concentration that differ in something else by design, such as pH."""
     for name in dict.fromkeys(key for _, trace in found for key in trace.conditions):
         by_level: dict[tuple[float, ...], set[float]] = {}
@@ -174,12 +186,22 @@ def _require_one_condition(found: Found, where: str) -> None:
             shown = ", ".join(f"{value:g}" for value in values[:6]) + (" …" if len(values) > 6 else "")
             command = f"--column {_quoted(own)} --column {_quoted(name)}: geonode fit and quantify take two"
             python = f"column=[{own!r}, {name!r}], and geonode.analytes.fit_plane"
+            one = narrowed(select, f"{name}={_fullest_value(name, values, found):g}")
             raise ReaderError(
                 f"{where}: standards of one concentration differ in '{name}' ({shown}); keep one value, such "
-                f"as {argument('select', f'{name}={values[len(values) // 2]:g}')}, or make it a second analyte "
-                "beside the first "
+                f"as {argument('select', one)}, or make it a second analyte beside the first "
                 f"({either(command, python)})."
             )
+
+
+def _fullest_value(name: str, values: list[float], found: Found) -> float:
+    """The value of a condition at which there are the most levels; of equals the middle one."""
+    levels = {
+        value: len({trace.concentration for _, trace in found if trace.conditions.get(name) == value})
+        for value in values
+    }
+    best = [value for value in values if levels[value] == max(levels.values())]
+    return best[len(best) // 2]
 
 
 def _quoted(name: str) -> str:

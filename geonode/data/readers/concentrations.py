@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from geonode.data.readers import names, text
 from geonode.data.readers.concentration_table import CALLED_SO, SPREAD, UNIT_COLUMN, ConcentrationTable, split_unit
 from geonode.data.readers.dialect import Dialect
+from geonode.data.readers.dilutions import is_dilution, tells_dilutions, untold_dilution
 from geonode.data.readers.joining import Joined, join, normalise
+from geonode.data.readers.naming import parts_of_names
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.which_spectrum import says_which
 from geonode.errors import ReaderError
@@ -36,6 +38,7 @@ def apply_table(recording: Recording, found: ConcentrationTable, column: str | S
     """
     key, joined = _match_rows(recording.traces, found, column)
     columns = _concentration_columns(found, key, column)
+    recording.untold = None
     recording.on_concentrations = []  # of those that the file itself says: the table replaces all of them
     if joined.positions:
         recording.on_concentrations.append(
@@ -48,7 +51,13 @@ def apply_table(recording: Recording, found: ConcentrationTable, column: str | S
     def cells(name: str) -> list[str]:
         return [found.rows[row].get(name, "") for row in listed]
 
-    varying = [c for c in others if len(set(cells(c))) > 1 and not says_which(c, cells(c), cells(key))]
+    if len(columns) == 1:
+        values = [found.value(row, columns[0]) for row in listed]
+        beside = {c: cells(c) for c in others}
+        if why := untold_dilution(columns[0], values, beside, found.dialect.number, named=column is not None):
+            raise found.fail(why)
+    known = [c for c in others if not tells_dilutions(c, cells(c), found.dialect.number)]  # how a level was made
+    varying = [c for c in known if len(set(cells(c))) > 1 and not says_which(c, cells(c), cells(key))]
     numeric = [c for c in varying if all(_plain_or_unknown(found, row, c) for row in listed)]
     # words that several samples share tell series apart; those that differ in every row, such as a date, do not
     shared = [c for c in varying if len(set(cells(c))) < len(listed)]
@@ -115,6 +124,13 @@ def _match_rows(
         sample = traces[0]
         if repeated:
             raise found.fail(repeated)
+        for column in found.header:
+            key, several = parts_of_names([row.get(column, "") for row in found.rows], [trace.name for trace in traces])
+            if several:
+                raise NoEntryError(
+                    f"{found.path}: the column '{column}' has '{key}', and the spectra are {listing(several, 4)}; give "
+                    "a row for each spectrum, by its name as it stands."
+                )
         raise NoEntryError(
             f"{found.path}: no column with a distinct entry for each sample names the spectra; have one with their "
             f"names, such as '{text.shorten(sample.keys[0] if sample.keys else sample.name)}'."
@@ -162,6 +178,12 @@ def _concentration_columns(found: ConcentrationTable, key: str, column: str | Se
     with_unit = [c for c in numeric if found.is_called_concentration(c)]
     if len(with_unit) == 1 and not called:
         return with_unit
+    if len(numeric) == 1 and is_dilution(numeric[0]):
+        own = numeric[0]
+        raise found.fail(
+            f"the only column of numbers is '{own}', and a dilution is no concentration; add a column of them: that of "
+            f"the stock ÷ '{own}', or 1 ÷ '{own}', relative to the stock."
+        )
     if len(numeric) == 1:
         raise found.fail(
             f"the only column of numbers is '{numeric[0]}', which is called something else than a concentration; name "
@@ -201,7 +223,7 @@ def apply_columns(recording: Recording, column: str | Sequence[str]) -> None:
     for k, trace in enumerate(recording.traces):
         set_values(trace, [found.value(k, name) for name in chosen])
     # of a column that was taken before one was named
-    recording.concentration_unit, recording.on_concentrations = "", []
+    recording.concentration_unit, recording.on_concentrations, recording.untold = "", [], None
     describe_source(recording, found, chosen)
     recording.analytes = tuple(split_unit(name)[0] for name in recording.analytes) if recording.analytes else None
 
@@ -221,6 +243,7 @@ def apply_mapping(recording: Recording, values: Mapping[str, float | Sequence[fl
     if not joined.matched:
         there = listing(trace.name for trace in recording.traces)
         raise NoEntryError(f"{recording.path}: none of the concentrations names a spectrum; there are {there}.")
+    recording.untold = None
     recording.on_concentrations = []  # as in `apply_table`
     points = list(values.values())
     for trace, entry in zip(recording.traces, joined.entries, strict=True):

@@ -65,6 +65,7 @@ class Recording:
         on_all: what must be said of all files that are read together, of none of them; the first of them has it.
         without_entry: the sentence that a table of concentrations lacks some of its spectra; empty if none. It is said
             of its concentrations too.
+        untold: why the concentrations that the file itself says cannot be told; raised where they would be used.
         mask_reasons: how many values were masked by the reader, by reason.
         repairs: True where values at the detector's cap are to be masked; False where the file says itself what is.
         averages_duplicates: True where an instrument wrote the file, so that wavelengths recorded twice are averaged;
@@ -89,6 +90,7 @@ class Recording:
     on_concentrations: list[str] = field(default_factory=list)
     on_all: list[str] = field(default_factory=list)
     without_entry: str = ""
+    untold: ReaderError | None = None
     mask_reasons: Counter[str] = field(default_factory=Counter)
     repairs: bool = True
     averages_duplicates: bool = True

@@ -56,6 +56,11 @@ def alternatives(select: str) -> list[list[str]]:
     return [terms for terms in parts if terms]
 
 
+def narrowed(select: str | None, term: str) -> str:
+    """A selection within which one more condition holds, as an example to write: ``pH=7.4 & H148G``."""
+    return ", ".join(" & ".join([*terms, term]) for terms in alternatives(select or "") or [[]])
+
+
 def _is_called(trace: Trace, name: str) -> bool:
     """Whether a spectrum has exactly this name, or stands in this well."""
     return normalise(name) in {normalise(trace.name), *(normalise(key) for key in trace.keys if is_well(key))}

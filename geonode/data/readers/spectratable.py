@@ -14,6 +14,7 @@ from geonode.data.readers import names, table, units
 from geonode.data.readers.axis import axis_unit, in_nanometres
 from geonode.data.readers.concentration_table import split_unit
 from geonode.data.readers.decimal_commas import refuse_commas
+from geonode.data.readers.dilutions import untold_dilution
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.tablefinder import FEWEST_ROWS, FoundTable, axis_of, find_table, header_of, wavelengths_in
 from geonode.data.readers.text import shorten
@@ -147,6 +148,10 @@ def _concentration_column(
     alone = numeric == [0] == list(range(len(labels))) and not numbers_say_which(labels[0], map(number, cells[0]))
     if len(called) == 1 or alone:
         column = called[0] if called else 0
+        values = [number(cell) for cell in cells[column]]
+        others = {labels[k]: cells[k] for k in range(len(labels)) if k != column}
+        if why := untold_dilution(labels[column], values, others, number):
+            recording.untold = recording.fail(why)  # where they are standards, and nobody names the column
         recording.concentrations_from = f"column {column + 1}" + (f" '{labels[column]}'" if labels[column] else "")
         recording.concentration_unit = split_unit(labels[column])[1]
         recording.on_concentrations.append(f"{recording.concentrations_from} taken as the concentration")

@@ -12,6 +12,7 @@ from geonode.data.readers import text
 from geonode.data.readers.base import READERS, Particularity, Reader, ReadingOptions
 from geonode.data.readers.concentration_table import ConcentrationTable, read_table, split_unit
 from geonode.data.readers.concentrations import listing, set_values
+from geonode.data.readers.dilutions import untold_dilution
 from geonode.data.readers.joining import normalise
 from geonode.data.readers.recognition import read_file, recognise
 from geonode.data.readers.recording import Recording, Trace
@@ -65,6 +66,11 @@ class ManifestReader(Reader):
         recording.analytes = None if len(analytes) == 1 and "conc" in analytes[0].lower() else tuple(analytes)
         if not analytes:
             recording.concentrations_from, recording.analytes = "", None
+        if len(analytes) == 1:
+            values = [found.value(k, analytes[0]) for k in range(len(found.rows))]
+            others = {name: [row.get(name, "") for row in found.rows] for name in found.header if name != analytes[0]}
+            if why := untold_dilution(analytes[0], values, others, found.dialect.number):
+                recording.untold = found.fail(why)
         formats: dict[str, int] = {}
         for k, row in enumerate(found.rows):
             part = _read_one(found, k, row[file], row.get(spectrum, "") if spectrum else "", self.options)
