@@ -208,7 +208,8 @@ class Standing:
         return (
             f"a standard between others, left out, is found wrong by {figure(self.worst * guess, unit, digits=3)} "
             "(root mean square), where a guess, the middle of the range, is wrong by "
-            f"{figure(guess, unit, digits=3)}: these spectra hardly tell the concentration"
+            f"{figure(guess, unit, digits=3)}: these spectra hardly tell the concentration; "
+            "measure more standards, or where the analyte shows"
         )
 
     @cached_property
