@@ -22,9 +22,10 @@ from geonode.errors import InputError
 from geonode_runtime.answers import check_options, require_usable
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.figures import figure
+from geonode_runtime.remedies import VerdictRules
 from geonode_runtime.replicates import ask_each, taken_together
 from geonode_runtime.unknowns import Unknown, prepare_unknown
-from geonode_runtime.verdicts import VERDICT_LEVEL, Quantification, VerdictRules, verdict
+from geonode_runtime.verdicts import VERDICT_LEVEL, Quantification, verdict
 
 NOMINAL = 0.8
 WIDENINGS = 2.0 ** np.arange(-3.0, 6.0)

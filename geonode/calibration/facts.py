@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from geonode.calibration.assessment.curve_check import CurveCheck
 from geonode.calibration.remarks import wide_limits_of
 from geonode_runtime.answers import Facts
+from geonode_runtime.remedies import VerdictRules
 from geonode_runtime.shapes import Shapes
-from geonode_runtime.verdicts import VerdictRules
 
 if TYPE_CHECKING:
     from geonode.calibration.calibration import Calibration
@@ -18,7 +18,8 @@ def facts_of(made: Calibration, check: CurveCheck) -> Facts:
     """Of the calibration ``made``; ``check`` says whether PLS answers in place of what would."""
     pls, closer = check.in_answers(made.unit)
     cautions = (*made.standing.cautions, *([closer] if closer else []))
-    rules = VerdictRules(*made.range, made.has_blank, made.q_limit, made.t2_limit, pls is None)
+    usable = made.standing.usable or check.pls_is_better  # where PLS is the better tool, it answers
+    rules = VerdictRules(*made.range, made.has_blank, made.q_limit, made.t2_limit, pls is None, usable)
     wide = not made.checked or bool(wide_limits_of(made))
     shapes = Shapes(made.gp.level_means, made.inverse.projection.scale, wide)
     return Facts(len(made.levels), rules, made.standard_spectra, shapes, pls, cautions, made.standing.untold)

@@ -25,7 +25,7 @@ from geonode.model import GeodesicModel
 from geonode.report.conclusion import Conclusion
 from geonode_runtime.files import require_replaceable, write_atomically
 from geonode_runtime.model import CHECKSUM, FORMAT, KEY, NO_CHECKSUM
-from geonode_runtime.verdicts import VerdictRules
+from geonode_runtime.remedies import VerdictRules
 
 if TYPE_CHECKING:
     import onnx
@@ -148,6 +148,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "caution": "; ".join(calibration.facts.cautions),  # for readers of earlier versions
         "cautions": list(calibration.facts.cautions),
         "untold": calibration.facts.untold,
+        "usable": calibration.facts.rules.usable,
         "shape_decides": calibration.facts.shapes is not None and calibration.facts.shapes.decides,
         "dof": inverse.dof,
         "rank": inverse.rank,

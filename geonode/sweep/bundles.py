@@ -19,7 +19,7 @@ from geonode.sweep.jobs import Job
 from geonode.sweep.results import settings_of
 from geonode.training.leave_out import build_stack, restore
 from geonode_runtime.files import write_atomically
-from geonode_runtime.wording import argument
+from geonode_runtime.wording import either
 
 FOLDER = "bundles"
 
@@ -113,7 +113,7 @@ def _find(folders: Sequence[str | Path], row: dict[str, Any]) -> Path:
             return path
     raise InputError(
         f"No folder keeps the model of job {row['job']} (fold {row['fold']:g}, seed {row['seed']}); run the sweep "
-        f"again with {argument('keep_bundles', True)}, which trains what is missing."
+        f"again with {either('--keep-bundles', 'keep_bundles=True')}, which trains what is missing."
     )
 
 

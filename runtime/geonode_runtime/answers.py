@@ -11,6 +11,7 @@ import numpy as np
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.errors import InputError
 from geonode_runtime.pls import PLSRegression
+from geonode_runtime.remedies import VerdictRules
 from geonode_runtime.sets import ConcentrationSet, Curve, Distances, sets_at_levels
 from geonode_runtime.shapes import Shapes, judged_by_shape
 from geonode_runtime.standard_spectra import StandardSpectra
@@ -19,7 +20,6 @@ from geonode_runtime.verdicts import (
     FEWEST_CHECKED,
     VERDICT_LEVEL,
     Quantification,
-    VerdictRules,
     pls_notes,
     scale_component,
     verdict,

@@ -23,12 +23,13 @@ from geonode_runtime.posterior.methods import chosen_method
 from geonode_runtime.posterior.standards import PosteriorStandards
 from geonode_runtime.preprocessing import Steps
 from geonode_runtime.reach import require_reach
+from geonode_runtime.remedies import VerdictRules
 from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.sets import Distances
 from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown, prepare_unknown
-from geonode_runtime.verdicts import Quantification, VerdictRules
+from geonode_runtime.verdicts import Quantification
 
 KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 4
 NO_CHECKSUM = "0" * 64
@@ -103,7 +104,10 @@ class Model:
         levels, shapes = int(facts["levels"]), _shapes(facts, arrays)
         pls = _pls(facts.get("pls"), arrays, levels)
         cautions, untold = _cautions(facts), str(facts.get("untold", ""))
-        self._facts = Facts(levels, VerdictRules(**rules), _standard_spectra(arrays), shapes, pls, cautions, untold)
+        usable = bool(facts.get("usable", True))  # files of before do not say
+        self._facts = Facts(
+            levels, VerdictRules(**rules, usable=usable), _standard_spectra(arrays), shapes, pls, cautions, untold
+        )
         self._learned, self._unfit = _posterior(facts, arrays)
         self._explainer = _explainer(facts, arrays)
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])

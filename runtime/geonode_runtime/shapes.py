@@ -25,8 +25,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from geonode_runtime.remedies import VerdictRules, into_the_range
 from geonode_runtime.sets import Component, ConcentrationSet
-from geonode_runtime.verdicts import DILUTE, VerdictRules
 
 PLAINLY_THERE = 50.0
 """A spectrum so many times the noise from the blank's is none, …"""
@@ -87,6 +87,13 @@ class Shapes:
             best = min(best, (float(np.sqrt(left / float(step @ step))), float(reach)))
         return best[1] if best[0] <= BEYOND else 0.0
 
+    def carried_noise(self, spectrum: np.ndarray, usable: np.ndarray | None = None) -> float:
+        """By how much the square of a misfit grows that is noise where ``spectrum [W]`` is explained a lengths of the
+        longest chord beyond the highest standard: that standard's noise counts (1 + a)² there and that of the chord's
+        other end a², beside the spectrum's own; (1 + (1 + a)² + a²)/2, which is 1 at the standard itself."""
+        along = self.beyond_top(spectrum, usable)
+        return 0.5 * (1.0 + (1.0 + along) ** 2 + along**2)
+
     def alien(self, spectrum: np.ndarray, usable: np.ndarray | None = None) -> float:
         """The share (of its length) of ``spectrum [W]`` that no point of the line through the standards explains."""
         levels, x = self._white(spectrum, usable)
@@ -134,11 +141,11 @@ def judged_by_shape(
     if verdict in ("does not match", "ambiguous", "outside calibrated range"):
         beyond = shapes.beyond_top(spectrum, usable)
         if said_above(verdict, rules, sets[1].components):
-            return (verdict, (f"{notes[0]}; {DILUTE}", *notes[1:])), sets
+            return (verdict, (notes[0] + into_the_range(rules), *notes[1:])), sets
         if beyond >= (FARTHEST_INSIDE if verdict == "does not match" else PLAINLY_BEYOND):
-            note = f"the spectrum is that of the standards carried on beyond the highest, {rules.highest:g}; {DILUTE}"
+            note = f"the spectrum is that of the standards carried on beyond the highest, {rules.highest:g}"
             found, at_95 = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
-            return ("outside calibrated range", (note,)), (found, at_95)
+            return ("outside calibrated range", (note + into_the_range(rules),)), (found, at_95)
     if shapes.decides and verdict in ("quantified", "ambiguous", "outside calibrated range"):
         share = shapes.alien(spectrum, usable)
         if share > ALIEN:
@@ -150,20 +157,20 @@ def judged_by_shape(
     return said, sets
 
 
-def carries_on(
+def carried_on(
     shapes: Shapes | None,
     rules: VerdictRules,
     spectrum: np.ndarray,
     usable: np.ndarray | None,
     said: str,
     at_95: ConcentrationSet,
-) -> bool:
-    """Whether ``spectrum [W]`` is ``said`` to lie above the range, by ``at_95``, the set of 95 %, and the line through
-    the standards, carried on, leaves no more than `BEYOND` of it unexplained. Noise that is said to lie there is left
-    nearly whole."""
+) -> float | None:
+    """`Shapes.carried_noise` where ``spectrum [W]`` is ``said`` to lie above the range, by ``at_95``, the set of 95 %,
+    and the line through the standards, carried on, leaves no more than `BEYOND` of it unexplained; else None. Noise
+    that is said to lie there is left nearly whole."""
     if shapes is None or not rules.is_curve or not said_above(said, rules, at_95.components):
-        return False
-    return shapes.alien(spectrum, usable) <= BEYOND
+        return None
+    return shapes.carried_noise(spectrum, usable) if shapes.alien(spectrum, usable) <= BEYOND else None
 
 
 def said_above(verdict: str, rules: VerdictRules, at_95: Sequence[Component]) -> bool:

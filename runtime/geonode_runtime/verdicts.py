@@ -9,12 +9,13 @@ from typing import Any
 from geonode_runtime.distributions import student_quantile
 from geonode_runtime.figures import figure
 from geonode_runtime.pls import PLSRegression
+from geonode_runtime.remedies import NOT_USABLE, VerdictRules, into_the_range, remedy
 from geonode_runtime.sets import PRIOR, Component, ConcentrationSet
 
 MEANING = {
     "quantified": "one range of concentration explains the spectrum, at the level asked for and at 95 %",
     "ambiguous": "several separate ranges do, or one as wide as most of the calibrated range, or one without an end "
-    "within reach, or one that includes zero though the spectrum is no blank's",
+    "within reach, or one that includes zero though the spectrum is no blank's, or the standards are not usable",
     "below detection limit": "the 95 % set includes zero, a blank was among the standards, and the spectrum may be one",
     "outside calibrated range": "every concentration of the reported set or of that of 95 % lies beyond the standards",
     "does not match": "the spectrum is too unlike what is predicted at any concentration; no estimate is given",
@@ -23,11 +24,7 @@ MEANING = {
 VERDICTS = tuple(MEANING)
 LEARNED = "learned on simulated unknowns"
 """What stands in place of a prior where the posterior is the learned one; an exported file has weights of its own."""
-DILUTE = "dilute it into the range and measure again"
 NO_MATCH = "no concentration is given, for the spectrum is too unlike what these standards predict at any"
-MAY_BE_ABOVE = f"it may lie above the standards' range: if so, {DILUTE}"
-DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both"
-_INTO = f"; {DILUTE}"
 UNDETERMINED = 0.8
 """A set wider than this fraction of the calibrated range says nothing about the concentration."""
 VERDICT_LEVEL = 0.95
@@ -215,20 +212,6 @@ class Quantification:
         return figure(self.nearest, unit, beside=self.components[0].size)
 
 
-@dataclass(frozen=True)
-class VerdictRules:
-    """What the verdict depends on besides the sets: the calibrated range, the limits, and whether a curve is the right
-    model of the standards at all."""
-
-    lowest: float
-    highest: float
-    has_blank: bool
-    q_limit: float
-    t2_limit: float
-    is_curve: bool = True
-    """False where PLS is the better model of the standards."""
-
-
 def verdict(
     rules: VerdictRules, found: ConcentrationSet, at_95: ConcentrationSet, q: float, t2: float
 ) -> tuple[str, tuple[str, ...]]:
@@ -265,14 +248,18 @@ def verdict(
 def within(rules: VerdictRules, found: ConcentrationSet) -> tuple[str, tuple[str, ...]]:
     """The verdict, with its notes, on a reported set of one piece where that of 95 % reaches into the calibrated range:
     what is reported must reach into it too, for a result below the lowest standard or above the highest is none that
-    the standards quantify."""
+    the standards quantify; and standards that are not usable quantify nothing."""
     (one,), percent = found.components, f"{100 * found.level:g} %"
     if one.high < rules.lowest:
         said = f"the {percent} set lies below {_range(rules)}, though that of 95 % reaches into it"
         return "outside calibrated range", (said,)
     if one.low > rules.highest:
-        said = f"the {percent} set lies above {_range(rules)}, though that of 95 % reaches into it{_INTO}"
+        said = (
+            f"the {percent} set lies above {_range(rules)}, though that of 95 % reaches into it{into_the_range(rules)}"
+        )
         return "outside calibrated range", (said,)
+    if not rules.usable:
+        return "ambiguous", (NOT_USABLE,)
     if not rules.lowest <= one.estimate <= rules.highest:
         return "quantified", (f"the estimate lies outside {_range(rules)}, but the {percent} set reaches into it",)
     return "quantified", ()
@@ -309,16 +296,6 @@ def loose_end(rules: VerdictRules, one: ConcentrationSet, *, reported: bool) -> 
     return ""
 
 
-def remedy(rules: VerdictRules, one: ConcentrationSet) -> str:
-    """What tells the concentrations of a set apart, a clause to stand behind the reason; empty where nothing simple
-    does. A range without an upper end may be of a sample above the standards', unless it has all of theirs in it and
-    its best point lies in their lower half."""
-    middle = 0.5 * (rules.lowest + rules.highest)
-    if any(c.open_high and (c.low > rules.lowest or c.estimate > middle) for c in one.components):
-        return f"; {MAY_BE_ABOVE}"
-    return f"; {DILUTED_APART}" if len(one.components) > 1 else ""
-
-
 def _range(rules: VerdictRules) -> str:
     return f"the standards' range {rules.lowest:g} to {rules.highest:g}"
 
@@ -346,7 +323,9 @@ def pls_notes(rules: VerdictRules, at_80: Component, at_95: Component) -> tuple[
     ]
     if not rules.lowest <= at_80.estimate <= rules.highest:
         above = at_80.estimate > rules.highest
-        notes.append(f"the value of PLS lies outside {_range(rules)}: an extrapolation{_INTO if above else ''}")
+        notes.append(
+            f"the value of PLS lies outside {_range(rules)}: an extrapolation{into_the_range(rules) if above else ''}"
+        )
     if rules.has_blank and at_95.low <= 0.0 <= at_95.high:
         notes.append("the 95 % interval of PLS includes zero: it cannot be told from a blank")
     return tuple(notes)

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,7 @@ def commit_of(root: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def untold(monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # it would be a change of the checkout
     for name in list(os.environ):
         if name == "GEONODE_COMMIT" or name.startswith("GIT_"):
             monkeypatch.delenv(name)

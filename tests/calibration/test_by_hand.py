@@ -13,8 +13,9 @@ from geonode.calibration import Calibration, quality_check, suggest_standard
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.inverse.model import InverseModel
 from geonode.metric.warp import scaled_warps
+from geonode_runtime.remedies import VerdictRules
 from geonode_runtime.sets import Component, ConcentrationSet
-from geonode_runtime.verdicts import VerdictRules, scale_component, verdict
+from geonode_runtime.verdicts import scale_component, verdict
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy
 
 LENGTH, ALPHA, ETA = 1.2, 0.5, 1e-2

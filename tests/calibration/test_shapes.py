@@ -10,7 +10,7 @@ import pytest
 
 from geonode.calibration import Calibration
 from geonode_runtime.sets import Component, ConcentrationSet
-from geonode_runtime.shapes import NO_BLANK, PLAINLY_THERE, Shapes, carries_on, judged_by_shape
+from geonode_runtime.shapes import NO_BLANK, PLAINLY_THERE, Shapes, carried_on, judged_by_shape
 from tests.calibration.assays import LEVELS, NOISE, WAVE, band, folding, monotone, noisy, straight
 
 FEW = np.array([10.0, 20.0, 30.0, 60.0])
@@ -149,10 +149,20 @@ def test_what_carries_the_standards_on_is_told_from_what_is_above_by_verdict_alo
     genuine, noise = noisy(truth, 2.0 * top, 7)[0], 5.0 * NOISE * np.random.default_rng(8).normal(size=len(WAVE))
 
     def carried(spectrum, verdict=said, at_95=above, shapes=facts.shapes) -> bool:
-        return carries_on(shapes, facts.rules, spectrum, None, verdict, at_95)
+        return carried_on(shapes, facts.rules, spectrum, None, verdict, at_95) is not None
 
     assert carried(genuine) and not carried(noise) and not carried(genuine + 0.3 * band(520, 15))
     assert not (carried(genuine, "ambiguous") or carried(genuine, said, inside) or carried(genuine, shapes=None))
+
+
+@pytest.mark.parametrize("times", [1.0, 2.0, 5.0, 10.0])
+def test_noise_of_the_standards_grows_as_they_are_carried_on(times):
+    """By hand: of levels 0 and 1 on a straight line a sample at t leaves x − t m₁ + (t − 1) m₀."""
+    levels = np.array([[0.0], [1.0]]) * band(520, 40)
+    shapes = Shapes(levels, np.full(len(WAVE), 1e-4), False)
+    assert shapes.carried_noise(times * levels[1]) == pytest.approx(
+        (1.0 + times**2 + (times - 1.0) ** 2) / 2.0, rel=1e-3
+    )
 
 
 def test_no_blanks_is_a_part_of_the_step_and_many_times_the_noise():

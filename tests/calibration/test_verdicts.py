@@ -15,8 +15,9 @@ from geonode.data import simulate_assay
 from geonode_runtime.causes.explainer import LARGER
 from geonode_runtime.posterior.density import Posterior
 from geonode_runtime.posterior.rules import _verdict
+from geonode_runtime.remedies import VerdictRules
 from geonode_runtime.sets import Component, ConcentrationSet
-from geonode_runtime.verdicts import MEANING, VERDICTS, Quantification, VerdictRules, verdict
+from geonode_runtime.verdicts import MEANING, VERDICTS, Quantification, verdict
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
 
 LOWEST, HIGHEST = 10.0, 100.0

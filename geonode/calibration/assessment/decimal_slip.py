@@ -1,9 +1,9 @@
 """A zero too many or too few: a level that breaks the spacing of the others and would keep it at a tenth or ten times.
 
-Levels are spaced evenly (with a blank or without), by one factor, or as 1, 2, 5, 10, 20, 50; or they are spaced as they
-may be, and one lies an order of magnitude beyond all others. A genuine design may do either, so the spectrum has to
-agree: it must lie nearer to the line between the standards where the other label belongs (or carried on beyond them)
-than to that where the written one is.
+Levels are spaced evenly (with a blank or without), by one factor, as 1, 2, 5, 10, 20, 50 or as 1, 3, 10, 30; or they
+are spaced as they may be, and one lies an order of magnitude beyond all others. A genuine design may do either, so the
+spectrum has to agree: it must lie nearer to the line between the standards where the other label belongs (or carried
+on beyond them) than to that where the written one is.
 
 Such a label is nothing that leaving levels out finds: it is an end, mostly, to which the others only extrapolate.
 Thresholds were chosen on simulated assays (docs/calibration.md, "One wrong label").
@@ -20,6 +20,8 @@ from geonode_runtime.figures import figure
 FACTORS = (0.1, 10.0)
 FEWEST = 4
 """Levels above zero, of which any three are spaced somehow."""
+ROUND = {"1, 2, 5, 10, …": (1.0, 2.0, 5.0), "1, 3, 10, 30, …": (1.0, 3.0)}
+"""Round numbers of a decade that levels may go through."""
 EVEN = 0.02
 """Steps, or factors, that differ by no more than this share of them are the same."""
 NEARER = 0.5
@@ -100,11 +102,16 @@ def spacing(levels: np.ndarray) -> str:
     factors = c[1:] / c[:-1]
     if np.ptp(factors) <= EVEN * factors.mean():
         return "one factor"
-    mantissa = c / 10.0 ** np.floor(np.log10(c) + 1e-9)
-    places = [int(np.abs(np.array((1.0, 2.0, 5.0)) - m).argmin()) for m in mantissa]
-    ranks = [3 * int(np.floor(np.log10(v) + 1e-9)) + k for v, k in zip(c, places, strict=True)]
-    round_numbers = all(abs(m - (1.0, 2.0, 5.0)[k]) <= EVEN * m for m, k in zip(mantissa, places, strict=True))
-    return "1, 2, 5, 10, …" if round_numbers and (np.diff(ranks) == 1).all() else ""
+    return next((words for words, numbers in ROUND.items() if _in_turn(c, np.array(numbers))), "")
+
+
+def _in_turn(c: np.ndarray, numbers: np.ndarray) -> bool:
+    """Whether ``c``, ascending, are ``numbers`` of a decade and of the next ones, with none left out between."""
+    decade = np.floor(np.log10(c) + 1e-9)
+    mantissa = c / 10.0**decade
+    place = np.abs(numbers - mantissa[:, None]).argmin(axis=1)
+    near = np.abs(mantissa - numbers[place]) <= EVEN * mantissa
+    return bool(near.all() and (np.diff(len(numbers) * decade + place) == 1).all())
 
 
 def _tried(levels: np.ndarray, white: np.ndarray, i: int, factor: float, was: str) -> DecimalSlip | None:
@@ -119,7 +126,8 @@ def _tried(levels: np.ndarray, white: np.ndarray, i: int, factor: float, was: st
     off, written = _distance(others, x, white[i], float(levels[i]))
     left, between = _distance(others, x, white[i], meant)
     if between == written:  # beyond the same end under either label: what the spacing says must do
-        wrong = None in between and times >= (BEYOND if now else FAR_BEYOND * _widest(others))
+        nearer = _times_beyond(others, meant) < times
+        wrong = None in between and nearer and times >= (BEYOND if now else FAR_BEYOND * _widest(others))
     else:
         near = NEARER if now else FAR_NEARER if times >= BEYOND and None not in between else 0.0
         wrong = off >= NOISY * np.sqrt(white.shape[1]) and left <= near * off

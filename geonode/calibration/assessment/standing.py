@@ -15,6 +15,7 @@ import numpy as np
 from geonode.calibration.assessment.decimal_slip import DecimalSlip, decimal_slip
 from geonode.calibration.assessment.few_standards import Slip, slips_among
 from geonode.calibration.assessment.match_limits import FEWEST_LEFT_OUT
+from geonode.calibration.assessment.off_the_line import OffTheLine, off_the_line
 from geonode.calibration.assessment.replicates_check import ReplicateCheck, check_replicates
 from geonode.calibration.assessment.standards_check import StandardCheck, checked_levels
 from geonode.calibration.assessment.untold import untold_levels, untold_sentence
@@ -112,9 +113,13 @@ class Standing:
 
     @cached_property
     def _decimal(self) -> DecimalSlip | None:
-        sound = self.sound
-        projection = sound.inverse.projection
-        return decimal_slip(sound.levels, sound.gp.level_means, projection.scale / np.sqrt(projection.per_level))
+        return decimal_slip(self.sound.levels, self.sound.gp.level_means, self._noise)
+
+    @cached_property
+    def _noise(self) -> np.ndarray:
+        """``[W]`` standard deviation of a level's mean spectrum."""
+        projection = self.sound.inverse.projection
+        return projection.scale / np.sqrt(projection.per_level)
 
     @cached_property
     def checks(self) -> list[StandardCheck]:
@@ -134,9 +139,7 @@ class Standing:
             return []
         if len(sound.levels) < len(self._calibration.levels):
             return []
-        projection = sound.inverse.projection
-        noise = projection.scale / np.sqrt(projection.per_level)
-        return slips_among(sound.levels, sound.gp.level_means, noise)
+        return slips_among(sound.levels, sound.gp.level_means, self._noise)
 
     @cached_property
     def contradictions(self) -> list[str]:
@@ -154,12 +157,21 @@ class Standing:
             for one, other in zip(_consequences(made), _consequences(sound), strict=True):
                 gone |= set() if other else {one}
         notes = [note for note in made.notes if note not in gone]
-        last = [*self._zero, *([self.untold] if self.untold else [])]
+        beside = [] if self.beside is None else [self.beside.sentence(made.unit)]
+        last = [*self._zero, *beside, *([self.untold] if self.untold else [])]
         return [*self.contradictions[:count], *notes, *self.contradictions[count:], *last]
 
     @cached_property
     def _zero(self) -> list[str]:
         return [] if self.decimal is None else [self.decimal.sentence(self._calibration.unit)]
+
+    @cached_property
+    def beside(self) -> OffTheLine | None:
+        """The level off the straight line of all others; None where something else speaks against the standards."""
+        made, sound = self._calibration, self.sound
+        if not made.response.responds or made.curve_check.pls_is_better or self.contradictions or self.decimal:
+            return None
+        return off_the_line(sound.levels, sound.gp.level_means, self._noise)
 
     @cached_property
     def untold(self) -> str:
@@ -174,7 +186,10 @@ class Standing:
     def cautions(self) -> tuple[str, ...]:
         """What is wrong with the standards, as it must stand beside each concentration: not what they cannot give."""
         made = self._calibration
-        return (*self.contradictions, *(one for one in (of_response(made), self.useless) if one), *self._zero)
+        # The response may bend at the highest: that is told of the standards, not beside every answer.
+        found = self.beside
+        beside = [] if found is None or found.place == "highest" else [found.sentence(made.unit)]
+        return (*self.contradictions, *(one for one in (of_response(made), self.useless) if one), *self._zero, *beside)
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -193,7 +208,8 @@ class Standing:
         return (
             f"a standard between others, left out, is found wrong by {figure(self.worst * guess, unit, digits=3)} "
             "(root mean square), where a guess, the middle of the range, is wrong by "
-            f"{figure(guess, unit, digits=3)}: these spectra hardly tell the concentration"
+            f"{figure(guess, unit, digits=3)}: these spectra hardly tell the concentration; "
+            "measure more standards, or where the analyte shows"
         )
 
     @cached_property

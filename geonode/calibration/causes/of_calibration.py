@@ -49,6 +49,7 @@ def explainer_of(calibration: Calibration) -> Explainer:
         silent=not standing.has_curve,
         fault=standing.fault,
         highest=calibration.range[1],
+        usable=calibration.facts.rules.usable,
         wavelength_unit=_unit(calibration.wavelength_label),
         signal=signal_words(calibration.signal),
         unit=calibration.unit,

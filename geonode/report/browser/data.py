@@ -84,6 +84,7 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
             "qLimit": _finite(rules.q_limit),
             "t2Limit": _finite(rules.t2_limit),
             "isCurve": rules.is_curve,
+            "usable": rules.usable,
         },
         "unit": calibration.unit,
         "signal": model.dataset.signal,

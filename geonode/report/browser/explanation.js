@@ -192,7 +192,7 @@ const GeonodeExplanation = (function () {
     const asked = refused || (strange && !known.fault);
     if (answer.verdict !== "outside calibrated range" && !known.silent && asked) found = explained(known, unknown);
     if (!(refused && !known.fault) && found && (found.cause === null || found.explained < NEARLY_ALL)) found = null;
-    const said = found ? [...found.sentences] : [], times = refused ? larger(known, unknown) : 1;
+    const said = found ? [...found.sentences] : [], times = refused && known.usable ? larger(known, unknown) : 1;
     said.push(...blamed(known, answer, found));
     if (times >= LARGER && !answer.notes.some((note) => note.endsWith(DILUTE))) {  // else it is advised already
       said.unshift(`the spectrum is ${general(times, 2)} times as large as that of any standard: the sample may be too ` +

@@ -2,7 +2,7 @@
 "use strict";
 const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
-  const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, carriesOn, above } = GeonodeShapes;
+  const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, carriedOn, above } = GeonodeShapes;
   const { doubt, within, DILUTE, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
   const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15, TOO_CONCENTRATED = 0.9;
 
@@ -25,7 +25,8 @@ const GeonodePosterior = (function () {
     const one = posteriorOf(known, cells, logs, spanOf(known)), own = [level, LEVEL].map((at) => joined(model.rules, known.levels, highest(one, at)));
     const stray = cells.stray[0], first = verdict(model, one, stray, own, mean, usable);
     const { said, sets } = judged(model, mean, usable, first.said, first.sets);
-    const odd = stray > ODD || (strange > STRANGE && !carriesOn(model, mean, usable, said[0], sets[1]));
+    const grown = carriedOn(model, mean, usable, said[0], sets[1]);
+    const odd = grown === null ? stray > ODD || strange > STRANGE : stray > ODD * grown;
     if (said[0] !== "does not match" && odd) {
       said.push(`the spectrum holds something that the standards do not (probability ${strange.toFixed(2)}, misfit ` +
         `${general(stray, 3)} times, square, that of the worst standard left out): an interferent or another matrix may have ` +
@@ -72,14 +73,15 @@ const GeonodePosterior = (function () {
     if (said[0] === "quantified") said.push(closed.note);
     // a sliver of the last cell is none of the search
     const end = one.edges[one.edges.length - 1] - SMOOTHING * one.span;
-    const beyond = said[0] === "outside calibrated range" && sets[0].components.every((c) => c.low >= end);
-    return { said, sets: beyond ? sets.map((at) => above(at, rules.highest)) : closed.sets };
+    const beyond = said[0] === "outside calibrated range" && closed.sets[0].components.every((c) => c.estimate >= end);
+    const whole = (at, k) => (k === 0 || at.components.every((c) => c.low >= rules.highest) ? above(at, rules.highest) : at);
+    return { said, sets: beyond ? closed.sets.map(whole) : closed.sets };
   }
 
   // Of a spectrum that does not match: that it may be a sample far above the range.
   function tooConcentrated(rules, one) {
     const over = 1 - belowOf(one, rules.highest);
-    return over <= TOO_CONCENTRATED ? [] : [`were it a sample of this assay, it would lie above the standards' range with probability ` +
+    return over <= TOO_CONCENTRATED || !rules.usable ? [] : [`were it a sample of this assay, it would lie above the standards' range with probability ` +
       `${over.toFixed(2)}: ${DILUTE}`];
   }
 

@@ -5,7 +5,7 @@ const GeonodeShapes = (function () {
   const { Refusal, general, figure } = GeonodeNumbers;
   const BEYOND = 0.1, FARTHEST_INSIDE = 0.03, PLAINLY_BEYOND = 0.1, ALIEN = 0.5, NOISY = 4, APART = 0.2, EXCESS = 9;
   const PLAINLY_THERE = 50, ON_THE_WAY = 0.2, NO_BLANK = "it is no blank's, but how little of the analyte gives it the standards cannot tell";
-  const { DILUTE } = GeonodeVerdicts;
+  const { intoTheRange } = GeonodeVerdicts;
 
   const dot = (a, b) => a.reduce((sum, v, j) => sum + v * b[j], 0);
   const less = (a, b) => a.map((v, j) => v - b[j]);
@@ -52,6 +52,12 @@ const GeonodeShapes = (function () {
     return best[0] <= BEYOND ? best[1] : 0;
   }
 
+  // By how much the square of a misfit grows that is noise, that of the standards carried on.
+  function carriedNoise(model, spectrum, usable) {
+    const along = beyondTop(model, spectrum, usable);
+    return 0.5 * (1 + (1 + along) ** 2 + along ** 2);
+  }
+
   // The share (of its length) that no point of the line through the standards explains.
   function alien(model, spectrum, usable) {
     const { levels, x } = white(model, spectrum, usable), noise = NOISY * x.length, size = dot(x, x), n = levels.length;
@@ -74,11 +80,11 @@ const GeonodeShapes = (function () {
     const said = seen(model, spectrum, usable, first), [verdict, reason] = said;
     if (["does not match", "ambiguous", "outside calibrated range"].includes(verdict)) {
       if (saidAbove(verdict, rules, sets[1])) {
-        return { said: [verdict, `${reason}; ${DILUTE}`], sets };
+        return { said: [verdict, reason + intoTheRange(rules)], sets };
       }
       if (beyondTop(model, spectrum, usable) >= (verdict === "does not match" ? FARTHEST_INSIDE : PLAINLY_BEYOND)) {
         const note = "the spectrum is that of the standards carried on beyond the highest, " +
-          `${general(rules.highest)}; ${DILUTE}`;
+          general(rules.highest) + intoTheRange(rules);
         return { said: ["outside calibrated range", note], sets: sets.map((one) => above(one, rules.highest)) };
       }
     }
@@ -92,9 +98,10 @@ const GeonodeShapes = (function () {
     return { said, sets };
   }
 
-  // Whether it is said to lie above the range and is all but a tenth the standards' own, carried on.
-  function carriesOn(model, spectrum, usable, verdict, at95) {
-    return model.rules.isCurve && saidAbove(verdict, model.rules, at95) && alien(model, spectrum, usable) <= BEYOND;
+  // What `carriedNoise` is where it is said to lie above the range and is all but a tenth the standards' own, carried on.
+  function carriedOn(model, spectrum, usable, verdict, at95) {
+    const above = model.rules.isCurve && saidAbove(verdict, model.rules, at95);
+    return above && alien(model, spectrum, usable) <= BEYOND ? carriedNoise(model, spectrum, usable) : null;
   }
 
   // Whether the verdict is that all of the set of 95 % lies above the highest standard.
@@ -131,5 +138,5 @@ const GeonodeShapes = (function () {
       "standards scatter; untick that they are replicates for an answer to each.");
   }
 
-  return { judged, carriesOn, above, requireOneSample, NO_BLANK };
+  return { judged, carriedOn, above, requireOneSample, NO_BLANK };
 })();

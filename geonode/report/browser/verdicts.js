@@ -6,9 +6,10 @@ const GeonodeVerdicts = (function () {
   const NO_MATCH = "no concentration is given, for the spectrum is too unlike what these standards predict at any";
   const MAY_BE_ABOVE = `it may lie above the standards' range: if so, ${DILUTE}`;
   const DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both";
+  const NOT_USABLE = "one range of concentration explains the spectrum, but the standards are not usable and quantify nothing";
   const UNDETERMINED = 0.8, LEVEL = 0.95, FEWEST_CHECKED = 4;
 
-  // rules: lowest, highest, hasBlank, qLimit, t2Limit (null: none), isCurve. Gives the verdict and its reason, or "".
+  // rules: lowest, highest, hasBlank, qLimit, t2Limit (null: none), isCurve, usable. Gives the verdict and its reason, or "".
   function verdict(rules, found, at95, q, t2) {
     if (!rules.isCurve && q <= rules.qLimit) return ["no curve", ""];
     const reasons = [];
@@ -34,7 +35,8 @@ const GeonodeVerdicts = (function () {
     const range = `the standards' range ${general(rules.lowest)} to ${general(rules.highest)}`;
     const beyond = (side) => `the ${percent} set lies ${side} ${range}, though that of 95 % reaches into it`;
     if (one.high < rules.lowest) return ["outside calibrated range", beyond("below")];
-    if (one.low > rules.highest) return ["outside calibrated range", `${beyond("above")}; ${DILUTE}`];
+    if (one.low > rules.highest) return ["outside calibrated range", beyond("above") + intoTheRange(rules)];
+    if (!rules.usable) return ["ambiguous", NOT_USABLE];
     const inside = rules.lowest <= one.estimate && one.estimate <= rules.highest;
     return ["quantified", inside ? "" : `the estimate lies outside ${range}, but the ${percent} set reaches into it`];
   }
@@ -62,8 +64,13 @@ const GeonodeVerdicts = (function () {
     return "";
   }
 
+  function intoTheRange(rules) {
+    return rules.usable ? `; ${DILUTE}` : "";
+  }
+
   // What tells the concentrations of a set apart, a clause behind the reason.
   function remedy(rules, one) {
+    if (!rules.usable) return "";
     const middle = 0.5 * (rules.lowest + rules.highest);
     if (one.components.some((c) => c.openHigh && (c.low > rules.lowest || c.estimate > middle))) return `; ${MAY_BE_ABOVE}`;
     return one.components.length > 1 ? `; ${DILUTED_APART}` : "";
@@ -75,7 +82,7 @@ const GeonodeVerdicts = (function () {
       "value and its interval are those of PLS; more may vary in these samples than the concentration"];
     if (!(rules.lowest <= at.estimate && at.estimate <= rules.highest)) {
       notes.push(`the value of PLS lies outside the standards' range ${general(rules.lowest)} to ${general(rules.highest)}: ` +
-        `an extrapolation${at.estimate > rules.highest ? `; ${DILUTE}` : ""}`);
+        `an extrapolation${at.estimate > rules.highest ? intoTheRange(rules) : ""}`);
     }
     if (rules.hasBlank && at95.low <= 0 && at95.high >= 0) {
       notes.push("the 95 % interval of PLS includes zero: it cannot be told from a blank");
@@ -146,5 +153,5 @@ const GeonodeVerdicts = (function () {
       span(parts[0], unit);
   }
 
-  return { verdict, within, doubt, plsNotes, inTheCuvette, scaled, restsOn, sentence, sizeOf, DILUTE, LEVEL, FEWEST_CHECKED };
+  return { verdict, intoTheRange, within, doubt, plsNotes, inTheCuvette, scaled, restsOn, sentence, sizeOf, DILUTE, LEVEL, FEWEST_CHECKED };
 })();

@@ -23,9 +23,10 @@ from geonode_runtime.causes.explanation import NEARLY_ALL, Explanation, explain
 from geonode_runtime.causes.fitting import FIRST, Problem
 from geonode_runtime.causes.kinds import KINDS
 from geonode_runtime.posterior.rules import ODD, STRANGE
+from geonode_runtime.remedies import DILUTE
 from geonode_runtime.shapes import NO_BLANK
 from geonode_runtime.unknowns import Unknown
-from geonode_runtime.verdicts import DILUTE, Quantification
+from geonode_runtime.verdicts import Quantification
 
 LARGER = 1.3
 """A refused spectrum this many times as large as every standard's may be of a sample too concentrated."""
@@ -33,7 +34,7 @@ FEWEST_WAVELENGTHS = 8
 """Of fewer nothing is explained."""
 ARRAYS = ("wavelengths", "levels", "scale", "grid", "weights", "residual", "centre")
 WORDS = ("wavelength_unit", "signal", "unit")
-LATER = ("fault", "highest")
+LATER = ("fault", "highest", "usable")
 """Facts that earlier files do not hold."""
 
 
@@ -52,7 +53,7 @@ class Explainer:
         silent: whether no curve can be trusted: the standards make none, do not respond, or contradict each other so
             that no sound ones are left.
         fault: what the standards themselves are at fault for, a clause; empty of sound ones. highest: the highest
-            standard; None in files of before.
+            standard; None in files of before. usable: whether anything can rest on them (of PLS or a curve).
         wavelength_unit: " nm" or nothing, with its space. signal: what a spectrum is called in a sentence. unit: of
             concentration.
         kinds: the causes, by name.
@@ -73,6 +74,7 @@ class Explainer:
     unit: str
     fault: str = ""
     highest: float | None = None
+    usable: bool = True
     kinds: Mapping[str, type[Cause]] = field(default_factory=lambda: KINDS)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -159,13 +161,14 @@ class Explaining(Quantification):
         """The sentences of `explanation`, and what the standards themselves are at fault for where that matters; none
         where there is nothing to explain. Of a spectrum that is refused and far larger than every standard's the first
         thing to think of is a sample too concentrated for the range or for the detector; where a note advises already
-        to dilute it, it is not said again."""
+        to dilute it, it is not said again, nor where the standards are what is to be mended."""
         known = self.explainer
         if known is None:
             return ()
         said = () if self.explanation is None else self.explanation.sentences(known.unit)
         said = (*said, *self._blamed(known))
-        larger = known.larger(self.unknown) if self.verdict == "does not match" else 1.0
+        asked = self.verdict == "does not match" and known.usable
+        larger = known.larger(self.unknown) if asked else 1.0
         if larger < LARGER or any(note.endswith(DILUTE) for note in self.notes):
             return said
         return (

@@ -12,14 +12,14 @@
 5. a blank was measured and the 95 % set includes zero: below detection limit, or ambiguous where the spectrum is no
    blank's (:mod:`geonode_runtime.shapes`);
 6. the reported set lies below the lowest standard or above the highest: outside calibrated range;
-7. otherwise: quantified.
+7. otherwise: quantified; ambiguous where the standards are not usable.
 
 At last the shape of the spectrum is looked at (there too): what lies on the extension of the curve is above the
 calibrated range and not foreign, and what has next to nothing of the standards' shapes does not match.
 
 One note stands beside any verdict but *does not match*: that the spectrum holds something strange. Above the range
 nearly every spectrum is strange to a network that saw few from there; where the standards' own shapes carried on are
-all but a tenth of it, its misfit alone counts.
+all but a tenth of it, its misfit alone counts, beyond what the standards' own noise makes of it when it is carried on.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from geonode_runtime.pls import PLSRegression
 from geonode_runtime.posterior.density import SMOOTHING, Posterior
 from geonode_runtime.posterior.ends import ended
 from geonode_runtime.posterior.standards import PosteriorStandards
+from geonode_runtime.remedies import DILUTE, VerdictRules
 from geonode_runtime.sets import Component, ConcentrationSet
-from geonode_runtime.shapes import above_all, carries_on, judged_by_shape
-from geonode_runtime.verdicts import DILUTE, VerdictRules, doubt, within
+from geonode_runtime.shapes import above_all, carried_on, judged_by_shape
+from geonode_runtime.verdicts import doubt, within
 
 REFUSED = 0.25
 """On simulated families left out of training 0.1 % of genuine unknowns get so much, and 98 % of foreign spectra."""
@@ -97,13 +98,14 @@ def judge(
         if at_the_end and said == "quantified":
             reasons.append(at_the_end)
         end = posterior.edges[-1] - SMOOTHING * posterior.span  # a sliver of the last cell is none of the search
-        if said == "outside calibrated range" and all(c.low >= end for c in sets[0].components):
+        if said == "outside calibrated range" and all(c.estimate >= end for c in sets[0].components):
             # Beyond what was searched there is no number: all that is known is that it is more than the highest.
             first, second = (replace(one, components=(above_all(one, rules.highest),)) for one in sets)
-            sets = first, second
+            sets = first, second if all(c.low >= rules.highest for c in sets[1].components) else sets[1]
     (said, reasons), sets = judged_by_shape(facts.shapes, rules, spectrum, usable, (said, tuple(reasons)), sets)
-    carried_on = carries_on(facts.shapes, rules, spectrum, usable, said, sets[1])
-    if said != "does not match" and (stray > ODD or (strange > STRANGE and not carried_on)):
+    grown = carried_on(facts.shapes, rules, spectrum, usable, said, sets[1])
+    odd = stray > ODD or strange > STRANGE if grown is None else stray > ODD * grown
+    if said != "does not match" and odd:
         reasons += (
             f"the spectrum holds something that the standards do not (probability {strange:.2f}, misfit {stray:.3g} "
             "times, square, that of the worst standard left out): an interferent or another matrix may have moved the "
@@ -115,7 +117,7 @@ def judge(
 def _too_concentrated(rules: VerdictRules, posterior: Posterior) -> list[str]:
     """Of a spectrum that does not match: that it may be a sample far above the range, where the curve is not known."""
     over = 1.0 - float(posterior.below_of(rules.highest))
-    if over <= TOO_CONCENTRATED:
+    if over <= TOO_CONCENTRATED or not rules.usable:
         return []
     return [
         f"were it a sample of this assay, it would lie above the standards' range with probability {over:.2f}: {DILUTE}"

@@ -19,6 +19,7 @@ DESIGNS = {
     "halves": 100.0 * 0.5 ** np.arange(5, -1, -1),
     "halves and a blank": np.append(0.0, 64.0 * 0.5 ** np.arange(4, -1, -1)),
     "1, 2, 5": np.array([0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0]),
+    "1, 3, 10": np.array([0.0, 1.0, 3.0, 10.0, 30.0, 100.0]),
 }
 ASSAYS = {"saturating": monotone, "straight": straight}
 
@@ -46,6 +47,16 @@ def test_a_zero_too_many_or_too_few_is_noted_with_what_is_meant(name, factor, tr
 
 
 @pytest.mark.parametrize("truth", [*ASSAYS.values(), folding], ids=[*ASSAYS, "folding"])
+@pytest.mark.parametrize("top", [60.0, 75.0, 100.0])
+def test_a_zero_too_many_of_the_highest_is_noted_whatever_the_spacing(top, truth):
+    """With ten times as much again it would lie further out still: that is no other reading of it."""
+    levels = np.array([0.0, 10.0, 20.0, 30.0, 45.0, top])
+    found = slipped(levels, 5, 10.0, truth)
+    assert found is not None and found.level == 10.0 * top and found.meant == pytest.approx(top) and not found.regular
+    assert "an order of magnitude beyond the others" in found.sentence()
+
+
+@pytest.mark.parametrize("truth", [*ASSAYS.values(), folding], ids=[*ASSAYS, "folding"])
 @pytest.mark.parametrize(
     "levels",
     [
@@ -67,6 +78,8 @@ def test_genuine_standards_are_let_be(levels, truth):
         ((1.0, 2.0, 3.0, 4.0), "even steps"),
         ((0.0, 1.0, 3.0, 9.0, 27.0), "one factor"),
         ((0.5, 1.0, 2.0, 5.0, 10.0), "1, 2, 5, 10, …"),
+        ((0.3, 1.0, 3.0, 10.0), "1, 3, 10, 30, …"),
+        ((1.0, 3.0, 30.0, 100.0), ""),
         ((0.0, 1.0, 2.0, 5.0, 7.0, 11.0), ""),
         ((0.0, 20.0, 40.0, 60.0, 1000.0), ""),
     ],

@@ -167,8 +167,8 @@ def test_a_stop_advises_what_the_strategy_can_do():
     from lightning.pytorch.strategies import FSDPStrategy, SingleDeviceStrategy
 
     for strategy, advice in (
-        (FSDPStrategy, "with strategy 'ddp' and --checkpoint"),
-        (SingleDeviceStrategy, "with --ch"),
+        (FSDPStrategy, "with strategy='ddp' and with checkpoint "),
+        (SingleDeviceStrategy, "with checkpoint "),
     ):
         stop = KeepCheckpoints()
         before = signal.getsignal(signal.SIGTERM)

@@ -1,0 +1,46 @@
+"""What to do about an answer that is none, and when: no remedy for the unknown mends standards that are not usable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from geonode_runtime.sets import ConcentrationSet
+
+DILUTE = "dilute it into the range and measure again"
+MAY_BE_ABOVE = f"it may lie above the standards' range: if so, {DILUTE}"
+DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both"
+NOT_USABLE = "one range of concentration explains the spectrum, but the standards are not usable and quantify nothing"
+
+
+@dataclass(frozen=True)
+class VerdictRules:
+    """What the verdict depends on besides the sets: the calibrated range, the limits, and whether a curve is the right
+    model of the standards at all."""
+
+    lowest: float
+    highest: float
+    has_blank: bool
+    q_limit: float
+    t2_limit: float
+    is_curve: bool = True
+    """False where PLS is the better model of the standards."""
+    usable: bool = True
+    """False of standards that do not respond, or tell the concentration hardly better than a guess: they quantify
+    nothing, and measuring the unknown in another way mends nothing."""
+
+
+def into_the_range(rules: VerdictRules) -> str:
+    """The advice to dilute, a clause to stand behind a reason; empty of standards that are not usable."""
+    return f"; {DILUTE}" if rules.usable else ""
+
+
+def remedy(rules: VerdictRules, one: ConcentrationSet) -> str:
+    """What tells the concentrations of a set apart, a clause to stand behind the reason; empty where nothing simple
+    does, and of standards that are not usable. A range without an upper end may be of a sample above the standards',
+    unless it has all of theirs in it and its best point lies in their lower half."""
+    if not rules.usable:
+        return ""
+    middle = 0.5 * (rules.lowest + rules.highest)
+    if any(c.open_high and (c.low > rules.lowest or c.estimate > middle) for c in one.components):
+        return f"; {MAY_BE_ABOVE}"
+    return f"; {DILUTED_APART}" if len(one.components) > 1 else ""
