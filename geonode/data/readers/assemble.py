@@ -112,8 +112,8 @@ def _require_one_series(found: Found, select: str | None, where: str) -> None:
 
 
 def _fullest(series: list[str], found: Found) -> str:
-    """The series of the most levels, the first of equals: an example that can be a calibration, not the blanks."""
-    return max(series, key=lambda one: len({trace.concentration for _, trace in found if trace.series == one}))
+    """The series of the most levels, the last of equals: an example that can be a calibration, not the blanks."""
+    return max(series[::-1], key=lambda one: len({trace.concentration for _, trace in found if trace.series == one}))
 
 
 def _telling_part(one: str, series: list[str]) -> str:
