@@ -140,7 +140,7 @@ def read_unknowns(
             f"{argument('each')} asks for an answer to every spectrum and {argument('average')} for one to all; give "
             "one of them."
         )
-    recordings = record(list(paths), decimal=decimal, sheet=sheet)
+    recordings, left_out = _of_spectra(record(list(paths), decimal=decimal, sheet=sheet))
     if standards is not None:
         for recording in recordings:
             _convert_axis(recording, standards.wavelength_unit)
@@ -157,7 +157,19 @@ def read_unknowns(
     _require_no_copies(found)
     groups = [[one] for one in found] if each else [found]
     on_all = [note for recording in recordings for note in recording.on_all]
+    on_all += left_out
     return [_together(group, select, on_all) for group in groups]
+
+
+def _of_spectra(recordings: list[Recording]) -> tuple[list[Recording], list[str]]:
+    """Those in which a spectrum is, and what must be said of the others, such as a list of times beside the spectra."""
+    empty = [
+        f"{r.path.name} left out, for no spectrum is in it: {'; '.join(r.notes)}" for r in recordings if not r.traces
+    ]
+    if len(empty) == len(recordings):
+        one = recordings[0]
+        raise InputError(f"{one.path}: no spectrum is in it ({'; '.join(one.notes)}); give files of spectra.")
+    return [recording for recording in recordings if recording.traces], empty
 
 
 def _convert_axis(recording: Recording, unit: str) -> None:

@@ -109,6 +109,18 @@ def test_a_file_that_is_none_of_spectra_is_named_with_the_remedy(bundle, tmp_pat
     assert "take it out" not in str(refused.value)
 
 
+@pytest.mark.parametrize("column", ["temperature", "25 °C", "T [K]"])
+def test_a_file_of_columns_that_are_no_spectra_is_left_out_and_named(bundle, tmp_path, column):
+    unknown(tmp_path / "a.csv", 10)
+    foreign = write(
+        tmp_path / "times.csv", f"time (s),{column}\n" + "".join(f"{60 * k},{25 + k / 9}\n" for k in range(20))
+    )
+    code, said = run("quantify", bundle, tmp_path, "--each")
+    assert code == 0 and "times.csv left out" in said and "a.csv" in said
+    code, said = run("quantify", bundle, foreign)
+    assert code == 2 and "no spectrum is in it" in said and "give files of spectra" in said
+
+
 @pytest.mark.parametrize("wave", [WAVE[20:], WAVE / 1000, np.linspace(WAVE[0], WAVE[-1], 4)])
 def test_what_is_wrong_with_one_of_several_names_its_file(bundle, tmp_path, wave):
     good = unknown(tmp_path / "a.csv", 10)
