@@ -109,7 +109,7 @@ def test_a_file_that_is_none_of_spectra_is_named_with_the_remedy(bundle, tmp_pat
     assert "take it out" not in str(refused.value)
 
 
-@pytest.mark.parametrize("column", ["temperature", "25 °C", "T [K]"])
+@pytest.mark.parametrize("column", ["temperature", "T [°C]", "temperature (°C)"])
 def test_a_file_of_columns_that_are_no_spectra_is_left_out_and_named(bundle, tmp_path, column):
     unknown(tmp_path / "a.csv", 10)
     foreign = write(
