@@ -80,8 +80,9 @@ def test_results_are_the_callers_own(model):
 def test_what_the_flow_is_not_trained_for_is_refused_on_every_device(assay):
     model = geonode.fit(assay)
     model._device = torch.device("cuda")  # refused before any device is asked
-    with pytest.raises(InputError, match="outside"):
-        model.predict_spectra([1e6])
+    for c, said in ((100.0, "outside"), (1e6, "three ranges beyond")):
+        with pytest.raises(InputError, match=said):
+            model.predict_spectra([c])
     with pytest.raises(InputError, match="no neural flow"):
         geonode.fit(assay, CONFIGS["gp"]).predict_spectra([1.0], predictor="node")
 
