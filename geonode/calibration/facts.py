@@ -18,7 +18,7 @@ def facts_of(made: Calibration, check: CurveCheck) -> Facts:
     """Of the calibration ``made``; ``check`` says whether PLS answers in place of what would."""
     pls, closer = check.in_answers(made.unit)
     cautions = (*made.standing.cautions, *([closer] if closer else []))
-    usable = made.standing.usable or check.pls_is_better  # where PLS is the better tool, it answers
+    usable = made.response.responds or check.pls_is_better  # where PLS is the better tool, it answers
     rules = VerdictRules(*made.range, made.has_blank, made.q_limit, made.t2_limit, pls is None, usable)
     wide = not made.checked or bool(wide_limits_of(made))
     shapes = Shapes(made.gp.level_means, made.inverse.projection.scale, wide)

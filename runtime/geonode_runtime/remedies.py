@@ -1,4 +1,4 @@
-"""What to do about an answer that is none, and when: no remedy for the unknown mends standards that are not usable."""
+"""What to do about an answer that is none, and when: no remedy for the unknown mends standards that do not respond."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from geonode_runtime.sets import ConcentrationSet
 DILUTE = "dilute it into the range and measure again"
 MAY_BE_ABOVE = f"it may lie above the standards' range: if so, {DILUTE}"
 DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both"
-NOT_USABLE = "one range of concentration explains the spectrum, but the standards are not usable and quantify nothing"
+NOT_USABLE = "one range of concentration explains the spectrum, but the standards do not respond and quantify nothing"
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class VerdictRules:
 
 
 def into_the_range(rules: VerdictRules) -> str:
-    """The advice to dilute, a clause to stand behind a reason; empty of standards that are not usable."""
+    """The advice to dilute, a clause to stand behind a reason; empty of standards that do not respond."""
     return f"; {DILUTE}" if rules.usable else ""
 
 
 def remedy(rules: VerdictRules, one: ConcentrationSet) -> str:
     """What tells the concentrations of a set apart, a clause to stand behind the reason; empty where nothing simple
-    does, and of standards that are not usable. A range without an upper end may be of a sample above the standards',
+    does, and of standards that do not respond. A range without an upper end may be of a sample above the standards',
     unless it has all of theirs in it and its best point lies in their lower half."""
     if not rules.usable:
         return ""

@@ -248,7 +248,7 @@ def verdict(
 def within(rules: VerdictRules, found: ConcentrationSet) -> tuple[str, tuple[str, ...]]:
     """The verdict, with its notes, on a reported set of one piece where that of 95 % reaches into the calibrated range:
     what is reported must reach into it too, for a result below the lowest standard or above the highest is none that
-    the standards quantify; and standards that are not usable quantify nothing."""
+    the standards quantify; and standards that do not respond quantify nothing."""
     (one,), percent = found.components, f"{100 * found.level:g} %"
     if one.high < rules.lowest:
         said = f"the {percent} set lies below {_range(rules)}, though that of 95 % reaches into it"

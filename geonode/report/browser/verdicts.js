@@ -6,7 +6,7 @@ const GeonodeVerdicts = (function () {
   const NO_MATCH = "no concentration is given, for the spectrum is too unlike what these standards predict at any";
   const MAY_BE_ABOVE = `it may lie above the standards' range: if so, ${DILUTE}`;
   const DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both";
-  const NOT_USABLE = "one range of concentration explains the spectrum, but the standards are not usable and quantify nothing";
+  const NOT_USABLE = "one range of concentration explains the spectrum, but the standards do not respond and quantify nothing";
   const UNDETERMINED = 0.8, LEVEL = 0.95, FEWEST_CHECKED = 4;
 
   // rules: lowest, highest, hasBlank, qLimit, t2Limit (null: none), isCurve, usable. Gives the verdict and its reason, or "".
