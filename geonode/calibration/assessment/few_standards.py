@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from geonode.calibration.assessment.straight_line import against_line
 from geonode_runtime.figures import figure
 
 MOST_LEVELS = 5
@@ -26,9 +27,6 @@ STRAIGHT = 0.02
 OFF = 0.1
 """… and this one so far from its place on it, as a share of the whole way, with the rest of it beside the line no more
 than a third of that."""
-SPREAD = 0.1
-"""Of the gaps between the others the second largest has this share of their range; else they are two places, through
-which a line always goes."""
 SLIPS = (0.1, 0.2, 0.5, 2.0, 5.0, 10.0)
 """Factors of a slip of dilution or of a label, …"""
 SLIP = 0.06
@@ -84,31 +82,16 @@ def slips_among(levels: np.ndarray, means: np.ndarray, noise: np.ndarray) -> lis
 
 
 def _beside_the_line(levels: np.ndarray, white: np.ndarray, i: int) -> Slip | None:
-    rest = np.delete(np.arange(len(levels)), i)
-    c, x = levels[rest], white[rest]
-    if np.sort(np.diff(c))[-2] < SPREAD * np.ptp(c):
+    line = against_line(levels, white, i)
+    if line is None or not line.straight(STRAIGHT):
         return None
-    centre, mean = c - c.mean(), x.mean(axis=0)
-    slope = centre @ (x - mean) / (centre @ centre)
-    length, width = float(np.linalg.norm(slope)), x.shape[1]
-    if length == 0.0:
+    if line.off < OFF * line.way or line.off < 5.0 * max(line.worst, line.noise) or line.beside > line.off / 3.0:
         return None
-    way = length * np.ptp(levels)
-    floor = np.sqrt(width)
-    left = np.linalg.norm(x - mean - centre[:, None] * slope, axis=1).max()
-    step = white[i] - mean
-    along = float(step @ slope) / length
-    across = float(np.sqrt(max(float(step @ step) - along**2 - width, 0.0)))
-    implied = along / length + c.mean()
-    off = abs(implied - levels[i]) * length
-    spread = length * np.ptp(c)
-    if left > max(STRAIGHT * spread, 2.0 * floor) or left > 0.1 * spread:
+    if i == len(levels) - 1 and not any(
+        abs(line.implied / levels[i] - s) < SLIP * s for s in SLIPS if levels[i] != 0.0
+    ):
         return None
-    if off < OFF * way or off < 5.0 * max(left, floor) or across > off / 3.0:
-        return None
-    if i == len(levels) - 1 and not any(abs(implied / levels[i] - s) < SLIP * s for s in SLIPS if levels[i] != 0.0):
-        return None
-    return Slip(float(levels[i]), implied, off / max(float(left), float(floor)))
+    return Slip(float(levels[i]), line.implied, line.off / max(line.worst, line.noise))
 
 
 def _twins(levels: np.ndarray, white: np.ndarray) -> list[Slip]:

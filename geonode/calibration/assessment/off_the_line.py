@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from geonode.calibration.assessment.straight_line import against_line
 from geonode_runtime.figures import figure
 
 FEWEST = 5
@@ -28,8 +29,6 @@ BESIDE = 0.2
 """… and beside the line by no more than this share of that."""
 NOTHING = 0.2
 """Below this share of what is written the lowest may be a blank."""
-SPREAD = 0.1
-"""Of the gaps between the others the second largest has this share of their range; else they are two places."""
 
 
 @dataclass(frozen=True)
@@ -75,23 +74,10 @@ def off_the_line(levels: np.ndarray, means: np.ndarray, noise: np.ndarray) -> Of
 
 
 def _tried(levels: np.ndarray, white: np.ndarray, i: int) -> OffTheLine | None:
-    c, x = np.delete(levels, i), np.delete(white, i, axis=0)
-    range_, noise = float(np.ptp(c)), float(np.sqrt(white.shape[1]))
-    if np.sort(np.diff(c))[-2] < SPREAD * range_:
+    line = against_line(levels, white, i)
+    if line is None or not line.straight(STRAIGHT):
         return None
-    centre, mean = c - c.mean(), x.mean(axis=0)
-    slope = centre @ (x - mean) / (centre @ centre)
-    length = float(np.linalg.norm(slope))
-    worst = float(np.linalg.norm(x - mean - centre[:, None] * slope, axis=1).max())
-    if length == 0.0 or worst > min(max(STRAIGHT * length * range_, 2.0 * noise), SPREAD * length * range_):
-        return None
-    step = white[i] - mean
-    along = float(step @ slope) / length
-    beside = float(np.sqrt(max(float(step @ step) - along**2 - noise**2, 0.0)))
-    implied = along / length + float(c.mean())
-    off = abs(implied - float(levels[i])) * length
     place = {0: "lowest", len(levels) - 1: "highest"}.get(i, "inner")
     least, clearly = (OFF, CLEARLY) if place == "inner" else (OFF_END, CLEARLY_END)
-    if off < max(least * length * float(np.ptp(levels)), clearly * max(worst, noise)) or beside > BESIDE * off:
-        return None
-    return OffTheLine(float(levels[i]), implied, place)
+    far = line.off >= max(least * line.way, clearly * max(line.worst, line.noise))
+    return OffTheLine(float(levels[i]), line.implied, place) if far and line.beside <= BESIDE * line.off else None
