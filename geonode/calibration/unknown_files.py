@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from geonode.data import SpectralDataset
-from geonode.data.axis_units import convert_axis
 from geonode.data.checks import IDENTICAL_AT_LEAST, check_same_grid
 from geonode.data.readers import record
 from geonode.data.readers.concentrations import listing
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.selection import Found, select_traces
 from geonode.errors import InputError
+from geonode_runtime.axes import convert_axis
 from geonode_runtime.replicates import ask_each
 from geonode_runtime.wording import argument, either
 

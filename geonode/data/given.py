@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from geonode.data.axis_units import convert_axis, mistaken_unit, names_axis
+from geonode.data.axis_units import mistaken_unit, names_axis
 from geonode.data.checks import Floats, as_floats
 from geonode.data.dataset import SpectralDataset
 from geonode.data.named_axis import NAMELESS, NamedAxis, axis_of_values, named_axis, names_other_axis
 from geonode.data.readers import units
 from geonode.errors import InputError
+from geonode_runtime.axes import convert_axis
 from geonode_runtime.figures import figure
 
 GROUP = "group"

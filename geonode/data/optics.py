@@ -9,6 +9,7 @@ import torch
 
 from geonode.data.checks import Floats
 from geonode.errors import InputError
+from geonode_runtime.axes import NANOMETRE_ELECTRONVOLT
 
 # Complex index n + ik of gold by wavelength: P. B. Johnson and R. W. Christy, Phys. Rev. B 6 (1972) 4370, table I.
 _GOLD_NM = (
@@ -30,7 +31,6 @@ _GOLD_K = (
     *(11.21, 13.78),
 )
 
-HC_EV_NM = 1239.841984  # photon energy in eV times wavelength in nm
 PLASMA_EV = 9.03  # of gold's conduction electrons
 DAMPING_EV = 0.072  # their bulk collision rate, in eV (Johnson and Christy: 9.3 fs)
 FERMI_NM_PER_FS = 1.40  # their velocity
@@ -49,7 +49,7 @@ def gold_index(wavelengths: Floats) -> np.ndarray:
             f"the optical constants of gold are known from {_GOLD_NM[0]:g} to {_GOLD_NM[-1]:g} nm, but the wavelengths "
             f"run from {x.min():g} to {x.max():g} nm; choose a range within."
         )
-    energy, known = HC_EV_NM / x, HC_EV_NM / np.array(_GOLD_NM[::-1])
+    energy, known = NANOMETRE_ELECTRONVOLT / x, NANOMETRE_ELECTRONVOLT / np.array(_GOLD_NM[::-1])
     return np.interp(energy, known, _GOLD_N[::-1]) + 1j * np.interp(energy, known, _GOLD_K[::-1])
 
 
@@ -62,7 +62,7 @@ def gold_permittivity(wavelengths: Floats, radius: float | None = None) -> np.nd
     permittivity = gold_index(wavelengths) ** 2
     if radius is None:
         return permittivity
-    energy = HC_EV_NM / np.asarray(wavelengths, dtype=np.float64)
+    energy = NANOMETRE_ELECTRONVOLT / np.asarray(wavelengths, dtype=np.float64)
     damping = DAMPING_EV + HBAR_EV_FS * FERMI_NM_PER_FS / radius
     drude = PLASMA_EV**2 / (energy**2 + 1j * energy * DAMPING_EV)
     return permittivity + drude - PLASMA_EV**2 / (energy**2 + 1j * energy * damping)

@@ -25,8 +25,8 @@ class VerdictRules:
     is_curve: bool = True
     """False where PLS is the better model of the standards."""
     usable: bool = True
-    """False of standards that do not respond, or tell the concentration hardly better than a guess: they quantify
-    nothing, and measuring the unknown in another way mends nothing."""
+    """False of standards that do not respond: they quantify nothing, and measuring the unknown in another way mends
+    nothing."""
 
 
 def into_the_range(rules: VerdictRules) -> str:

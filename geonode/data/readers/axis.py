@@ -7,6 +7,7 @@ from geonode.data.readers import units
 from geonode.data.readers.concentration_table import split_unit
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.text import shorten
+from geonode_runtime.axes import NANOMETRE_ELECTRONVOLT
 
 
 def axis_unit(header: str, axis: Floats, which: str, recording: Recording) -> str:
@@ -67,7 +68,7 @@ def in_nanometres(axis: Floats, recording: Recording) -> Floats:
     if converted is None:
         return axis
     recording.notes.append(
-        f"wavelengths converted to nm from {recording.wavelength_unit}: {units.NANOMETRE_ELECTRONVOLT:g} nm eV divided "
+        f"wavelengths converted to nm from {recording.wavelength_unit}: {NANOMETRE_ELECTRONVOLT:g} nm eV divided "
         "by the energy"
     )
     recording.wavelength_unit = "nm"

@@ -7,9 +7,7 @@ import re
 import numpy as np
 
 from geonode.data.checks import Floats
-
-NANOMETRE_ELECTRONVOLT = 1239.841984
-"""h·c in nm·eV (CODATA 2018): the wavelength of a photon of 1 eV."""
+from geonode_runtime.axes import NANOMETRE_ELECTRONVOLT
 
 # A number before a unit makes it a quantity (5 µM, Abs 450 nm), and capitals make molar of metres (nM, µM).
 _NOT_BEHIND = r"(?<![A-Za-z\d])(?<!\d[ _])"

@@ -53,7 +53,7 @@ class Explainer:
         silent: whether no curve can be trusted: the standards make none, do not respond, or contradict each other so
             that no sound ones are left.
         fault: what the standards themselves are at fault for, a clause; empty of sound ones. highest: the highest
-            standard; None in files of before. usable: whether anything can rest on them (of PLS or a curve).
+            standard; None in files of before. usable: whether they respond, or PLS answers.
         wavelength_unit: " nm" or nothing, with its space. signal: what a spectrum is called in a sentence. unit: of
             concentration.
         kinds: the causes, by name.

@@ -12,7 +12,7 @@
 5. a blank was measured and the 95 % set includes zero: below detection limit, or ambiguous where the spectrum is no
    blank's (:mod:`geonode_runtime.shapes`);
 6. the reported set lies below the lowest standard or above the highest: outside calibrated range;
-7. otherwise: quantified; ambiguous where the standards are not usable.
+7. otherwise: quantified; ambiguous where the standards do not respond.
 
 At last the shape of the spectrum is looked at (there too): what lies on the extension of the curve is above the
 calibrated range and not foreign, and what has next to nothing of the standards' shapes does not match.
