@@ -15,7 +15,7 @@ from geonode_runtime.sets import PRIOR, Component, ConcentrationSet
 MEANING = {
     "quantified": "one range of concentration explains the spectrum, at the level asked for and at 95 %",
     "ambiguous": "several separate ranges do, or one as wide as most of the calibrated range, or one without an end "
-    "within reach, or one that includes zero though the spectrum is no blank's, or the standards are not usable",
+    "within reach, or one that includes zero though the spectrum is no blank's, or the standards do not respond",
     "below detection limit": "the 95 % set includes zero, a blank was among the standards, and the spectrum may be one",
     "outside calibrated range": "every concentration of the reported set or of that of 95 % lies beyond the standards",
     "does not match": "the spectrum is too unlike what is predicted at any concentration; no estimate is given",
