@@ -22,6 +22,7 @@ from geonode.errors import GeonodeError
 from geonode.report.browser.data import answer_data
 from geonode.report.browser.section import ANSWERING, answer_section, script
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
+from tests.calibration.posterior.test_twins import retracing
 from tests.data import samples
 
 pytest.importorskip("h5netcdf")  # the files below are made when this is collected, and one is NetCDF
@@ -98,6 +99,7 @@ TWICE = np.repeat(LEVELS, 2)
 CALIBRATIONS = {
     "saturating": lambda: fitted(monotone),
     "folding": lambda: fitted(folding),
+    "retracing": lambda: fitted(retracing, np.array([0.0, 5.0, 12.0, 20.0, 30.0, 45.0, 60.0])),
     "straight, measured twice": lambda: fitted(straight, TWICE),
     "no blank": lambda: fitted(monotone, LEVELS[1:]),
     "uncertain standards": lambda: fitted(folding, concentration_std=0.5),
@@ -113,6 +115,7 @@ TRUTHS = {
     "several analytes": drifting,
     "PLS a little better": straight,
     "folding": folding,
+    "retracing": retracing,
     "uncertain standards": folding,
     "smoothed": folding,
     "straight, measured twice": straight,

@@ -3,7 +3,7 @@
 const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
   const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, carriedOn, above } = GeonodeShapes;
-  const { doubt, within, DILUTE, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds;
+  const { doubt, within, DILUTE, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds, { withTwins } = GeonodeTwins;
   const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15, TOO_CONCENTRATED = 0.9;
 
   // Standards and weights from the JSON of the page, null where the posterior does not answer there.
@@ -22,7 +22,7 @@ const GeonodePosterior = (function () {
   function answered(model, mean, usable, replicates, level) {
     const { known, weights } = model.posterior, cells = cellsOf(known, mean, usable, replicates);
     const { logs, strange } = GeonodeNetwork.evaluate(weights, cells);
-    const one = posteriorOf(known, cells, logs, spanOf(known)), own = [level, LEVEL].map((at) => joined(model.rules, known.levels, highest(one, at)));
+    const one = withTwins(known, posteriorOf(known, cells, logs, spanOf(known)), cells), own = [level, LEVEL].map((at) => joined(model.rules, known.levels, highest(one, at)));
     const stray = cells.stray[0], first = verdict(model, one, stray, own, mean, usable);
     const { said, sets } = judged(model, mean, usable, first.said, first.sets);
     const grown = carriedOn(model, mean, usable, said[0], sets[1]);

@@ -297,12 +297,12 @@ const GeonodeCells = (function () {
     const strayQ = ridge / Math.max(largest(known.left_out_ridge), 1);
     const strayT = (near * replicates / phi + rank) / (largest(known.left_out_distance) + rank);
     return {
-      edges, base, stray: [strayQ, strayT],
+      edges, base, stray: [strayQ, strayT], at: a, noise, minima,
       values: valuesOf(known, edges, base, likelihood, plain, noise, minima, estimates, error),
       whole: wholeOf(known, { replicates, q, closest, near: near * replicates, ridge, minima, estimates, error, base }),
       odd: Math.max(Math.log(Math.max(strayQ, 1e-3)), 0) + Math.max(Math.log(strayT), 0) - 3,
     };
   }
 
-  return { CELLS, cellsOf, coordinates, spanOf };
+  return { CELLS, cellsOf, coordinates, spanOf, dofOf };
 })();

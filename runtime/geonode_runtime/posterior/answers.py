@@ -21,6 +21,7 @@ from geonode_runtime.posterior.density import Posterior
 from geonode_runtime.posterior.network import ABOVE, BELOW, NONE, Weights, evaluate
 from geonode_runtime.posterior.rules import judge
 from geonode_runtime.posterior.standards import PosteriorStandards
+from geonode_runtime.posterior.twins import with_twins
 from geonode_runtime.unknowns import Unknown
 from geonode_runtime.verdicts import VERDICT_LEVEL, PosteriorMasses, Quantification
 
@@ -43,7 +44,7 @@ class LearnedPosterior:
         self, spectra: np.ndarray, replicates: np.ndarray, usable: np.ndarray | None = None
     ) -> tuple[list[Posterior], np.ndarray, Cells]:
         """Of unknowns ``spectra [U, W]``, each the mean of ``replicates [U]``, at ``usable [W]`` wavelengths:
-        posterior (widened), probability that it holds something strange ``[U]``, and what the network saw."""
+        posterior (widened, with the twins that the network left out), probability that it holds something strange ``[U]``, and what the network saw."""
         known = self.known
         cells = unknown_cells(known, spectra, replicates, usable)
         outcome = evaluate(self.weights, cells)
@@ -54,7 +55,8 @@ class LearnedPosterior:
             Posterior(edges, p[:CELLS], float(p[BELOW]), float(p[ABOVE]), float(n), known.span, known.floor)
             for edges, p, n in zip(cells.edges, rest, none, strict=True)
         ]
-        return [one.widened(known.power) for one in found], outcome.strange, cells
+        found = [with_twins(known, one.widened(known.power), cells, u) for u, one in enumerate(found)]
+        return found, outcome.strange, cells
 
     def answer(
         self,

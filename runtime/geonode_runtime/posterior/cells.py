@@ -39,6 +39,9 @@ class Cells:
         odd: ``[U]`` a start for the log odds that none of the concentrations explains the spectrum.
         stray: ``[U, 2]`` Q and T²: misfit outside and inside the standards' span ÷ the worst left-out standard's.
         estimates: ``[U, 7]`` of :data:`METHODS`.
+        at: ``[U, r]`` coordinates in the directions kept. noise: ``[U]`` their variance.
+        minima, scale, excess: ``[U, 3]`` the curve's, their standard deviations, and how far (square) each lies above
+            the deepest; fewer minima: the deepest again.
     """
 
     edges: np.ndarray
@@ -48,6 +51,11 @@ class Cells:
     odd: np.ndarray
     stray: np.ndarray
     estimates: np.ndarray
+    at: np.ndarray
+    noise: np.ndarray
+    minima: np.ndarray
+    scale: np.ndarray
+    excess: np.ndarray
 
 
 def unknown_cells(
@@ -81,7 +89,8 @@ def unknown_cells(
         known, replicates, q, closest, near_curve * replicates, ridge, minima, scale, excess, estimates, error, base
     )
     odd = np.clip(np.log(np.maximum(stray_q, 1e-3)), 0, None) + np.clip(np.log(stray_t), 0, None) - 3.0
-    return Cells(edges, base, values, whole, odd, np.stack([stray_q, stray_t], 1), estimates)
+    stray = np.stack([stray_q, stray_t], 1)
+    return Cells(edges, base, values, whole, odd, stray, estimates, a, phi / replicates, minima, scale, excess)
 
 
 def _distances(known: PosteriorStandards, a: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -134,7 +143,7 @@ def _profile(places: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
 
 def _edges(known: PosteriorStandards, minima, scale, estimates, error, profile) -> np.ndarray:
     low, high = known.low, known.high
-    peak, flank = (np.array([student_quantile(_dof(known), p) for p in which]) for which in (_PEAK, _FLANK))
+    peak, flank = (np.array([student_quantile(dof_of(known), p) for p in which]) for which in (_PEAK, _FLANK))
     own = (minima[..., None] + scale[..., None] * peak).reshape(len(minima), -1)
     methods = (estimates[:, _FLANKED, None] + error[:, _FLANKED, None] * flank).reshape(len(minima), -1)
     quantiles = (np.arange(_COARSE) + 0.5) / _COARSE
@@ -150,13 +159,14 @@ def _edges(known: PosteriorStandards, minima, scale, estimates, error, profile) 
     return np.minimum(edges, ceiling)
 
 
-def _dof(known: PosteriorStandards) -> int:
+def dof_of(known: PosteriorStandards) -> int:
+    """Degrees of freedom of the Student t around candidates."""
     return int(min(max(len(known.levels) - 1, 2), 8))
 
 
 def _base(known: PosteriorStandards, edges, minima, scale, excess, estimates, error, profile) -> np.ndarray:
     """Log mass of the candidates' mixture."""
-    dof, span = _dof(known), known.span
+    dof, span = dof_of(known), known.span
     own = np.exp(-0.5 * excess)
     own = 0.35 * own / own.sum(1, keepdims=True)
     weights = (error[:, :-1] / span) ** -1.0
