@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from geonode.data.axis_units import mistaken_unit, names_axis
+from geonode.data.axis_units import in_unit_of, names_axis, no_such_axis
 from geonode.data.checks import Floats, as_floats
 from geonode.data.dataset import SpectralDataset
 from geonode.data.named_axis import NAMELESS, NamedAxis, axis_of_values, named_axis, names_other_axis
 from geonode.data.readers import units
 from geonode.errors import InputError
-from geonode_runtime.axes import convert_axis
-from geonode_runtime.figures import figure
 
 GROUP = "group"
 """Name of a coordinate, index or column that says which spectra are replicates of one sample."""
@@ -52,30 +50,20 @@ class GivenSpectra:
         """Their wavelengths in the ``unit`` of the standards, which lie at ``standards [W]``, and what was done.
 
         Raises:
-            InputError: another unit that cannot be converted, or numbers that can only be of another unit.
+            InputError: another unit that cannot be converted, or in which the numbers cannot be.
         """
         if self.wavelengths is None:
             return None, ""
         if self.axis.note and unit and self.unit != unit:
             raise InputError(
-                f"{self.axis.note}, and the standards' are in {unit}; give {name} over the standards' wavelengths."
+                f"{self.axis.note}, and the standards' are in {unit}; give {name} over the standards' wavelengths, or "
+                "correct what is said of its axis."
             )
         if self.unit and unit and self.unit != unit:
-            moved = convert_axis(self.wavelengths, self.unit, unit)
+            moved = in_unit_of(standards, unit, self.wavelengths, self.unit, name)
             if moved is None:
-                raise InputError(
-                    f"the wavelengths of {name} are in {self.unit} and those of the standards in {unit}, and they "
-                    f"cannot be converted; give them in {unit}."
-                )
+                raise InputError(no_such_axis(name, self.unit, unit))
             return moved, f"wavelengths were converted from {self.unit} to {unit}"
-        other = "" if self.unit else mistaken_unit(self.wavelengths, standards, unit)
-        if other:
-            low, high = self.wavelengths.min(), self.wavelengths.max()
-            raise InputError(
-                f"the wavelengths of {name} run from {figure(low)} to {figure(high)} and those of the standards from "
-                f"{figure(standards.min())} to {figure(standards.max())} {unit}: they seem to be in {other}; give them "
-                f"in {unit}, or say their unit (attribute units of an xarray coordinate: '{other}')."
-            )
         return self.wavelengths, self.axis.note
 
 
