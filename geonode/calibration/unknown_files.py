@@ -16,6 +16,7 @@ from geonode.data.axis_units import in_unit_of, no_such_axis
 from geonode.data.checks import IDENTICAL_AT_LEAST, check_same_grid
 from geonode.data.readers import record
 from geonode.data.readers.concentrations import listing
+from geonode.data.readers.dilutions import number_in, unused_dilutions
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.selection import Found, select_traces
 from geonode.errors import InputError
@@ -246,6 +247,7 @@ def _together(group: Found, select: str | None, on_all: list[str]) -> UnknownSpe
             mask[i] = trace.masked[order]
     recordings = {id(r): r for r, _ in group}.values()
     notes = [f"{r.path.name}: {note}" for r in recordings for note in r.notes]
+    notes += unused_dilutions([trace.attributes for _, trace in group], number_in)
     called = [trace.name for _, trace in group] if len(recordings) == 1 else names
     name = names[0] if len(group) == 1 else select or _common_name(called)
     return UnknownSpectra(name, tuple(names), grid, spectra, mask, (*notes, *on_all))

@@ -13,6 +13,7 @@ import numpy as np
 from geonode.data.axis_units import in_unit_of, names_axis, no_such_axis
 from geonode.data.checks import Floats, as_floats
 from geonode.data.dataset import SpectralDataset
+from geonode.data.frame_labels import Beside, numbers_of, wavelengths_across, without_labels
 from geonode.data.named_axis import NAMELESS, NamedAxis, axis_of_values, named_axis, names_other_axis
 from geonode.data.readers import units
 from geonode.errors import InputError
@@ -30,6 +31,7 @@ class GivenSpectra:
         wavelengths: ``[V]`` of their own; None where they have none. axis: what their name says of them.
         names: ``k`` names. groups: ``k`` labels of replicates; None where nothing says which are.
         mask: ``[k, V]``, True where a value is unusable; None where nothing says so. notes: on what was left out.
+        beside: ``k`` times what stood beside a spectrum, column → cell; empty where nothing did.
     """
 
     values: Floats
@@ -40,6 +42,7 @@ class GivenSpectra:
     groups: tuple[str, ...] | None = None
     mask: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    beside: tuple[dict[str, str], ...] = ()
 
     @property
     def unit(self) -> str:
@@ -206,6 +209,10 @@ def _of_frame(frame: Any, name: str) -> GivenSpectra:
         groups, frame = tuple(str(one) for one in frame[GROUP]), frame.drop(columns=GROUP)
     column = axis_column(frame)
     frame, notes = _with_axis_as_index(frame, column, name)
+    if column is None and not names_axis(str(frame.index.name or "")):
+        frame, labels = without_labels(frame, name)
+    else:
+        labels = Beside()
     across = numbers_of(frame.columns)
     down = named_axis(frame.index.name, name) if column is not None or _runs_down(frame, across, name) else None
     if down is not None:
@@ -232,10 +239,11 @@ def _of_frame(frame: Any, name: str) -> GivenSpectra:
         False,
         across,
         said,
-        tuple(map(sample_name, frame.index)),
+        labels.names or tuple(map(sample_name, frame.index)),
         groups,
         None,
-        notes,
+        (*notes, *labels.notes),
+        labels.cells,
     )
 
 
@@ -248,8 +256,7 @@ def axis_column(frame: Any) -> str | None:
         return named[0] if len(named) == 1 else None
     if not titles or frame.columns[0] != titles[0] or not names_other_axis(titles[0]):
         return None
-    across = numbers_of(frame.columns[1:])
-    return None if across is not None and len(across) and units.is_plausible_nm(across) else titles[0]
+    return None if wavelengths_across(frame.columns[1:]) else titles[0]
 
 
 def _with_axis_as_index(frame: Any, column: str | None, name: str) -> tuple[Any, tuple[str, ...]]:
@@ -291,14 +298,6 @@ def _runs_down(frame: Any, across: Floats | None, name: str) -> bool:
         "it cannot be told which of the two are samples; give the columns the name 'wavelength' (frame.columns.name), "
         "or the samples names that are no numbers ('5 µM')."
     )
-
-
-def numbers_of(index: Any) -> Floats | None:
-    """Labels of an index that are all numbers, or texts of numbers, as numbers; else None."""
-    try:
-        return np.array([float(label) for label in index], dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
 
 
 def _of_several(spectra: Sequence[Any], name: str) -> GivenSpectra:
