@@ -174,6 +174,15 @@ const GeonodeExplanation = (function () {
     return largest > 0 ? norm(mean) / largest : 1;
   }
 
+  // That the answer does not hold what the cause leads to, where it does not: sets know of no cause.
+  function elsewhere(found, { verdict, components95, dilution }) {
+    if (found.cause === null || found.beyond || verdict === "does not match") return [];
+    const real = found.concentration * dilution;
+    const held = components95.some((c) => (c.openLow || c.low <= real) && (c.openHigh || real <= c.high));
+    return held ? [] : ["the answer knows nothing of that cause, and its 95 % set does not hold the concentration without " +
+      "it: put the cause right and measure again before the answer is used"];
+  }
+
   // What the standards are at fault for: that no cause is known, or that zero is not ruled out.
   function blamed(known, { verdict, notes }, found) {
     if (!known.fault) return [];
@@ -185,7 +194,7 @@ const GeonodeExplanation = (function () {
       ? [`the measurement tells it from a blank, and these standards do not: ${known.fault}`] : [];
   }
 
-  // What is said under an answer {verdict, notes, q, strange}: strange null where the profile answered.
+  // What is said under an answer {verdict, notes, q, strange, components95, dilution}: strange null where the profile answered.
   function reasons(known, answer, unknown) {
     const refused = answer.verdict === "does not match";
     const strange = answer.strange === null ? answer.q > known.textbook : answer.strange > STRANGE || answer.q > ODD;
@@ -194,7 +203,7 @@ const GeonodeExplanation = (function () {
     if (!known.silent && asked) found = explained(known, unknown);
     if (!(refused && !known.fault) && found && (found.cause === null || found.explained < NEARLY_ALL)) found = null;
     if (answer.verdict === "outside calibrated range" && found && !KINDS[found.cause].otherQuantity) found = null;
-    const said = found ? [...found.sentences] : [], times = refused && known.usable ? larger(known, unknown) : 1;
+    const said = found ? [...found.sentences, ...elsewhere(found, answer)] : [], times = refused && known.usable ? larger(known, unknown) : 1;
     said.push(...blamed(known, answer, found));
     const another = found && found.cause !== null && KINDS[found.cause].otherQuantity;  // its size is none of theirs
     if (times >= LARGER && !another && !answer.notes.some((note) => note.endsWith(DILUTE))) {  // else it is advised already

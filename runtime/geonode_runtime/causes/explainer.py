@@ -30,6 +30,10 @@ from geonode_runtime.verdicts import Quantification
 
 LARGER = 1.3
 """A refused spectrum this many times as large as every standard's may be of a sample too concentrated."""
+ELSEWHERE = (
+    "the answer knows nothing of that cause, and its 95 % set does not hold the concentration without it: put the "
+    "cause right and measure again before the answer is used"
+)
 FEWEST_WAVELENGTHS = 8
 """Of fewer nothing is explained."""
 ARRAYS = ("wavelengths", "levels", "scale", "grid", "weights", "residual", "centre")
@@ -168,7 +172,7 @@ class Explaining(Quantification):
         if known is None:
             return ()
         said = () if self.explanation is None else self.explanation.sentences(known.unit)
-        said = (*said, *self._blamed(known))
+        said = (*said, *self._elsewhere(), *self._blamed(known))
         asked = self.verdict == "does not match" and known.usable
         found = self.explanation
         if found is not None and found.cause is not None and known.kinds[found.cause].other_quantity:
@@ -181,6 +185,15 @@ class Explaining(Quantification):
             "or the detector at its limit; dilute it and measure again",
             *said,
         )
+
+    def _elsewhere(self) -> tuple[str, ...]:
+        """That the answer does not hold what the cause leads to, where it does not: sets know of no cause."""
+        found = self.explanation
+        if found is None or found.corrected is None or not self.matches:
+            return ()
+        true = found.corrected * self.dilution
+        held = ((c.open_low or c.low <= true) and (c.open_high or true <= c.high) for c in self.verdict_components)
+        return () if any(held) else (ELSEWHERE,)
 
     def _blamed(self, known: Explainer) -> tuple[str, ...]:
         """What the standards are at fault for: that no cause is known, or that zero is not ruled out."""
