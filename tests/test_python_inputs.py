@@ -55,9 +55,22 @@ REFUSED = {
     "50 nm off": (lambda y, w: pd.Series(y, index=w + 50.0), "misses 300 to 350"),
     "µm, unit not said": (
         lambda y, w: xr.DataArray(y, dims="wavelength", coords={"wavelength": w / 1000.0}),
-        r"from 0\.3 to 0\.7 .* seem to be in µm",
+        r"covers wavelengths 0\.3 to 0\.7 .* as if one were in µm and the other in nm: say the unit .* \(in Python the",
     ),
-    "cm-1, unit not said": (lambda y, w: pd.Series(y, index=1e7 / w), "seem to be in cm-1"),
+    "cm-1, unit not said": (lambda y, w: pd.Series(y, index=1e7 / w), "as if one were in cm⁻¹ and the other in nm"),
+    "a part, µm, unit not said": (lambda y, w: pd.Series(y[40:], index=w[40:] / 1000.0), "as if one were in µm"),
+    "said to be in µm": (
+        lambda y, w: pd.Series(y, index=pd.Index(w, name="wavelength (µm)")),
+        r"are said to be in µm, where 300 to 700 would be 300000 to 700000 nm; .*: correct the unit that is said",
+    ),
+    "over a time": (
+        lambda y, w: xr.DataArray(y, dims="time", coords={"time": ("time", w, {"units": "s"})}),
+        r"'time \(s\)', which is no wavelength .* or correct what is said of its axis",
+    ),
+    "in a unit that nobody knows": (
+        lambda y, w: pd.Series(y, index=pd.Index(w, name="wavelength (furlong)")),
+        r"'wavelength \(furlong\)', which is no wavelength of a known unit.* give the unknown over the standards'",
+    ),
     "an index of words": (lambda y, w: pd.Series(y, index=[f"p{i}" for i in range(len(w))]), "must be its wavelengths"),
     "two dimensions without names": (
         lambda y, w: xr.DataArray(np.stack([y, y]), dims=("a", "b")),

@@ -10,6 +10,7 @@ import numpy as np
 
 from geonode.calibration.unknown_files import UnknownSpectra
 from geonode.data.given import given_spectra
+from geonode.data.readers.dilutions import number_in, unused_dilutions
 from geonode.errors import InputError
 from geonode_runtime.wording import argument
 
@@ -73,10 +74,10 @@ def questions(
     else:
         names = [name] if len(set(labels)) == 1 else list(dict.fromkeys(labels))
         groups = {k: [i for i, own in enumerate(labels) if own == one] for k, one in enumerate(dict.fromkeys(labels))}
-    found = [
-        Question(given.values[rows], axis, None if bad is None else bad[rows], names[k], notes)
-        for k, rows in groups.items()
-    ]
+    found = []
+    for k, rows in groups.items():
+        told = unused_dilutions([given.beside[i] for i in rows], number_in) if given.beside else []
+        found.append(Question(given.values[rows], axis, None if bad is None else bad[rows], names[k], (*notes, *told)))
     return found, given.one or replicates is True
 
 

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from geonode.data import SpectralDataset
+from geonode.data.axis_units import in_unit_of, no_such_axis
 from geonode.data.checks import IDENTICAL_AT_LEAST, check_same_grid
 from geonode.data.readers import record
 from geonode.data.readers.concentrations import listing
+from geonode.data.readers.dilutions import number_in, unused_dilutions
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.selection import Found, select_traces
 from geonode.errors import InputError
-from geonode_runtime.axes import convert_axis
 from geonode_runtime.replicates import ask_each
 from geonode_runtime.wording import argument, either
 
@@ -143,8 +144,8 @@ def read_unknowns(
     recordings, left_out = _of_spectra(record(list(paths), decimal=decimal, sheet=sheet))
     if standards is not None:
         for recording in recordings:
-            _convert_axis(recording, standards.wavelength_unit)
             _require_comparable(recording, standards)
+            _convert_axis(recording, standards)
     found: Found = []
     for recording in recordings:
         own = [(recording, trace) for trace in recording.traces]
@@ -172,24 +173,29 @@ def _of_spectra(recordings: list[Recording]) -> tuple[list[Recording], list[str]
     return [recording for recording in recordings if recording.traces], empty
 
 
-def _convert_axis(recording: Recording, unit: str) -> None:
-    """Wavelengths in the standards' unit, in place, where both files say theirs and one converts to the other."""
-    mine = recording.wavelength_unit
+def _convert_axis(recording: Recording, standards: SpectralDataset) -> None:
+    """Wavelengths in the standards' unit, in place, where both files say theirs.
+
+    Raises:
+        InputError: they do not convert, or cannot be in the unit that is said.
+    """
+    mine, unit = recording.wavelength_unit, standards.wavelength_unit
     if mine in ("", unit) or not unit:
         return
-    moved = [axis for t in recording.traces if (axis := convert_axis(t.wavelengths, mine, unit)) is not None]
-    if len(moved) < len(recording.traces):
-        return
-    for trace, axis in zip(recording.traces, moved, strict=True):
-        trace.wavelengths = axis
+    name, grid = str(recording.path), np.asarray(standards.wavelengths)
+    for trace in recording.traces:
+        moved = in_unit_of(grid, unit, trace.wavelengths, mine, name)
+        if moved is None:
+            raise InputError(no_such_axis(name, mine, unit))
+        trace.wavelengths = moved
     recording.wavelength_unit = unit
     recording.notes.append(f"wavelengths converted from {mine} to {unit}, that of the standards")
 
 
 def _require_comparable(recording: Recording, standards: SpectralDataset) -> None:
-    own = (recording.signal, recording.signal_unit, recording.wavelength_unit)
-    theirs = (standards.signal, standards.signal_unit, standards.wavelength_unit)
-    for what, mine, wanted in zip(("signal", "unit of the signal", "unit of wavelength"), own, theirs, strict=True):
+    own = (recording.signal, recording.signal_unit)
+    theirs = (standards.signal, standards.signal_unit)
+    for what, mine, wanted in zip(("signal", "unit of the signal"), own, theirs, strict=True):
         if mine not in _SAYS_NOTHING and wanted not in _SAYS_NOTHING and mine != wanted:
             raise InputError(
                 f"{recording.path}: its {what} is {mine} and that of the standards {wanted}; export it like the "
@@ -241,6 +247,7 @@ def _together(group: Found, select: str | None, on_all: list[str]) -> UnknownSpe
             mask[i] = trace.masked[order]
     recordings = {id(r): r for r, _ in group}.values()
     notes = [f"{r.path.name}: {note}" for r in recordings for note in r.notes]
+    notes += unused_dilutions([trace.attributes for _, trace in group], number_in)
     called = [trace.name for _, trace in group] if len(recordings) == 1 else names
     name = names[0] if len(group) == 1 else select or _common_name(called)
     return UnknownSpectra(name, tuple(names), grid, spectra, mask, (*notes, *on_all))

@@ -6,7 +6,9 @@ import numpy as np
 
 from geonode.data.checks import Floats
 from geonode.data.readers.units import wavelength_unit
-from geonode_runtime.axes import INVERSE, LENGTHS, convert_axis
+from geonode.errors import InputError
+from geonode_runtime.axes import convert_axis
+from geonode_runtime.figures import figure
 
 
 def names_axis(said: str) -> bool:
@@ -14,13 +16,30 @@ def names_axis(said: str) -> bool:
     return wavelength_unit(said.replace("_", " ")) is not None
 
 
-def mistaken_unit(values: Floats, standards: Floats, unit: str) -> str:
-    """The unit in which wavelengths without one would lie where the standards' do, if they do not as they are; empty
-    where there is none, or where the two overlap."""
-    if not len(values) or (values.min() <= standards.max() and values.max() >= standards.min()):
-        return ""
-    for other in (*LENGTHS, *INVERSE):
-        moved = convert_axis(np.asarray(values, dtype=np.float64), other, unit)
-        if moved is not None and other != unit and moved.min() <= standards.max() and moved.max() >= standards.min():
-            return other
-    return ""
+def in_unit_of(standards: Floats, unit: str, own: Floats, said: str, name: str) -> Floats | None:
+    """Wavelengths ``own [V]`` of ``name``, which are ``said`` to be in one unit, in the ``unit`` of the ``standards
+    [W]``; None where the one does not convert to the other.
+
+    Raises:
+        InputError: they lie where the standards' do as they are, and nowhere near in the unit that is said.
+    """
+    moved = convert_axis(np.asarray(own, dtype=np.float64), said, unit)
+    if moved is None or not len(standards) or _meet(moved, standards) or not _meet(own, standards):
+        return moved
+    raise InputError(
+        f"the wavelengths of {name} are said to be in {said}, where {figure(own.min())} to {figure(own.max())} would "
+        f"be {figure(moved.min())} to {figure(moved.max())} {unit}; as they are they lie where the standards' do, "
+        f"which are in {unit}: correct the unit that is said."
+    )
+
+
+def no_such_axis(name: str, said: str, unit: str) -> str:
+    """The refusal of a spectrum over an axis in a unit that does not convert to that of the standards' wavelengths."""
+    return (
+        f"the axis of {name} is in {said} and that of the standards in {unit}, and the one does not convert to the "
+        f"other; give the spectrum over the same axis as the standards, in {unit}, or correct the unit that is said."
+    )
+
+
+def _meet(one: Floats, other: Floats) -> bool:
+    return bool(one.min() <= other.max() and one.max() >= other.min())

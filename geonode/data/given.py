@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from geonode.data.axis_units import mistaken_unit, names_axis
+from geonode.data.axis_units import in_unit_of, names_axis, no_such_axis
 from geonode.data.checks import Floats, as_floats
 from geonode.data.dataset import SpectralDataset
+from geonode.data.frame_labels import Beside, numbers_of, wavelengths_across, without_labels
 from geonode.data.named_axis import NAMELESS, NamedAxis, axis_of_values, named_axis, names_other_axis
 from geonode.data.readers import units
 from geonode.errors import InputError
-from geonode_runtime.axes import convert_axis
-from geonode_runtime.figures import figure
 
 GROUP = "group"
 """Name of a coordinate, index or column that says which spectra are replicates of one sample."""
@@ -32,6 +31,7 @@ class GivenSpectra:
         wavelengths: ``[V]`` of their own; None where they have none. axis: what their name says of them.
         names: ``k`` names. groups: ``k`` labels of replicates; None where nothing says which are.
         mask: ``[k, V]``, True where a value is unusable; None where nothing says so. notes: on what was left out.
+        beside: ``k`` times what stood beside a spectrum, column → cell; empty where nothing did.
     """
 
     values: Floats
@@ -42,6 +42,7 @@ class GivenSpectra:
     groups: tuple[str, ...] | None = None
     mask: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    beside: tuple[dict[str, str], ...] = ()
 
     @property
     def unit(self) -> str:
@@ -52,30 +53,20 @@ class GivenSpectra:
         """Their wavelengths in the ``unit`` of the standards, which lie at ``standards [W]``, and what was done.
 
         Raises:
-            InputError: another unit that cannot be converted, or numbers that can only be of another unit.
+            InputError: another unit that cannot be converted, or in which the numbers cannot be.
         """
         if self.wavelengths is None:
             return None, ""
         if self.axis.note and unit and self.unit != unit:
             raise InputError(
-                f"{self.axis.note}, and the standards' are in {unit}; give {name} over the standards' wavelengths."
+                f"{self.axis.note}, and the standards' are in {unit}; give {name} over the standards' wavelengths, or "
+                "correct what is said of its axis."
             )
         if self.unit and unit and self.unit != unit:
-            moved = convert_axis(self.wavelengths, self.unit, unit)
+            moved = in_unit_of(standards, unit, self.wavelengths, self.unit, name)
             if moved is None:
-                raise InputError(
-                    f"the wavelengths of {name} are in {self.unit} and those of the standards in {unit}, and they "
-                    f"cannot be converted; give them in {unit}."
-                )
+                raise InputError(no_such_axis(name, self.unit, unit))
             return moved, f"wavelengths were converted from {self.unit} to {unit}"
-        other = "" if self.unit else mistaken_unit(self.wavelengths, standards, unit)
-        if other:
-            low, high = self.wavelengths.min(), self.wavelengths.max()
-            raise InputError(
-                f"the wavelengths of {name} run from {figure(low)} to {figure(high)} and those of the standards from "
-                f"{figure(standards.min())} to {figure(standards.max())} {unit}: they seem to be in {other}; give them "
-                f"in {unit}, or say their unit (attribute units of an xarray coordinate: '{other}')."
-            )
         return self.wavelengths, self.axis.note
 
 
@@ -218,6 +209,10 @@ def _of_frame(frame: Any, name: str) -> GivenSpectra:
         groups, frame = tuple(str(one) for one in frame[GROUP]), frame.drop(columns=GROUP)
     column = axis_column(frame)
     frame, notes = _with_axis_as_index(frame, column, name)
+    if column is None and not names_axis(str(frame.index.name or "")):
+        frame, labels = without_labels(frame, name)
+    else:
+        labels = Beside()
     across = numbers_of(frame.columns)
     down = named_axis(frame.index.name, name) if column is not None or _runs_down(frame, across, name) else None
     if down is not None:
@@ -244,10 +239,11 @@ def _of_frame(frame: Any, name: str) -> GivenSpectra:
         False,
         across,
         said,
-        tuple(map(sample_name, frame.index)),
+        labels.names or tuple(map(sample_name, frame.index)),
         groups,
         None,
-        notes,
+        (*notes, *labels.notes),
+        labels.cells,
     )
 
 
@@ -260,8 +256,7 @@ def axis_column(frame: Any) -> str | None:
         return named[0] if len(named) == 1 else None
     if not titles or frame.columns[0] != titles[0] or not names_other_axis(titles[0]):
         return None
-    across = numbers_of(frame.columns[1:])
-    return None if across is not None and len(across) and units.is_plausible_nm(across) else titles[0]
+    return None if wavelengths_across(frame.columns[1:]) else titles[0]
 
 
 def _with_axis_as_index(frame: Any, column: str | None, name: str) -> tuple[Any, tuple[str, ...]]:
@@ -303,14 +298,6 @@ def _runs_down(frame: Any, across: Floats | None, name: str) -> bool:
         "it cannot be told which of the two are samples; give the columns the name 'wavelength' (frame.columns.name), "
         "or the samples names that are no numbers ('5 µM')."
     )
-
-
-def numbers_of(index: Any) -> Floats | None:
-    """Labels of an index that are all numbers, or texts of numbers, as numbers; else None."""
-    try:
-        return np.array([float(label) for label in index], dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
 
 
 def _of_several(spectra: Sequence[Any], name: str) -> GivenSpectra:

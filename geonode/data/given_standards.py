@@ -14,6 +14,7 @@ from geonode.data.given import GivenSpectra, axis_column, given_spectra, is_of, 
 from geonode.data.named_axis import unit_of
 from geonode.data.readers import load_standards
 from geonode.data.readers.concentration_table import split_unit
+from geonode.data.readers.dilutions import number_in, untold_dilution
 from geonode.data.readers.names import doubts, is_unit, quantity_in
 from geonode.data.readers.transposed import both_readings
 from geonode.errors import InputError
@@ -102,10 +103,22 @@ def _of_frame(frame: Any) -> SpectralDataset:
     texts = {one for one in written if isinstance(one, str)}
     _require_no_doubt([label for label in labels if label in texts])
     values, unit = _concentrations(labels)
+    _require_told(str(called or "concentration"), values, given)
     stated = _unit_in(called)
     if unit and stated and unit != stated:
         raise InputError(f"{_WHERE}: concentrations are in {unit} and their column says {stated}; give one unit.")
     return _dataset(given, values, unit or stated)
+
+
+def _require_told(called: str, values: np.ndarray, given: GivenSpectra) -> None:
+    """Refuse concentrations of which a factor of dilution beside them leaves open what they are of, as of a file.
+
+    Raises:
+        InputError: with both readings.
+    """
+    beside = {column: [one[column] for one in given.beside] for column in (given.beside[0] if given.beside else ())}
+    if said := untold_dilution(called, values.tolist(), beside, number_in, chosen=False):
+        raise InputError(f"{_WHERE}: {said}")
 
 
 def _require_upright(labels: Sequence[str], wavelengths: np.ndarray, unit: str) -> None:

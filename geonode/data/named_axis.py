@@ -62,6 +62,8 @@ def named_axis(name: object, where: str, attributes: Mapping[Any, Any] | None = 
     if found is not None:
         # "wavelength" alone names the axis and not its unit.
         known = found != "nm" or units.states_unit(said)
+        if not known and split_unit(said)[1]:
+            return NamedAxis(split_unit(said)[1], _no_wavelength(where, said, None))
         return NamedAxis(found if known else unit, named=True)
     if units.is_other_axis(said) or split_unit(said)[1]:
         return NamedAxis(other_unit(said), _no_wavelength(where, said, None))

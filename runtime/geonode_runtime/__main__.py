@@ -14,6 +14,7 @@ from geonode_runtime.files import write_text
 from geonode_runtime.model import load
 from geonode_runtime.outputs import ANSWER, PREDICTION, check_output
 from geonode_runtime.text_files import read_replicates
+from geonode_runtime.wording import CommandLine, on_command_line
 
 SCHEMA = 1
 """Version of the JSON that ``quantify --json`` writes: that of `geonode quantify`."""
@@ -26,7 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     try:
         options = _parser().parse_args(arguments)
-        options.run(options)
+        with on_command_line(CommandLine(options.called)):
+            options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:  # who read the output has enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -86,7 +88,14 @@ def _parser() -> argparse.ArgumentParser:
     inspect = commands.add_parser("inspect", help="what a model says of itself")
     inspect.add_argument("model", type=Path, metavar="MODEL.onnx")
     inspect.set_defaults(run=_inspect)
+    for command in (predict, quantify, inspect):
+        command.set_defaults(called=_named(command))
     return parser
+
+
+def _named(command: argparse.ArgumentParser) -> dict[str, str]:
+    """Names of arguments → what the options of a ``command`` are called."""
+    return {one.dest: one.option_strings[0] for one in command._actions if one.option_strings}
 
 
 def _predict(options: argparse.Namespace) -> None:

@@ -35,7 +35,9 @@ _USUAL = {
     "cm-1": (50.0, 100_000.0),
     "eV": (0.3, 13.0),
 }
-_COVERED = 0.9
+_COVERED, _PART = 0.9, 0.5
+"""Of the standards' range, in the other unit: from there on it is told, and where the numbers as they are have none of
+it."""
 
 
 def convert_axis(values: Axis, unit: str, target: str) -> Axis | None:
@@ -54,9 +56,10 @@ def convert_axis(values: Axis, unit: str, target: str) -> Axis | None:
 def other_unit_between(own: Axis, standards: Axis) -> str:
     """What to say of wavelengths ``own [V]`` that miss those of the ``standards [W]`` in the numbers, and cover them
     where the two are in different units; empty where no unit explains it."""
-    if not own.size or _covered(own, standards) >= 0.5:
+    as_they_are = _covered(own, standards) if own.size else 1.0
+    if as_they_are >= 0.5:
         return ""
-    best, said = 0.0, ""
+    best, said, least = 0.0, "", _COVERED if as_they_are else _PART
     for (one, other), between in _MISTAKEN.items():
         for mine, theirs in ((one, other), (other, one)):
             moved = convert_axis(own, mine, theirs) if _usual(own, mine) and _usual(standards, theirs) else None
@@ -64,7 +67,7 @@ def other_unit_between(own: Axis, standards: Axis) -> str:
                 continue
             share = _covered(moved, standards)
             alike = share * float(np.ptp(standards)) / max(float(np.ptp(moved)), 1e-300)  # 1 with the same ends
-            if share >= _COVERED and alike > best:
+            if share >= least and alike > best:
                 best, units = alike, [unit.replace("-1", "⁻¹") for unit in (mine, theirs)]
                 said = f"{between} lies between the two, as if one were in {units[0]} and the other in {units[1]}"
     return said

@@ -30,6 +30,7 @@ from geonode_runtime.shapes import Shapes
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import Quantification
+from geonode_runtime.wording import either
 
 KEY, CHECKSUM, FORMAT = "geonode", "geonode.checksum", 4
 NO_CHECKSUM = "0" * 64
@@ -121,15 +122,17 @@ class Model:
         """
         c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
         if c.ndim != 1 or len(c) == 0 or not np.isfinite(c).all():
-            raise InputError("concentrations must be a number or a list of finite numbers.")
+            asked = either("--at takes", "concentrations must be a number or a list of")
+            raise InputError(f"{asked} finite numbers.")
         require_reach(c, *self.calibrated_range, self.unit)
         if self.served_range is not None:
             low, high = self.served_range
             outside = c[(c < low) | (c > high)]
             if len(outside):
+                again = f"with a larger margin{either(' (geonode fit --margin)', '')}"
                 raise InputError(
                     f"Concentration {outside[0]:g} lies outside {low:g} … {high:g} {self.unit}, the range this model "
-                    "answers for; ask within it, or fit again with a larger margin and export anew."
+                    f"answers for; ask within it, or fit again {again} and export anew."
                 )
         width = self._arrays["noise"].shape[0]
         nothing = np.zeros((0, width))

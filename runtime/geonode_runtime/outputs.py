@@ -11,6 +11,7 @@ from pathlib import Path
 
 from geonode_runtime.errors import InputError
 from geonode_runtime.files import require_replaceable
+from geonode_runtime.wording import argument
 
 LARGEST = 64 * 2**20
 """A larger file is none of the small ones that are recognised by their content as a whole."""
@@ -85,7 +86,7 @@ def check_output(path: Path, kind: Output, inputs: Iterable[Path | None] = (), *
             "first."
         )
     if not force:
-        raise InputError(f"{path} is there already; give another name, or --force to replace it.")
+        raise InputError(f"{path} is there already; give another name, or {argument('force', True)} to replace it.")
 
 
 def refuse_inputs(path: Path, inputs: Iterable[Path | None]) -> None:

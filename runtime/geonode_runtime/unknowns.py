@@ -166,7 +166,8 @@ def _require_covered(grid: np.ndarray, target: np.ndarray, name: str) -> None:
     unit = other_unit_between(grid, target)
     first, last = max(low, target[0]), min(high, target[-1])
     if unit:
-        remedy = f"{unit}: say the unit of each where it is not said"
+        how = either("", " (in Python the attribute units of an xarray coordinate, or the name of a pandas index)")
+        remedy = f"{unit}: say the unit of each where it is not said{how}"
     elif last - first < _SHARED * (target[-1] - target[0]):
         remedy = "measure that range too"
     else:

@@ -142,6 +142,32 @@ def test_what_is_left_out_of_a_folder_of_unknowns_is_said_once_of_each(tmp_path,
         assert note.startswith(f"left out of the folder {tmp_path}, since") and note.endswith("'remarks.txt'")
 
 
+@pytest.mark.parametrize(
+    ("head", "factor", "said"),
+    [
+        ("time (s)", 1.0, r"u\.csv is in s and that of the standards in nm, .* give the spectrum over the same axis"),
+        ("wavelength (µm)", 1.0, r"u\.csv are said to be in µm, where 500 to 570 would be 500000 .*: correct the unit"),
+        ("wavenumber (cm-1)", 1.0, r"are said to be in cm-1, .* which are in nm: correct the unit that is said"),
+        ("wavelength (µm)", 1e-3, ""),
+        ("wavelength (furlong)", 1.0, ""),
+    ],
+)
+def test_an_axis_in_another_unit_than_the_standards_is_told_with_a_remedy(tmp_path, head, factor, said) -> None:
+    """Converted where it can be, refused with what to do where it cannot; a unit that nobody knows is no silent nm."""
+    axis = 500.0 + 10.0 * np.arange(8)
+    standards = SpectralDataset(np.outer([1.0, 2.0, 3.0], np.arange(1.0, 9.0)), [1, 2, 3], axis, wavelength_unit="nm")
+    rows = (f"{x * factor:.6g},{0.1 + 0.01 * k}" for k, x in enumerate(axis))
+    path = tmp_path / "u.csv"
+    path.write_text("\n".join([f"{head},u", *rows]) + "\n")
+    if said:
+        with pytest.raises(InputError, match=said):
+            load_unknowns(path, standards)
+        return
+    (one,) = load_unknowns(path, standards)
+    assert one.wavelengths == pytest.approx(axis)
+    assert any("converted from µm to nm" in note or "no known unit is said in" in note for note in one.notes)
+
+
 # ---------------------------------------------------------------------- what is said
 
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import geonode
+import geonode_runtime
 from geonode.cli import app
 from geonode.data.readers import read_file
 from geonode.errors import GeonodeError, ReaderError
@@ -17,7 +18,7 @@ from geonode_runtime.wording import CommandLine, argument, either, on_command_li
 from tests.data.small_tables import table, write
 
 LINE = CommandLine({"select": "--select", "log_dir": "--log-dir"}, {"predictor": "--predictor", "select": "--select"})
-LIBRARY = Path(geonode.__file__).parent
+LIBRARIES = [Path(package.__file__).parent for package in (geonode, geonode_runtime)]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,15 @@ def test_python_is_told_of_arguments_after_a_command_failed(files):
 
 
 # What people start by its own command alone, or that names commands on purpose.
-_COMMANDS = ("commands/", "bench/", "cli.py", "prior/__main__.py", "prior/training.py", "prior/stopping.py")
+_COMMANDS = (
+    "commands/",
+    "bench/",
+    "cli.py",
+    "prior/__main__.py",
+    "prior/training.py",
+    "prior/stopping.py",
+    "__main__.py",
+)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 _ARGUMENT = re.compile(r"\b[a-z_]+=('|\"|True\b|False\b)")
 
@@ -92,8 +101,8 @@ _ARGUMENT = re.compile(r"\b[a-z_]+=('|\"|True\b|False\b)")
 def test_messages_of_the_library_leave_the_words_to_the_way_they_are_read():
     """No text of an error says ``--option`` or ``argument='value'`` itself, but through `argument` or `either`."""
     odd = []
-    for path in sorted(LIBRARY.rglob("*.py")):
-        where = path.relative_to(LIBRARY).as_posix()
+    for library, path in [(one, path) for one in LIBRARIES for path in sorted(one.rglob("*.py"))]:
+        where = path.relative_to(library).as_posix()
         if where.startswith(_COMMANDS):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -187,5 +187,5 @@ def test_another_axis_calibrates_what_is_measured_over_it():
     calibrated = Calibration.from_dataset(data)
     said = calibrated.quantify(pd.Series(UNKNOWN, index=axis))
     assert said.estimate == pytest.approx(25.0, abs=1.5)
-    with pytest.raises(InputError, match="in nm and those of the standards in s"):
+    with pytest.raises(InputError, match="in nm and that of the standards in s, and the one does not convert"):
         calibrated.quantify(pd.Series(UNKNOWN, index=pd.Index(WAVE, name="nm")))

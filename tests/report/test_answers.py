@@ -260,6 +260,7 @@ SPOILT = {
     "scale": lambda s: 0.8 * s,
     "other path length": lambda s: 0.5 * s,
     "resolution": lambda s: np.convolve(np.pad(s, 12, mode="edge"), np.ones(25) / 25.0, mode="valid"),
+    "transmittance": lambda s: 10.0**-s,
     "two bands": lambda s: s + 0.2 * band(350.0, 8.0) + 0.1 * band(650.0, 8.0),
 }
 

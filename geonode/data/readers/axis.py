@@ -19,7 +19,12 @@ def axis_unit(header: str, axis: Floats, which: str, recording: Recording) -> st
     unit = units.wavelength_unit(header)
     span = f"{axis.min():g} to {axis.max():g}"
     if unit is not None:
-        if unit != "nm" or units.states_unit(header) or units.is_plausible_nm(axis):
+        if unit != "nm" or units.states_unit(header):
+            return unit
+        if units.is_plausible_nm(axis):
+            if split_unit(header)[1]:
+                said = f"no known unit is said in '{shorten(header)}'"
+                recording.notes.append(f"{which} taken as wavelengths in nm: {said}")
             return unit
         if units.is_plausible_um(axis):
             raise recording.fail(micrometres_or_not(axis, which, header))

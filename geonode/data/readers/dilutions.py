@@ -26,6 +26,14 @@ Number = Callable[[str], float | None]
 """How a number is read."""
 
 
+def number_in(cell: str) -> float | None:
+    """A number as a cell has it, with a decimal point or a decimal comma; None where it is none."""
+    try:
+        return float(cell.replace(",", "."))
+    except ValueError:
+        return None
+
+
 def is_dilution(column: str) -> bool:
     """Whether a column's name says that it tells a dilution: ``dilution factor``, ``Verdünnung``, ``DF``, ``fold``."""
     return bool(_DILUTION.search(column)) and not re.search(r"conc|konz", column, re.I)
@@ -54,6 +62,7 @@ def untold_dilution(
     others: Mapping[str, Sequence[str]],
     number: Number,
     named: bool = False,
+    chosen: bool = True,
 ) -> str:
     """Why a concentration beside a factor of dilution cannot be told, with the remedy of either reading; empty where it
     can: nothing was diluted, or the products are one stock.
@@ -62,6 +71,7 @@ def untold_dilution(
         concentration: the name of its column. values: its numbers, None for an unknown.
         others: the cells of every other column, by name. number: how a number is read.
         named: whoever reads named the column: one whose numbers differ is then taken as it stands.
+        chosen: whether the column can be named at all, as one of a file can.
     """
     rows = [k for k, value in enumerate(values) if value]
     constant = len({values[k] for k in rows}) == 1
@@ -77,15 +87,20 @@ def untold_dilution(
         products = [float(values[k] or 0.0) * one for k, one in zip(rows, factors, strict=True)]
         if series and not stock and max(products) - min(products) <= _ALIKE * max(products):
             continue  # one stock, and what each dilution left of it
-        return _which(concentration, name, [cells[k] for k in rows], factors, stock, constant)
+        return _which(concentration, name, [cells[k] for k in rows], factors, stock, constant, chosen)
     return ""
 
 
 def _which(
-    concentration: str, name: str, cells: Sequence[str], factors: Sequence[float], stock: bool, constant: bool
+    concentration: str,
+    name: str,
+    cells: Sequence[str],
+    factors: Sequence[float],
+    stock: bool,
+    constant: bool,
+    chosen: bool,
 ) -> str:
-    different = list(dict.fromkeys(cells))
-    shown = ", ".join(different[:4]) + (" …" if len(different) > 4 else "")
+    shown = _shown(cells)
     sign = "×" if max(factors) <= 1.0 else "÷"
     divided = f"a column of concentrations '{concentration}' {sign} '{name}' in place of both"
     if stock:
@@ -94,8 +109,28 @@ def _which(
             f"the column '{name}' ({shown}) tells a dilution, and '{concentration}' {why}, so that it is no "
             f"concentration in the cuvette; give {divided}."
         )
+    choice = f" or say {argument('column', concentration)}" if chosen else ""
     return (
         f"the column '{name}' ({shown}) tells a dilution, and nothing says whether '{concentration}' is before it or "
-        f"after; if it is that in the cuvette, take '{name}' out or say {argument('column', concentration)}; if it is "
-        f"that of a stock, give {divided}."
+        f"after; if it is that in the cuvette, take '{name}' out{choice}; if it is that of a stock, give {divided}."
     )
+
+
+def unused_dilutions(beside: Sequence[Mapping[str, str]], number: Number) -> list[str]:
+    """What to say of factors of dilution that stand ``beside`` the spectra of one unknown, the cells of each by column:
+    they are not used. Nothing of columns in which nothing was diluted."""
+    said = []
+    for column in dict.fromkeys(name for one in beside for name in one if is_dilution(name)):
+        cells = [one[column] for one in beside if column in one]
+        factors = [one for cell in cells if (one := factor(cell, number)) not in (None, 1.0)]
+        if factors:
+            said.append(
+                f"the column '{column}' ({_shown(cells)}) tells a dilution and was not used: only a factor that is "
+                f"said ({argument('dilution', f'{factors[0]:g}', literal=True)}) is undone in the result"
+            )
+    return said
+
+
+def _shown(cells: Sequence[str]) -> str:
+    different = list(dict.fromkeys(cells))
+    return ", ".join(different[:4]) + (" …" if len(different) > 4 else "")

@@ -95,7 +95,7 @@ const GeonodeAnswers = (function () {
       components95: at95.components.map((c) => undone(c, LEVEL)),
       nearest, beside: found.components.map(GeonodeVerdicts.sizeOf), mean, usable: unknown.usable };
     if (said === "no curve") answer.pls = model.pls;
-    const { why, explanation } = GeonodeExplanation.reasons(model.causes, { verdict: said, notes, q, strange }, measured);
+    const { why, explanation } = GeonodeExplanation.reasons(model.causes, { ...answer, strange }, measured);
     answer.why = why;
     if (explanation) [answer.nearest, answer.beside] = [[explanation.concentration], [explanation.finest]];
     answer.estimate = answer.components[0].estimate;

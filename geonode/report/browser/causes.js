@@ -2,7 +2,7 @@
 "use strict";
 const GeonodeCauses = (function () {
   const { general, median } = GeonodeNumbers;
-  const PATHS = [0.1, 0.2, 0.25, 0.4, 0.5, 2, 2.5, 4, 5, 10], FWHM = 2.3548;
+  const PATHS = [0.1, 0.2, 0.25, 0.4, 0.5, 2, 2.5, 4, 5, 10], FWHM = 2.3548, DENSEST = 10;
   const NOTHING_LEFT = 9;  // so many sigma from its centre a Gaussian is below rounding
 
   const linspace = (low, high, n) => Array.from({ length: n }, (_, k) => (k === n - 1 ? high : low + k * ((high - low) / (n - 1))));
@@ -48,7 +48,8 @@ const GeonodeCauses = (function () {
 
   // parameters: free numbers. axes(x): settings to be tried, {values, between}. bases(rows, x, s): what of the curve's
   // spectra is there at the settings s whatever the coefficients. columns(row, x, s): what the coefficients multiply.
-  const plain = { parameters: 0, remedy: "", positive: false, multiplies: false, axes: () => [], bases: (rows) => rows, columns: () => [] };
+  // otherQuantity: named beyond the standards too, and its size says nothing. least: the share it must explain.
+  const plain = { parameters: 0, remedy: "", positive: false, multiplies: false, otherQuantity: false, least: 0, axes: () => [], bases: (rows) => rows, columns: () => [] };
   const KINDS = {
     "offset": { ...plain, parameters: 1, remedy: "check the instrument's zero and the cuvette's windows",
       columns: (row, x) => [ones(x)],
@@ -121,6 +122,12 @@ const GeonodeCauses = (function () {
         return sigma > 0 ? `another resolution: bands are blunted by ${width} (half maximum)`
           : `another resolution: bands are sharper than the standards', by about ${width} (half maximum)`;
       } },
+    "transmittance": { ...plain, otherQuantity: true, least: 0.98,
+      remedy: "export it as absorbance, or take −log10 of it (2 − log10 of percent)",
+      axes: () => [{ values: [1, 100], between: false }],
+      bases: (rows, x, [full]) => rows.map((row) => row.map((v) => full * 10 ** -Math.min(Math.max(v, -DENSEST), DENSEST))),
+      words: ({ settings: [full] }) =>
+        `transmittance (${full === 100 ? "percent" : "0 to 1"}), where the standards look like absorbance` },
   };
 
   return { KINDS, NOTHING: plain, linspace };

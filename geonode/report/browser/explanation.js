@@ -23,13 +23,13 @@ const GeonodeExplanation = (function () {
       if (again.explained >= NEARLY_ALL) [found, inside] = [again, true];
     }
     const { best, explained, scores, without } = found, cause = KINDS[best];
-    const named = explained >= LEAST_EXPLAINED && without >= EVIDENCE && inside;
+    const named = explained >= LEAST_EXPLAINED && without >= EVIDENCE && (inside || cause.otherQuantity);
     const concentration = named ? found.fit.concentration : alone.concentration, row = problem.curve(concentration);
     const stretches = stretchesOf(named ? problem.spectrum.map((v, j) => v - row[j]) : alone.left, problem);
     const noise = Math.sqrt(problem.scale.reduce((sum, v) => sum + v * v, 0) / problem.scale.length);
     const words = named ? cause.words({ ...found.fit, x: problem.x, ...told }) : "";
     const twins = named ? twinsOf(problem, cause, found.fit, alone) : [];
-    return { cause: named ? best : null, best, scores, explained, concentration, words, remedy: cause.remedy, twins, noise,
+    return { cause: named ? best : null, beyond: !inside, best, scores, explained, concentration, words, remedy: cause.remedy, twins, noise,
       finest: concentrations.find((c) => c > 0) || 0, ...stretches };
   }
 
@@ -40,7 +40,8 @@ const GeonodeExplanation = (function () {
       if (problem.ignored.includes(KINDS[name])) continue;
       const found = fit(problem, KINDS[name]);
       const empty = found.concentration <= problem.concentrations[0] || found.rss > (1 - LEAST_EXPLAINED) * size;
-      fits[name] = KINDS[name].multiplies && empty ? alone : found;
+      const little = found.rss > (1 - KINDS[name].least) * alone.rss;
+      fits[name] = (KINDS[name].multiplies && empty) || little ? alone : found;
     }
     const { scores, without } = scored(fits, alone), best = simplest(Object.keys(scores)[0], fits, alone);
     return { best, fit: fits[best], explained: alone.rss > 0 ? 1 - fits[best].rss / alone.rss : 0, scores, without };
@@ -131,8 +132,8 @@ const GeonodeExplanation = (function () {
     const holds = (name) => HOLDS.some(([whole, part]) => whole === name && part === found.cause);
     const rivals = Object.keys(found.scores).filter((name) => name !== found.cause && found.scores[name] < EVIDENCE && !holds(name));
     const also = rivals.length ? ` (${rivals.join(" and ")} would fit nearly as well)` : "";
-    return `it looks like ${found.words}${also}; that explains ${share} of the misfit, and without it the spectrum would be that of ` +
-      `${corrected}: ${found.remedy}`;
+    const place = found.beyond ? "" : `, and without it the spectrum would be that of ${corrected}`;
+    return `it looks like ${found.words}${also}; that explains ${share} of the misfit${place}: ${found.remedy}`;
   }
 
   // Why `unknown`, as measured {spectra, usable}, lies off the curve; null where there are too few wavelengths.
@@ -173,6 +174,15 @@ const GeonodeExplanation = (function () {
     return largest > 0 ? norm(mean) / largest : 1;
   }
 
+  // That the answer does not hold what the cause leads to, where it does not: sets know of no cause.
+  function elsewhere(found, { verdict, components95, dilution }) {
+    if (found.cause === null || found.beyond || verdict === "does not match") return [];
+    const real = found.concentration * dilution;
+    const held = components95.some((c) => (c.openLow || c.low <= real) && (c.openHigh || real <= c.high));
+    return held ? [] : ["the answer knows nothing of that cause, and its 95 % set does not hold the concentration without " +
+      "it: put the cause right and measure again before the answer is used"];
+  }
+
   // What the standards are at fault for: that no cause is known, or that zero is not ruled out.
   function blamed(known, { verdict, notes }, found) {
     if (!known.fault) return [];
@@ -184,17 +194,19 @@ const GeonodeExplanation = (function () {
       ? [`the measurement tells it from a blank, and these standards do not: ${known.fault}`] : [];
   }
 
-  // What is said under an answer {verdict, notes, q, strange}: strange null where the profile answered.
+  // What is said under an answer {verdict, notes, q, strange, components95, dilution}: strange null where the profile answered.
   function reasons(known, answer, unknown) {
     const refused = answer.verdict === "does not match";
     const strange = answer.strange === null ? answer.q > known.textbook : answer.strange > STRANGE || answer.q > ODD;
     let found = null;
     const asked = refused || (strange && !known.fault);
-    if (answer.verdict !== "outside calibrated range" && !known.silent && asked) found = explained(known, unknown);
+    if (!known.silent && asked) found = explained(known, unknown);
     if (!(refused && !known.fault) && found && (found.cause === null || found.explained < NEARLY_ALL)) found = null;
-    const said = found ? [...found.sentences] : [], times = refused && known.usable ? larger(known, unknown) : 1;
+    if (answer.verdict === "outside calibrated range" && found && !KINDS[found.cause].otherQuantity) found = null;
+    const said = found ? [...found.sentences, ...elsewhere(found, answer)] : [], times = refused && known.usable ? larger(known, unknown) : 1;
     said.push(...blamed(known, answer, found));
-    if (times >= LARGER && !answer.notes.some((note) => note.endsWith(DILUTE))) {  // else it is advised already
+    const another = found && found.cause !== null && KINDS[found.cause].otherQuantity;  // its size is none of theirs
+    if (times >= LARGER && !another && !answer.notes.some((note) => note.endsWith(DILUTE))) {  // else it is advised already
       said.unshift(`the spectrum is ${general(times, 2)} times as large as that of any standard: the sample may be too ` +
         "concentrated, or the detector at its limit; dilute it and measure again");
     }

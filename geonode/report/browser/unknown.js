@@ -140,13 +140,14 @@ const GeonodeUnknown = (function () {
   function otherUnitBetween(first, last, low, high) {
     const covered = (a, b) => Math.max(Math.min(Math.max(a, b), high) - Math.max(Math.min(a, b), low), 0) / (high - low);
     const usual = (a, b, unit) => a >= USUAL[unit][0] && b <= USUAL[unit][1];
-    if (!(high > low) || covered(first, last) >= 0.5) return "";
+    const asTheyAre = covered(first, last), least = asTheyAre ? 0.9 : 0.5;
+    if (!(high > low) || asTheyAre >= 0.5) return "";
     let best = 0, said = "";
     for (const [mine, theirs, convert, between] of BETWEEN) {
       if (!usual(first, last, mine) || !usual(low, high, theirs)) continue;
       const a = convert(first), b = convert(last), share = covered(a, b);
       const alike = share * (high - low) / Math.abs(b - a);  // 1 where both have the same ends
-      if (share >= 0.9 && alike > best) {
+      if (share >= least && alike > best) {
         best = alike;
         said = `${between} lies between the two, as if one were in ${mine} and the other in ${theirs}`;
       }

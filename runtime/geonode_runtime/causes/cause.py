@@ -50,12 +50,19 @@ class Cause:
         positive: whether every coefficient must be positive.
         multiplies: whether it multiplies the curve: where the curve begins any spectrum is a small multiple of another,
             and noise a multiple of nothing, so that such fits say nothing.
+        other_quantity: whether the spectrum is then of another quantity than the standards', so that its size beside
+            theirs says nothing; it is named wherever along the curve, beyond the standards too.
+        least: the share of the misfit that it must explain, where that is more than any cause must. Of simulated
+            absorbance given as transmittance (families that no training had) that explains 99.5 % at least in all but
+            one of 490 cases, and 98 % at most of 127 spectra of other assays.
     """
 
     parameters: ClassVar[int]
     remedy: ClassVar[str]
     positive: ClassVar[bool] = False
     multiplies: ClassVar[bool] = False
+    other_quantity: ClassVar[bool] = False
+    least: ClassVar[float] = 0.0
 
     def axes(self, wavelengths: np.ndarray) -> tuple[Axis, ...]:
         """The settings to be tried over ``wavelengths [W]``; none for a cause with coefficients alone."""

@@ -1,12 +1,12 @@
 """When an answer explains itself, and what it says then: what the full library and an exported model do alike.
 
 A spectrum that does not match is always explained, unless the standards themselves make no curve. For other verdicts
-only where the spectrum is further from the standards' span than noise and one cause explains nearly all of that; never
-beyond the calibrated range, where the curve is carried on and not known, nor where the standards contradict each other:
-then it is as likely the curve that is off. A spectrum that does not match standards of which some contradict the others
-is held against the curve of the others, and a cause is named only where it explains nearly all. Where the standards are
-at fault themselves, and no cause can be looked for, or they cannot tell how little gives a spectrum that is no blank's,
-the answer says so.
+only where the spectrum is further from the standards' span than noise and one cause explains nearly all of that; beyond
+the calibrated range, where the curve is carried on and not known, only that it is of another quantity; and never where
+the standards contradict each other: then it is as likely the curve that is off. A spectrum that does not match
+standards of which some contradict the others is held against the curve of the others, and a cause is named only where
+it explains nearly all. Where the standards are at fault themselves, and no cause can be looked for, or they cannot tell
+how little gives a spectrum that is no blank's, the answer says so.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ from geonode_runtime.verdicts import Quantification
 
 LARGER = 1.3
 """A refused spectrum this many times as large as every standard's may be of a sample too concentrated."""
+ELSEWHERE = (
+    "the answer knows nothing of that cause, and its 95 % set does not hold the concentration without it: put the "
+    "cause right and measure again before the answer is used"
+)
 FEWEST_WAVELENGTHS = 8
 """Of fewer nothing is explained."""
 ARRAYS = ("wavelengths", "levels", "scale", "grid", "weights", "residual", "centre")
@@ -140,15 +144,17 @@ class Explaining(Quantification):
     def explanation(self) -> Explanation | None:
         """Where and why the spectrum lies off the curve; None where there is nothing to say (see above)."""
         known = self.explainer
-        if known is None or self.verdict == "outside calibrated range":
+        if known is None:
             return None
-        refused = self.verdict == "does not match"
+        refused, outside = self.verdict == "does not match", self.verdict == "outside calibrated range"
         if known.silent or not (refused or (self._strange(known) and not known.fault)):
             return None
         found = known.explained(self.unknown)
         if refused and not known.fault:
             return found
-        return found if found is not None and found.cause is not None and found.explained >= NEARLY_ALL else None
+        if found is None or found.cause is None or found.explained < NEARLY_ALL:
+            return None
+        return None if outside and not known.kinds[found.cause].other_quantity else found
 
     def _strange(self, known: Explainer) -> bool:
         """Whether the spectrum holds more that the standards do not than noise explains."""
@@ -166,8 +172,11 @@ class Explaining(Quantification):
         if known is None:
             return ()
         said = () if self.explanation is None else self.explanation.sentences(known.unit)
-        said = (*said, *self._blamed(known))
+        said = (*said, *self._elsewhere(), *self._blamed(known))
         asked = self.verdict == "does not match" and known.usable
+        found = self.explanation
+        if found is not None and found.cause is not None and known.kinds[found.cause].other_quantity:
+            return said  # its size is none of the standards' quantity
         larger = known.larger(self.unknown) if asked else 1.0
         if larger < LARGER or any(note.endswith(DILUTE) for note in self.notes):
             return said
@@ -176,6 +185,15 @@ class Explaining(Quantification):
             "or the detector at its limit; dilute it and measure again",
             *said,
         )
+
+    def _elsewhere(self) -> tuple[str, ...]:
+        """That the answer does not hold what the cause leads to, where it does not: sets know of no cause."""
+        found = self.explanation
+        if found is None or found.corrected is None or not self.matches:
+            return ()
+        true = found.corrected * self.dilution
+        held = ((c.open_low or c.low <= true) and (c.open_high or true <= c.high) for c in self.verdict_components)
+        return () if any(held) else (ELSEWHERE,)
 
     def _blamed(self, known: Explainer) -> tuple[str, ...]:
         """What the standards are at fault for: that no cause is known, or that zero is not ruled out."""

@@ -72,7 +72,8 @@ class Explanation:
         noise: standard deviation of one value. everywhere: the same sign at nine wavelengths of ten.
         cause: the registered name of the one that fits best, None where none does.
         words: its amount. remedy: what to look at.
-        corrected: the concentration at which the spectrum would lie once the cause is taken off; None without cause.
+        corrected: the concentration at which the spectrum would lie once the cause is taken off; None without cause,
+            and where it may lie beyond all that were compared.
         twins: other concentrations of which the same would hold as well: those that look alike where the curve folds.
         finest: the smallest concentration above zero that was compared, beside which smaller ones are nothing.
         explained: share of the misfit's sum of squares that the best cause takes away.
@@ -122,15 +123,15 @@ class Explanation:
                 f"no simple cause explains it (tried: {tried}); the best of them, {self.best}, takes "
                 f"{100 * self.explained:.0f} % of the misfit away"
             )
-        unit = f" {unit}" if unit else ""
-        places = sorted([self.corrected or 0.0, *self.twins])
-        found = " or ".join(figure(c, unit, beside=self.finest, digits=3) for c in places)
         others = " and ".join(self.rivals)
         also = f" ({others} would fit nearly as well)" if others else ""
-        return (
-            f"it looks like {self.words}{also}; that explains {_percent(self.explained)} of the misfit, and without it "
-            f"the spectrum would be that of {found}: {self.remedy}"
-        )
+        said = f"it looks like {self.words}{also}; that explains {_percent(self.explained)} of the misfit"
+        if self.corrected is None:
+            return f"{said}: {self.remedy}"
+        unit = f" {unit}" if unit else ""
+        places = sorted([self.corrected, *self.twins])
+        found = " or ".join(figure(c, unit, beside=self.finest, digits=3) for c in places)
+        return f"{said}, and without it the spectrum would be that of {found}: {self.remedy}"
 
     @property
     def rivals(self) -> tuple[str, ...]:
@@ -194,7 +195,7 @@ def explain(
             best, inside = again, True
     name, found, explained, scores = best.name, best.fit, best.explained, best.scores
     cause = causes[name]
-    named = bool(explained >= LEAST_EXPLAINED and best.without >= EVIDENCE and inside)
+    named = bool(explained >= LEAST_EXPLAINED and best.without >= EVIDENCE and (inside or cause.other_quantity))
     told = Told(found.settings, found.coefficients, problem.wavelengths, wavelength_unit, signal)
     # with the cause known, the curve is taken where the spectrum belongs and not where the cause has moved it to
     concentration = found.concentration if named else alone.concentration
@@ -208,7 +209,7 @@ def explain(
         cause=name if named else None,
         words=cause.words(told) if named else "",
         remedy=cause.remedy if named else "",
-        corrected=found.concentration if named else None,
+        corrected=found.concentration if named and inside else None,
         twins=_twins(problem, cause, found, alone) if named else (),
         finest=_finest(problem.concentrations),
         explained=explained,
@@ -238,11 +239,16 @@ class _Best:
 def _best(problem: Problem, causes: Mapping[str, Cause], alone: Fit) -> _Best:
     """Every cause fitted; ``alone``: the curve as it is, over all concentrations."""
     fits = {name: fit(problem, cause) for name, cause in causes.items()}
-    fits = {n: alone if causes[n].multiplies and _empty(f, problem) else f for n, f in fits.items()}
+    fits = {n: alone if _says_nothing(causes[n], f, problem, alone) else f for n, f in fits.items()}
     scores, without = _scores(fits, causes, alone)
     name = _simplest(next(iter(scores)), fits, alone)
     explained = 1.0 - fits[name].rss / alone.rss if alone.rss > 0.0 else 0.0
     return _Best(name, fits[name], explained, scores, without)
+
+
+def _says_nothing(cause: Cause, found: Fit, problem: Problem, alone: Fit) -> bool:
+    """Whether the fit of a cause counts as none: an empty multiple, or less than this cause must explain."""
+    return (cause.multiplies and _empty(found, problem)) or found.rss > (1.0 - cause.least) * alone.rss
 
 
 def _empty(found: Fit, problem: Problem) -> bool:

@@ -11,6 +11,7 @@ from geonode_runtime.causes.cause import Axis, Cause, Told
 
 PATHS = (0.1, 0.2, 0.25, 0.4, 0.5, 2.0, 2.5, 4.0, 5.0, 10.0)
 """Ratios of the path lengths of cuvettes that are sold (1, 2, 4, 5, 10, 20, 40, 50, 100 mm) most often mixed up."""
+_DENSEST = 10.0
 _FWHM = 2.3548  # full width at half maximum ÷ σ of a Gaussian, 2 √(2 ln 2)
 
 
@@ -94,6 +95,28 @@ class PathLength(Cause):
     def words(self, told: Told) -> str:
         """The ratio."""
         return f"another path length, {told.settings[0]:g} times that of the standards"
+
+
+class Transmittance(Cause):
+    """Transmittance where the standards are absorbance, T = 10^−A, as a fraction or in percent: no free number."""
+
+    parameters = 0
+    remedy = "export it as absorbance, or take −log10 of it (2 − log10 of percent)"
+    other_quantity = True
+    least = 0.98
+
+    def axes(self, wavelengths: np.ndarray) -> tuple[Axis, ...]:
+        """What full transmittance is called."""
+        return (Axis(np.array([1.0, 100.0]), between=False),)
+
+    def base(self, curve: np.ndarray, wavelengths: np.ndarray, settings: np.ndarray) -> np.ndarray:
+        """The curve as transmittance; what is no absorbance is held where that is finite."""
+        return 10.0 ** -curve.clip(-_DENSEST, _DENSEST)[:, None, :] * settings[:, 0][None, :, None]
+
+    def words(self, told: Told) -> str:
+        """Which of the two."""
+        percent = told.settings[0] == 100.0
+        return f"transmittance ({'percent' if percent else '0 to 1'}), where the standards look like absorbance"
 
 
 class Shift(Cause):
@@ -265,4 +288,5 @@ KINDS: dict[str, type[Cause]] = {
     "scatter": Scatter,
     "interferent": Interferent,
     "resolution": Resolution,
+    "transmittance": Transmittance,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from geonode_runtime.errors import InputError
-from geonode_runtime.wording import argument
+from geonode_runtime.wording import argument, either, stated
 
 QUANTIFY_METHODS = ("posterior", "profile")
 """The posterior learned on simulated unknowns, and the likelihood of the curve."""
@@ -16,7 +16,7 @@ def check_method(method: str | None) -> None:
         InputError: naming them.
     """
     if method is not None and method not in QUANTIFY_METHODS:
-        raise InputError(f"method={method!r} is not known; choose from {', '.join(QUANTIFY_METHODS)}.")
+        raise InputError(f"{stated('method', method)} is not known; choose from {', '.join(QUANTIFY_METHODS)}.")
 
 
 def chosen_method(method: str | None, unfit: str) -> tuple[str, tuple[str, ...]]:
@@ -43,4 +43,5 @@ def chosen_method(method: str | None, unfit: str) -> tuple[str, tuple[str, ...]]
 
 def profile_instead(unfit: str) -> str:
     """What must be said where the profile answers because of ``unfit``."""
-    return f"answers are by the likelihood of the curve ({argument('method', 'profile')}): {unfit}"
+    way = either("--method profile", "method='profile'")  # of `quantify`, whichever command says it
+    return f"answers are by the likelihood of the curve ({way}): {unfit}"

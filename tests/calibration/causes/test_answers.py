@@ -77,6 +77,16 @@ def test_many_answers_at_once_say_why_too(made, cause, method):
         assert spoilt.why == made.quantify(rows[0], method=method).why and len(spoilt.why) == 2
 
 
+@pytest.mark.parametrize("method", ["profile", "posterior"])
+@pytest.mark.parametrize("c", [0.0, 30.0, 200.0])
+def test_transmittance_is_told_and_no_dilution_advised(made, c, method):
+    """Its size is no absorbance: 1.5 times the largest standard's here."""
+    answer = made.quantify(10.0 ** -spectra(c, 7)[0], method=method)
+    assert answer.verdict == "does not match" and answer.explanation.cause == "transmittance"
+    assert "transmittance (0 to 1), where the standards look like absorbance" in answer.why[-1]
+    assert not any("dilute" in one for one in (*answer.why, *answer.notes))
+
+
 @pytest.mark.parametrize("times", [1.5, 2.0, 5.0])
 def test_what_lies_above_the_range_is_no_other_cuvette(times):
     """A straight line carried on is the spectrum of the top standard in a longer cuvette: the answer is to dilute."""

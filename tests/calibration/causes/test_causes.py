@@ -79,7 +79,7 @@ def problem(spectrum: np.ndarray, curve) -> Problem:
 
 
 @pytest.mark.parametrize("times", SIZES)
-@pytest.mark.parametrize("name", [n for n in CAUSES if n != "other path length"])
+@pytest.mark.parametrize("name", [n for n in CAUSES if n not in ("other path length", "transmittance")])
 def test_each_cause_is_named_right(name, times):
     """Nine times of ten where its size, what no concentration explains of it, is five times the noise or more."""
     said = []
@@ -104,6 +104,36 @@ def test_a_cuvette_that_is_sold_goes_before_a_free_scale(ratio):
         assert found.cause != "other path length" or f"{ratio:g} times" in found.words
         said.append(found.cause)
     assert said.count("other path length") >= 0.9 * len(said), said
+
+
+@pytest.mark.parametrize("full", [1.0, 100.0])
+@pytest.mark.parametrize("assay", ASSAYS)
+def test_transmittance_is_named_with_the_concentration_behind_it(assay, full):
+    """Beyond the concentrations that are compared, too, and then without one."""
+    rng, percent = np.random.default_rng(7), "percent" if full == 100.0 else "0 to 1"
+    for c in (15.0, 40.0, 160.0):
+        absorbance = ASSAYS[assay](np.array([c]))[0] + NOISE * rng.standard_normal(len(WAVE))
+        found = explain(problem(full * 10.0**-absorbance, ASSAYS[assay]))
+        assert found.cause == "transmittance" and f"transmittance ({percent})" in found.why()
+        assert found.corrected == (pytest.approx(c, rel=0.1) if c < 100.0 else None)
+        assert ("without it the spectrum would be that of" in found.why()) == (c < 100.0)
+        assert found.why().endswith("export it as absorbance, or take −log10 of it (2 − log10 of percent)")
+
+
+@pytest.mark.parametrize("assay", ASSAYS)
+def test_other_absorbance_is_not_called_transmittance(assay):
+    """Of other assays, with a large offset, and far above the standards."""
+    curve = ASSAYS[assay](np.array([40.0]))[0]
+    noise = NOISE * np.random.default_rng(2).standard_normal(len(WAVE))
+    others = [one(np.array([40.0]))[0] for name, one in ASSAYS.items() if name != assay]
+    for made in (
+        *others,
+        curve + 0.8,
+        2.5 * curve,
+        curve + band(480.0, 30.0),
+        np.ones(len(WAVE)) - 0.4 * (WAVE > 550.0),
+    ):
+        assert explain(problem(made + noise, ASSAYS[assay])).cause != "transmittance"
 
 
 @pytest.mark.parametrize("assay", ASSAYS)
