@@ -10,8 +10,10 @@ const GeonodeTwins = (function () {
     const { where, scale } = cells.minima, distinct = [0, 1, 2].filter((k) => !where.slice(0, k).includes(where[k]));
     const at = distinct.map((k) => where[k]), wide = distinct.map((k) => scale[k] / Math.sqrt(known.power));
     const share = sharesOf(known, cells, distinct, at, wide);
-    const held = at.map((c, k) => belowOf(one, c + REACH * wide[k]) - belowOf(one, c - REACH * wide[k]));
-    held.push(one.above);
+    const { levels } = known, top = levels[levels.length - 1];
+    const held = at.map((c, k) => belowOf(one, c + REACH * wide[k]) - belowOf(one, c - REACH * wide[k]) +
+      (c > top ? one.above : 0) + (c < levels[0] ? one.below : 0));
+    held.push(1 - belowOf(one, top));
     const starved = held.map((v, k) => v < STARVED * share[k]), of = (values, flag) => sum(values.filter((_, k) => starved[k] === flag));
     if (!starved.includes(true) || of(held, false) < HELD) return one;
     const kept = 1 - of(share, true), mass = one.mass.map((v) => kept * v);
@@ -77,7 +79,7 @@ const GeonodeTwins = (function () {
   function cumulativeAbove(known, edges, a) {
     const { far } = beyondOf(known, a), top = known.levels[known.levels.length - 1];
     const at = (edge) => studentCumulative(dofOf(known), (edge - top - far) / far), least = at(top);
-    return Array.from(edges, (edge) => Math.max(at(edge) - least, 0) / (1 - least));
+    return Array.from(edges, (edge) => 0.5 * Math.max(at(edge) - least, 0) / (1 - least));
   }
 
   return { withTwins };

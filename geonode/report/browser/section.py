@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 ANSWERING = (
     "numbers.js", "text.js", "unknown.js", "sets.js", "verdicts.js", "shapes.js", "pls.js", "posterior_cells.js",
-    "posterior_network.js", "posterior_density.js", "posterior_ends.js", "posterior_twins.js", "posterior.js", "causes.js",
-    "cause_fit.js", "explanation.js", "answers.js",
+    "posterior_network.js", "posterior_density.js", "posterior_ends.js", "posterior_twins.js", "posterior.js",
+    "causes.js", "cause_fit.js", "explanation.js", "answers.js",
 )  # fmt: skip
 """What computes an answer, in the order in which one needs the other; none of it touches the page."""
 DRAWING = ("overlay.js", "drop_zone.js")

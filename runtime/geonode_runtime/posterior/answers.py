@@ -44,7 +44,8 @@ class LearnedPosterior:
         self, spectra: np.ndarray, replicates: np.ndarray, usable: np.ndarray | None = None
     ) -> tuple[list[Posterior], np.ndarray, Cells]:
         """Of unknowns ``spectra [U, W]``, each the mean of ``replicates [U]``, at ``usable [W]`` wavelengths:
-        posterior (widened, with the twins that the network left out), probability that it holds something strange ``[U]``, and what the network saw."""
+        posterior (widened, with the twins that the network left out), probability that it holds something strange
+        ``[U]``, and what the network saw."""
         known = self.known
         cells = unknown_cells(known, spectra, replicates, usable)
         outcome = evaluate(self.weights, cells)

@@ -40,7 +40,9 @@ def with_twins(known: PosteriorStandards, one: Posterior, cells: Cells, row: int
     where, wide = every[distinct], cells.scale[row, distinct] / np.sqrt(known.power)
     share = _shares(known, cells, row, distinct, wide)
     held = one.below_of(where + _REACH * wide) - one.below_of(where - _REACH * wide)
-    held = np.append(held, one.above)
+    # beyond the standards nothing is told apart
+    held += (where > known.levels[-1]) * one.above + (where < known.levels[0]) * one.below
+    held = np.append(held, 1.0 - one.below_of(known.levels[-1]))
     starved = held < STARVED * share
     if not starved.any() or held[~starved].sum() < HELD:
         return one
@@ -60,7 +62,7 @@ def with_twins(known: PosteriorStandards, one: Posterior, cells: Cells, row: int
 
 
 def _shares(known: PosteriorStandards, cells: Cells, row: int, distinct: np.ndarray, wide: np.ndarray) -> np.ndarray:
-    """``[k + 1]`` what the spectrum gives each of the k ``distinct`` minima, whose standard deviations are ``wide``, and
+    """``[k + 1]`` what the spectrum gives each of the k ``distinct`` minima (standard deviations ``wide``), and
     concentrations above the standards; they add up to 1."""
     a, noise, where = cells.at[row], cells.noise[row], cells.minima[row, distinct]
     across = _across(known, a, where) / noise
@@ -104,8 +106,9 @@ def _beyond(known: PosteriorStandards, a: np.ndarray) -> tuple[float, float]:
 
 def _cumulative_above(known: PosteriorStandards, edges: np.ndarray, a: np.ndarray) -> np.ndarray:
     """``[K + 1]`` probability below each of the ``edges`` of a concentration above the standards, where the curve
-    carried on comes to ``a [r]``: a Student t, as wide as that is far, of which only what lies above them counts."""
+    carried on comes to ``a [r]``: for one half a Student t, as wide as that is far, of which only what lies above them
+    counts; for the other beyond what was searched, for such a curve levels off before it has come back."""
     far, top = _beyond(known, a)[0], float(known.levels[-1])
     ends = np.append(edges, top)
     found = student_cumulative(dof_of(known), (ends - top - far) / far)
-    return np.maximum(found[:-1] - found[-1], 0.0) / (1.0 - found[-1])
+    return 0.5 * np.maximum(found[:-1] - found[-1], 0.0) / (1.0 - found[-1])
