@@ -2,7 +2,7 @@
 "use strict";
 const GeonodeTwins = (function () {
   const { studentCumulative, interpolate, median, smallest } = GeonodeNumbers, { spanOf, dofOf } = GeonodeCells, { belowOf } = GeonodeDensity;
-  const STARVED = 0.2, HELD = 0.5, REACH = 4, BESIDE = 2;
+  const STARVED = 0.2, HELD = 0.5, REACH = 4, FAR = 0.5, BESIDE = 2;
   const sum = (values) => { let total = 0; for (const v of values) total += v; return total; };
 
   // The posterior with the minima of the curve that it left out though the spectrum does not refute them.
@@ -13,7 +13,7 @@ const GeonodeTwins = (function () {
     const { levels } = known, top = levels[levels.length - 1];
     const held = at.map((c, k) => belowOf(one, c + REACH * wide[k]) - belowOf(one, c - REACH * wide[k]) +
       (c > top ? one.above : 0) + (c < levels[0] ? one.below : 0));
-    held.push(1 - belowOf(one, top));
+    held.push(one.above / FAR);
     const starved = held.map((v, k) => v < STARVED * share[k]), of = (values, flag) => sum(values.filter((_, k) => starved[k] === flag));
     if (!starved.includes(true) || of(held, false) < HELD) return one;
     const kept = 1 - of(share, true), mass = one.mass.map((v) => kept * v);
@@ -79,7 +79,7 @@ const GeonodeTwins = (function () {
   function cumulativeAbove(known, edges, a) {
     const { far } = beyondOf(known, a), top = known.levels[known.levels.length - 1];
     const at = (edge) => studentCumulative(dofOf(known), (edge - top - far) / far), least = at(top);
-    return Array.from(edges, (edge) => 0.5 * Math.max(at(edge) - least, 0) / (1 - least));
+    return Array.from(edges, (edge) => (1 - FAR) * Math.max(at(edge) - least, 0) / (1 - least));
   }
 
   return { withTwins };

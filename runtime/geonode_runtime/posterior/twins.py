@@ -26,6 +26,7 @@ HELD = 0.5
 """The others must hold so much of the probability: where they do not, the network follows no minimum of the curve."""
 _REACH = 4.0
 """So many standard deviations around a minimum belong to it."""
+_FAR = 0.5  # of what a curve that has turned back gives concentrations above the standards: beyond what was searched
 _BESIDE = 2  # segments of the curve to either side of a minimum in which the distance across it is looked for
 
 
@@ -42,7 +43,7 @@ def with_twins(known: PosteriorStandards, one: Posterior, cells: Cells, row: int
     held = one.below_of(where + _REACH * wide) - one.below_of(where - _REACH * wide)
     # beyond the standards nothing is told apart
     held += (where > known.levels[-1]) * one.above + (where < known.levels[0]) * one.below
-    held = np.append(held, 1.0 - one.below_of(known.levels[-1]))
+    held = np.append(held, one.above / _FAR)
     starved = held < STARVED * share
     if not starved.any() or held[~starved].sum() < HELD:
         return one
@@ -111,4 +112,4 @@ def _cumulative_above(known: PosteriorStandards, edges: np.ndarray, a: np.ndarra
     far, top = _beyond(known, a)[0], float(known.levels[-1])
     ends = np.append(edges, top)
     found = student_cumulative(dof_of(known), (ends - top - far) / far)
-    return 0.5 * np.maximum(found[:-1] - found[-1], 0.0) / (1.0 - found[-1])
+    return (1.0 - _FAR) * np.maximum(found[:-1] - found[-1], 0.0) / (1.0 - found[-1])
