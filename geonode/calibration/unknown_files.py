@@ -13,7 +13,7 @@ import numpy as np
 
 from geonode.data import SpectralDataset
 from geonode.data.axis_units import in_unit_of, no_such_axis
-from geonode.data.checks import IDENTICAL_AT_LEAST, check_same_grid
+from geonode.data.checks import IDENTICAL_AT_LEAST, check_order, check_same_grid
 from geonode.data.readers import record
 from geonode.data.readers.concentrations import listing
 from geonode.data.readers.dilutions import number_in, unused_dilutions
@@ -236,6 +236,8 @@ def _label(recording: Recording, trace: Trace) -> str:
 
 def _together(group: Found, select: str | None, on_all: list[str]) -> UnknownSpectra:
     names = [_label(recording, trace) for recording, trace in group]
+    for (_, trace), name in zip(group, names, strict=True):
+        check_order(trace.wavelengths, name)
     orders = [np.argsort(trace.wavelengths, kind="stable") for _, trace in group]
     grid = group[0][1].wavelengths[orders[0]]
     spectra = np.empty((len(group), len(grid)))

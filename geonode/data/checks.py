@@ -22,6 +22,7 @@ LENGTHS = ("nm", "µm", "Å")
 LARGEST, SMALLEST = 1e30, 1e-30
 # So many files are named before the rest is counted.
 _NAMED = 3
+_FEWEST_IN_ORDER = 6  # wavelengths of which one may be said to be out of order
 
 
 def as_floats(values: ArrayLike, what: str, ndim: int | tuple[int, ...], where: str) -> Floats:
@@ -71,6 +72,26 @@ def check_wavelengths(wavelengths: Floats, where: str, unit: str = "nm") -> None
     twice = ordered[1:][np.diff(ordered) == 0]
     if twice.size:
         raise InputError(f"{where}: wavelength {twice[0]:.10g} occurs twice; keep one of the rows or average them.")
+
+
+def check_order(wavelengths: Floats, where: str) -> None:
+    """Refuse an axis as it stands in a file that goes one way but for one entry: a number mistyped, its row moved by
+    sorting it. Of two neighbours exchanged either may be the one: sorted, they are right."""
+    ways = [w for w in (wavelengths, wavelengths[::-1]) if (np.diff(w) > 0).mean() > 0.5]
+    if len(wavelengths) < _FEWEST_IN_ORDER or not ways or (np.diff(ways[0]) > 0).all():
+        return
+    (axis,) = ways
+    turn = int(np.flatnonzero(np.diff(axis) <= 0)[0])
+    alone = [k for k in (turn, turn + 1) if (np.diff(np.delete(axis, k)) > 0).all()]
+    if len(alone) != 1:
+        return
+    (k,) = alone
+    row = k if axis is wavelengths else len(axis) - 1 - k
+    beside = " and ".join(f"{wavelengths[n]:.10g}" for n in (row - 1, row + 1) if 0 <= n < len(axis))
+    raise InputError(
+        f"{where}: wavelength number {row + 1} is {wavelengths[row]:.10g}, beside {beside}, and all others are in "
+        "order; correct it, or leave that row out."
+    )
 
 
 def check_spectra(

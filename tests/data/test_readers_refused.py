@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import geonode
+from geonode.data.checks import check_order
 from geonode.data.readers import read_file
-from geonode.errors import ReaderError
+from geonode.errors import InputError, ReaderError
 from tests.data import samples
 from tests.data.small_tables import LIST, X, files, spectrum, table, write
 
@@ -306,3 +307,32 @@ def test_what_is_damaged_is_named_and_nothing_beside_it_lost(tmp_path, case):
     (tmp_path / "a").write_bytes(content.replace(old, new, 1))
     with pytest.raises(ReaderError, match=sentence):
         read_file(tmp_path / "a")
+
+
+# --- an axis in order but for one entry ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("place", "typed"), [(7, 5000.0), (7, 403.0), (0, 470.0), (11, 404.0)])
+@pytest.mark.parametrize("way", [1, -1], ids=["ascending", "descending"])
+def test_a_mistyped_wavelength_is_named_with_its_row(place, typed, way):
+    """It was put in order with the others, and its spectrum stood elsewhere on the axis."""
+    axis = np.arange(400.0, 460.0, 5.0)
+    axis[place] = typed
+    with pytest.raises(InputError, match=f"wavelength number {(place if way > 0 else 11 - place) + 1} is {typed:g},"):
+        check_order(axis[::way], "a.csv")
+
+
+def test_other_orders_are_put_in_order_as_before():
+    """Either way, two neighbours exchanged, two blocks, and too few to say which is wrong."""
+    axis = np.arange(400.0, 460.0, 5.0)
+    exchanged = axis.copy()
+    exchanged[[4, 5]] = exchanged[[5, 4]]
+    for one in (axis, axis[::-1], exchanged, np.concatenate([axis[6:], axis[:6]]), np.array([400.0, 900.0, 500.0])):
+        check_order(one, "a.csv")
+
+
+def test_standards_with_a_mistyped_wavelength_are_refused(tmp_path):
+    rows = [f"{5000 if x == 440 else x},{0.1 + 0.001 * x},{0.2 + 0.002 * x},0.9" for x in range(400, 700, 5)]
+    path = write(tmp_path / "s.csv", "\n".join(["wavelength,0 ppb,10 ppb,20 ppb", *rows]) + "\n")
+    with pytest.raises(ReaderError, match="wavelength number 9 is 5000, beside 435 and 445"):
+        geonode.load_standards(path)

@@ -222,6 +222,11 @@ def _common(recordings: Sequence[Recording], attribute: str, where: str) -> str:
 
 def _on_one_grid(found: Found, names: list[str], notes: list[str], where: str):
     """(wavelengths [W], spectra [N, W], mask [N, W]) in ascending order; refuses grids that differ."""
+    for _, trace in found:
+        try:
+            checks.check_order(trace.wavelengths, where)
+        except InputError as error:
+            raise ReaderError(str(error)) from None
     orders = [np.argsort(trace.wavelengths, kind="stable") for _, trace in found]
     grid = found[0][1].wavelengths[orders[0]]
     if not np.array_equal(orders[0], np.arange(len(grid))):
