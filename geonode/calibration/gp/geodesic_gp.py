@@ -36,7 +36,7 @@ PRIOR_DOF = 2.0
 # Training sets of one size are fitted together up to this much memory for their grids of matrices.
 _CHUNK_BYTES = 64e6
 _AT_ONCE, _FEWEST_AT_ONCE = 2**17, 32
-"""Numbers [G, C, n] that predictions make at once: what fits into a processor's cache is not fetched from memory anew by
+"""Numbers [G, C, n] that predictions make at once: what a processor's cache holds is not fetched from memory anew by
 every line. Of no fewer than so many concentrations."""
 
 
