@@ -333,6 +333,6 @@ def test_other_orders_are_put_in_order_as_before():
 
 def test_standards_with_a_mistyped_wavelength_are_refused(tmp_path):
     rows = [f"{5000 if x == 440 else x},{0.1 + 0.001 * x},{0.2 + 0.002 * x},0.9" for x in range(400, 700, 5)]
-    path = write(tmp_path / "s.csv", "\n".join(["wavelength,0 ppb,10 ppb,20 ppb", *rows]) + "\n")
+    path = write(tmp_path / "s.csv", "\n".join(["wavelength,0,10,20", *rows]) + "\n")
     with pytest.raises(ReaderError, match="wavelength number 9 is 5000, beside 435 and 445"):
-        geonode.load_standards(path)
+        geonode.load_standards(path, concentration_unit="ppb")
