@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import importlib
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.fresh import fresh
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -41,14 +41,8 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 
 def run_python(code: str, *, cwd: Path = ROOT, **environment: str) -> str:
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    """What the code prints where torch is loaded, nothing of geonode is, and the checkout is on the path."""
+    result = fresh(code, cwd, {**os.environ, "PYTHONPATH": str(ROOT), **environment})
     assert result.returncode == 0, result.stderr
     return result.stdout.strip()
 

@@ -107,7 +107,9 @@ class EmbeddingMetric(Metric):
         for k in range(order):
             if k:
                 outer = outer.unsqueeze(-1) * u.reshape(len(u), *([1] * k), -1)
-            part = ((gains[k].unsqueeze(-2) * v) @ outer.flatten(1)).unflatten(-1, (self.dim,) * (k + 1))
+            # v ⊗ u ⊗ … first, which no point enters: what is multiplied at every point is then [H] by [H, K Dᵏ⁺¹]
+            weights = (v.mT[:, :, None] * outer.flatten(1)[:, None]).flatten(1)
+            part = (gains[k] @ weights).unflatten(-1, (len(v), *(self.dim,) * (k + 1)))
             found.append(part + e.straight.to(c) if k == 0 else part)
         return found
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fresh import fresh
+
 OPTIONAL = (
     "xarray", "pandas", "chemotools", "sklearn", "lightning", "matplotlib", "torchdiffeq", "triton", "typer", "rich",
     "pynvml", "ray", "onnx", "onnxruntime", "onnxscript", "accelerate", "deepspeed", "tensorboard", "jax",
@@ -18,11 +20,15 @@ SECONDS = 3.0
 """Of processor time, beyond torch's own: what else a machine does at the time does not count."""
 
 
-def run(code: str, folder: Path, **more: str) -> str:
+def run(code: str, folder: Path, torch: bool = True, **more: str) -> str:
+    """What the code prints, begun where torch is loaded, or from nothing at all."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **more}
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
-    )
+    if torch:
+        result = fresh(code, folder, environment)
+    else:
+        result = subprocess.run(
+            [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        )
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     return result.stdout.strip()
@@ -58,7 +64,7 @@ print([m for m in {OPTIONAL!r} if m in sys.modules])
 torch = sys.modules.get("torch")
 print(torch is not None and torch.cuda.is_initialized())
 """
-    assert run(code, tmp_path) == "[]\nFalse"
+    assert run(code, tmp_path, torch=False) == "[]\nFalse"
 
 
 def test_no_gpu_is_even_asked_for(tmp_path):

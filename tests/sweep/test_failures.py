@@ -44,73 +44,60 @@ def _rows(spec):
 @pytest.mark.slow
 @needs_ray
 @pytest.mark.filterwarnings("ignore:The loss of model")
-def test_a_training_that_raises_in_a_stack_leaves_the_others_their_results(spec, monkeypatch):
-    """Learning rates of 1e30, whose losses are never finite; the others keep their results and models."""
+def test_jobs_that_raise_or_kill_their_worker_are_named_and_the_others_keep_their_results(spec, tmp_path, monkeypatch):
+    """Learning rates of 1e30, whose losses are never finite, and a job that kills its worker each time, on one Ray, for
+    its start and that of every worker take seconds. Who loses a worker once: test_sweep.py."""
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")  # another's cluster, which a sweep without --address does not join
-    text = SPEC.replace("EPOCHS", "30").replace("seeds: 2", "folds: [0, 20]").replace("0.003", "1.0e+30")
+    monkeypatch.setattr(ray_pool, "RETRIES", 1)
+    text = (
+        SPEC.replace("EPOCHS", "30")
+        .replace("seeds: 2", "folds: [0, 20, 60]")
+        .replace("[0.001, 0.003]", "[1.0e+30, 0.001]")
+    )
     spec.write_text(text)
-    jobs = read_spec(spec).jobs()
-    good = {job.key for job in jobs if job.setting["flow_lr"] == 0.001}
+    jobs = read_spec(
+        spec
+    ).jobs()  # lists of four: three that raise and one that does not; one that does not and the deadly
+    good, deadly, tried = {job.key for job in jobs[3:5]}, jobs[5].key, tmp_path / "tried"
+    run = ray_pool._one_thread
+
+    def train(stack, *rest):  # local to a function, so that Ray sends it to the worker as it is
+        keys = [job.key for job in stack]
+        with tried.open("a") as file:
+            file.write(" ".join(keys) + "\n")
+        if deadly in keys:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return run(stack, *rest)
+
+    monkeypatch.setattr(ray_pool, "_one_thread", train)
     code, said = _sweep(spec, "--stack", "4", "--keep-bundles")
-    assert code == 2 and "2 of 4 results" in said and "2 of 4 jobs failed" in said
-    for fold in (0, 20):
+    assert code == 2 and "2 of 6 results" in said and "4 of 6 jobs failed" in said
+    for fold in (0, 20, 60):
         assert said.count(f"failed: fold {fold}, seed 0, flow_lr=1e+30: The loss of model 0") == 1
+    assert said.count("failed: fold 60, seed 0, flow_lr=0.001: its worker was lost each of the 2 times") == 1
+    lists = [line.split() for line in tried.read_text().splitlines()]
+    one, other = [job.key for job in jobs[:4]], [job.key for job in jobs[4:]]
+    assert lists.count(one) == 1 and lists.count(other) == 2  # what lost its worker ran again as it was,
+    alone = [keys[0] for keys in lists if len(keys) == 1]
+    assert sorted(alone) == sorted([*one, *other, deadly])  # then all one by one, the deadly one twice
     rows = _rows(spec)
     assert len(rows) == 2 and {row["job"] for row in rows} == good
     assert {path.stem for path in (spec.parent / "out" / "bundles").iterdir()} == good
     for row in rows:  # trained beside a stack that went wrong, and as without it
-        (alone,) = run_stack([job for job in jobs if job.key == row["job"]], "cpu")
-        assert float(row["rmse"]) == pytest.approx(alone["rmse"], rel=1e-4)
+        (same,) = run_stack([job for job in jobs if job.key == row["job"]], "cpu")
+        assert float(row["rmse"]) == pytest.approx(same["rmse"], rel=1e-4)
+
     # the same command again: what succeeded does not run again, and what is to be done is what failed
-    code, said = _sweep(spec, "--stack", "4", "--shard", "0/1")
-    assert code == 2 and "4 jobs, 2 done, 2 to run here" in said and "2 of 2 jobs failed" in said
-    assert _rows(spec) == rows
-
-
-@pytest.mark.slow
-@needs_ray
-def test_a_job_that_kills_its_worker_is_named_and_the_same_command_resumes(spec, tmp_path, monkeypatch):
-    """One list of three loses its worker once; another each time, to one of its jobs."""
-    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    monkeypatch.setattr(ray_pool, "RETRIES", 1)
-    text = SPEC.replace("EPOCHS", "2").replace("seeds: 2", "folds: [0, 20, 60]").replace("0.003", "0.002")
-    spec.write_text(text)
-    jobs = read_spec(spec).jobs()
-    deadly, tried, once = jobs[1].key, tmp_path / "tried", tmp_path / "once"
-
-    def train(stack, device, bundles, checkpoints):  # local to a function, so that Ray sends it to the worker as it is
-        keys = [job.key for job in stack]
-        with tried.open("a") as file:
-            file.write(" ".join(keys) + "\n")
-        first = not once.exists() and deadly not in keys and len(keys) == 3
-        if first:
-            once.touch()
-        if deadly in keys or first:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return [(row, None) for row in run_stack(stack, device)]
-
-    monkeypatch.setattr(ray_pool, "_one_thread", train)
-    code, said = _sweep(spec, "--stack", "3")
-    lists = [line.split() for line in tried.read_text().splitlines()]
-    one, other = [job.key for job in jobs[:3]], [job.key for job in jobs[3:]]
-    assert lists.count(one) == 2 and lists.count(other) == 2  # both again as they were,
-    assert sorted(keys[0] for keys in lists if len(keys) == 1) == sorted(
-        [*one, deadly]
-    )  # then one by one, deadly twice
-    assert code == 2 and "5 of 6 results" in said and "1 of 6 jobs failed" in said
-    assert said.count("failed: fold 20, seed 0, flow_lr=0.001: its worker was lost each of the 2 times") == 1
-    rows = _rows(spec)
-    assert sorted(row["job"] for row in rows) == sorted({*one, *other} - {deadly})
-
     monkeypatch.undo()
-    code, said = _sweep(spec, "--stack", "3", "--shard", "0/1")  # here: another Ray would only take time
-    assert code == 0 and "6 jobs, 5 done, 1 to run here" in said
+    code, said = _sweep(spec, "--stack", "4", "--shard", "0/1")  # here: another Ray would only take time
+    assert code == 2 and "6 jobs, 2 done, 4 to run here" in said and "3 of 4 jobs failed" in said
+    assert _rows(spec) == rows
     merged = ["merge", str(spec.parent / "out"), "--out", str(table_of(spec)), "--force"]
     assert CliRunner().invoke(app, merged).exit_code == 0
     again = {row["job"]: row for row in _rows(spec)}
-    assert len(again) == 6 == len(_rows(spec))
-    assert all(again[row["job"]] == row for row in rows)  # seconds and worker too: none of them ran again
+    assert again.keys() == {*good, deadly} and len(_rows(spec)) == 3
+    assert all(again[row["job"]] == row for row in rows)  # seconds and worker too: neither of them ran again
 
 
 def test_where_every_job_fails_the_first_is_named(spec, monkeypatch):
