@@ -42,7 +42,7 @@ class UnlikelyLabel:
     def sentence(self, unit: str = "") -> str:
         """What to tell the analyst."""
         unit = f" {unit}" if unit else ""
-        declared = either("--standard-uncertainty", "concentration_std")
+        declared = either("geonode fit --standard-uncertainty", "concentration_std")
         return (
             f"with {self.level:g}{unit} left out the others make its spectrum that of {figure(self.implied, unit)}, "
             f"and its own label {_times(self.surprise)} times less probable: it may be prepared or labelled wrong, and "

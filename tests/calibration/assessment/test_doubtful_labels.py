@@ -32,7 +32,7 @@ def test_a_label_that_is_a_fifth_off_is_told_where_nothing_else_finds_it():
     assert said.startswith("with 10 mM left out the others make its spectrum that of 8.0")
     assert said in standing.warnings and said.endswith("how well the standards are known (concentration_std)")
     with on_command_line(CommandLine({})):
-        assert unlikely_label(calibration).sentence().endswith("(--standard-uncertainty)")
+        assert unlikely_label(calibration).sentence().endswith("(geonode fit --standard-uncertainty)")
     unknown = noisy(straight, [25.0], 6)
     assert all(said in one.notes for one in (calibration.quantify(unknown[0]), *calibration.quantify_many(unknown)))
 
