@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from typer.testing import CliRunner
 
 import geonode
 from geonode.cli import app, warnings_as_sentences
+from tests.forks import python
 
 WAVELENGTHS = np.arange(400, 700, 10)
 LEVELS = ("0", "10", "20", "30")
@@ -174,9 +173,7 @@ def test_cary_export_as_the_instrument_wrote_it(shared_data, tmp_path):
 
 
 def test_the_installed_command_ends_without_a_traceback(tmp_path):
-    result = subprocess.run(
-        [sys.executable, "-m", "geonode", "fit", "none.csv", "--out", "m"], cwd=tmp_path, capture_output=True, text=True
-    )
+    result = python("-m", "geonode", "fit", "none.csv", "--out", "m", cwd=tmp_path)
     assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr.strip() == "geonode: none.csv: there is no such file; check the name."

@@ -21,6 +21,8 @@ from typing import Any
 from geonode.bench import nvml
 
 INTERVAL = 0.1
+DCGM_PATIENCE = 3.0
+"""Seconds that ``dcgmi`` has for its first sample."""
 RUNGS = ("gpm", "dcgm", "ncu", "nvml")
 TITLES = {
     "gpm": "SM activity by NVML GPM",
@@ -114,9 +116,9 @@ class Monitor:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self._process = process
         threading.Thread(target=self._read_dcgm, args=(process,), daemon=True).start()
-        deadline = time.monotonic() + 3.0
+        deadline = time.monotonic() + DCGM_PATIENCE
         while time.monotonic() < deadline and process.poll() is None and not self._dcgm_rows:
-            time.sleep(0.1)
+            time.sleep(0.02)
         if self._dcgm_rows:
             return None
         process.terminate()

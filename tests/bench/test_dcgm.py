@@ -81,6 +81,7 @@ def test_sm_activity_comes_from_dcgm_where_there_is_no_gpm(tmp_path, monkeypatch
 )
 def test_a_dcgm_without_fields_is_passed_over_with_the_reason(tmp_path, monkeypatch, body):
     dcgmi(tmp_path, monkeypatch, body)
+    monkeypatch.setattr(activity, "DCGM_PATIENCE", 0.5)  # however long, no sample comes
     monitor = activity.Monitor("cuda")
     begin = time.monotonic()
     time.sleep(0.3)

@@ -35,13 +35,15 @@ def test_check_estimator(monkeypatch) -> None:
     """All of scikit-learn's checks; check_array_api_input skips itself unless SCIPY_ARRAY_API is set.
 
     They ask how an estimator behaves and not how well it fits, about two hundred times: each on a small grid, without
-    remarks on the standards, and the data of regressions, two hundred levels, are cut to ten of them.
+    remarks on the standards, or a say of standards left out in the posterior's width; and the data of regressions, two
+    hundred levels, are cut to ten of them.
     """
     whole = estimator_checks._regression_dataset
     monkeypatch.setattr(estimator_checks, "_regression_dataset", lambda: tuple(part[:10] for part in whole()))
     small = functools.partial(GeodesicGP, lengths=(1.2,), alphas=(0.5,), etas=(1e-3,))
     monkeypatch.setattr("geonode.calibration.calibration.GeodesicGP", small)
     monkeypatch.setattr("geonode.calibration.calibration.remarks_on", lambda _: [])
+    monkeypatch.setattr("geonode.calibration.posterior.own_levels.levels_asked", lambda _: np.arange(0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = estimator_checks.check_estimator(GeodesicCalibrator(), on_fail=None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import numpy as np
@@ -14,6 +13,7 @@ from geonode.commands.amounts import dilution_factor, factor_uncertainty
 from geonode.errors import InputError
 from tests.commands import cases
 from tests.commands.cases import WAVE, fit, measured, run, write, write_standards, write_unknown
+from tests.forks import python
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_few_wavelengths_end_in_an_answer_or_a_sentence_at_fit(tmp_path, count, 
 
 
 EVERY = """
-import io, os, sys
+import io, sys
 from geonode.cli import main
 for encoding in sys.argv[1:]:
     kept = io.BytesIO()
@@ -145,23 +145,21 @@ for encoding in sys.argv[1:]:
         except SystemExit as stop:
             if stop.code:
                 raise
-    os.write(1, kept.getvalue() + b"\\0")
+    with open(encoding, "wb") as file:
+        file.write(kept.getvalue())
 """
 
 
 def test_a_console_that_lacks_letters_is_served(tmp_path):
-    """Of a process of its own: one for all encodings, for most of the time goes into its imports."""
+    """Of a process of its own, for `main` sets up its streams: what it writes is kept by encoding."""
     encodings = ["cp1252", "cp437", "koi8-r"]
     write_standards(tmp_path / "m.csv", [f"{c:g} μM" for c in cases.LEVELS])
-    done = subprocess.run(
-        [sys.executable, "-c", EVERY, *encodings],
-        cwd=tmp_path,
-        capture_output=True,
-        env={**os.environ, "COLUMNS": "120", "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.returncode == 0, done.stderr.decode(errors="replace")
-    for encoding, part in zip(encodings, done.stdout.split(b"\0")[:-1], strict=True):
-        said = part.decode(encoding)
+    (tmp_path / "every.py").write_text(EVERY)
+    environment = {**os.environ, "COLUMNS": "120", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = python("every.py", *encodings, cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    for encoding in encodings:
+        said = (tmp_path / encoding).read_bytes().decode(encoding)
         assert ("µM" in said or "uM" in said or "μM" in said) and "winner" in said
 
 

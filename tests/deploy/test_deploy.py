@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 import yaml
 
 from tests.deploy.image import ROOT, instructions
+from tests.forks import python
 
 DEPLOY = ROOT / "deploy"
 pytestmark = pytest.mark.skipif(not DEPLOY.is_dir(), reason="tests are away from the checkout")
@@ -152,9 +152,8 @@ def test_the_accelerate_example_trains_as_lightning_does():
     from geonode.data import simulate_assay
     from geonode.training import SpectralDataModule, train_module
 
-    code = [sys.executable, str(ROOT / "examples/accelerate/train.py"), "--epochs", "8"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
-    done = subprocess.run(code, env=environment, capture_output=True, text=True, timeout=200)
+    done = python(ROOT / "examples/accelerate/train.py", "--epochs", "8", env=environment)
     assert done.returncode == 0, done.stderr
     first, last = map(float, re.search(r"loss (\S+) at first, (\S+) after 8 epochs", done.stdout).groups())
     config = GeodesicConfig(flow="path_independent", epochs=8)

@@ -20,7 +20,7 @@ from geonode.training.terms import LOSSES
 
 SMALL = {
     "metric": {"hidden": [3], "table_nodes": 10},
-    "path": {"newton_steps": 4, "ode_steps": 8, "rtol": 0.1, "atol": 0.01, "nodes": 4},
+    "path": {"newton_steps": 4, "ode_steps": 6, "rtol": 0.1, "atol": 0.01, "nodes": 4},
     "training": {"epochs": 2, "members": 1, "precision": "64-true", "wavelengths_per_step": None},
 }
 RUNS = {

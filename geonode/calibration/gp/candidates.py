@@ -90,8 +90,10 @@ class Candidates:
     def kernel(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """k between coordinates ``[G, A]`` and ``[G, B]``, ``[G, A, B]``."""
         first, which = self._shared
-        matern = self._correlation(left[first], right[first])[which]
-        return (left * self.alphas[..., 0])[:, :, None] * right[:, None, :] + matern.mul_(1.0 - self.alphas).add_(1.0)
+        shared = self._correlation(left[first], right[first])
+        # index_select and sums in place: as plain formulas these few lines took three times as long
+        matern = shared.index_select(0, torch.as_tensor(which)).mul_(1.0 - self.alphas).add_(1.0)
+        return matern.addcmul_((left * self.alphas[..., 0])[:, :, None], right[:, None, :])
 
     def _correlation(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """Matérn part for every (warp, length) between coordinates ``[P, A]`` and ``[P, B]``, ``[P, A, B]``."""

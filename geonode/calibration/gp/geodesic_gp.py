@@ -35,6 +35,9 @@ EFFECTIVE_OUTPUTS = 8.0
 PRIOR_DOF = 2.0
 # Training sets of one size are fitted together up to this much memory for their grids of matrices.
 _CHUNK_BYTES = 64e6
+_AT_ONCE, _FEWEST_AT_ONCE = 2**17, 32
+"""Numbers [G, C, n] that predictions make at once: what a processor's cache holds is not fetched from memory anew by
+every line. Of no fewer than so many concentrations."""
 
 
 class GeodesicGP:
@@ -234,8 +237,14 @@ class GeodesicGP:
     @one_thread()
     def predict_weights(self, concentrations: Any) -> GPWeights:
         """What predictions at ``concentrations [C]`` are made of."""
+        c = concentration_tensor(concentrations)
+        most = max(_FEWEST_AT_ONCE, _AT_ONCE // (len(self.candidates.weights) * len(self.levels)))
+        parts = [self._weights_at(part) for part in c.split(most)]
+        return GPWeights.joined(parts)
+
+    def _weights_at(self, c: torch.Tensor) -> GPWeights:
         weights, inverse = self.candidates.weights, self.candidates.inverse
-        rows, variance = self.candidates.at(concentration_tensor(concentrations))
+        rows, variance = self.candidates.at(c)
         mean = torch.einsum("g,gci->ci", weights, rows)
         weighted = weights[:, None] * variance
         n = rows.shape[-1]

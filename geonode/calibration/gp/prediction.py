@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy.special import stdtrit
@@ -27,6 +28,13 @@ class GPWeights:
     mean: np.ndarray
     within: np.ndarray
     between: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: Sequence[GPWeights]) -> GPWeights:
+        """Those of all concentrations, from those of the first, of the next …"""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 from geonode.calibration.inverse.model import searched_range
 from geonode.calibration.leave_out import levels_to_leave_out
 from geonode.calibration.posterior.curve import curve_rows
+from geonode.calibration.posterior.pchip import pchip
 from geonode.calibration.posterior.regressions import regressions
 from geonode.calibration.posterior.scores import score_process
 from geonode.calibration.posterior.space import Space, directions_kept, noise_scale, shrinkage
@@ -142,20 +143,16 @@ class Reading:
         self.doubt = along / np.maximum(self.slope**2, 1e-30) / self.span
         self.spread_parts = np.linalg.eigh(spread + self.scatter)
         self._fold_curves = rows.folds @ self.standards  # [F, K', r]
-        from scipy.interpolate import PchipInterpolator
-
         # Points on a curve are looked for in plain coordinates, all of them: where the noise of single standards was
         # taken for larger than it is, directions that matter are not among those that distances keep.
         x = self.plain.standards
         self.plain_mean = rows.mean @ (x - x.mean(0)) + x.mean(0)
         self._plain_fold_curves = rows.folds @ x  # [F, K', p']
-        self.pchip = PchipInterpolator(self.levels, x, extrapolate=True)(self.places)
+        self.pchip = pchip(self.levels[None], x[None], self.places)[0]
 
     # ------------------------------------------------------------------ left-out levels
 
     def _left_out_estimates(self) -> None:
-        from scipy.interpolate import PchipInterpolator
-
         coarse = self.places[::STRIDE]
         n, m = len(self.levels), len(self.left_out)
         truth = self.levels[self.left_out]
@@ -163,11 +160,8 @@ class Reading:
         _, self.left_out_distance = _nearest_each(self._fold_curves, self.standards[self.left_out], coarse)
         x = self.plain.standards
         errors[:, 0] = _nearest_each(self._plain_fold_curves, x[self.left_out], coarse)[0] - truth
-        for f, i in enumerate(self.left_out):
-            keep = np.delete(np.arange(n), i)
-            curve = PchipInterpolator(self.levels[keep], x[keep], extrapolate=True)(coarse)
-            at, _ = nearest_on(curve, x[[i]], coarse)
-            errors[f, 1] = at[0] - truth[f]
+        keep = np.stack([np.delete(np.arange(n), i) for i in self.left_out])
+        errors[:, 1] = _nearest_each(pchip(self.levels[keep], x[keep], coarse), x[self.left_out], coarse)[0] - truth
         self.regressions = regressions(self.levels, self.index, self.rows, self.low, self.high)
         self.process = score_process(self.levels, x, self.counts, self.low, self.high)
         for k, one in enumerate((*self.regressions, self.process)):
