@@ -63,7 +63,7 @@ def real(folder: Path, network: Network) -> dict[str, dict[str, np.ndarray]]:
         levels, means = levels[order], means[order]
         usable = np.isfinite(means).all(axis=0)
         means = means[:, usable]
-        found, responding = leave_out(dataset, levels, means, network), responding_wavelengths(means)
+        found, responding = leave_out(dataset, levels, means, network, smooth=True), responding_wavelengths(means)
         if not responding.any():
             continue
         error = np.abs(found["mean"] - means)[:, responding] + 1e-12

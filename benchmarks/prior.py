@@ -54,6 +54,7 @@ from geonode.validation import evaluate  # noqa: E402
 from geonode_runtime.files import write_text  # noqa: E402
 
 PARTS = ("real", "simulated", "unseen", "other")
+ROUGH = "pretrained, not smoothed"
 COLUMNS = ("interior median", "interior worst", "lowest", "highest")
 _JUDGING_SEED = 20_260_101
 
@@ -79,8 +80,8 @@ def real_series(folder: Path, network: Network) -> dict[str, Any]:
         scale = float(means.std())
         rmse = {method: (result.rmse / scale).tolist() for method, result in report.results.items()}
         entry: dict[str, Any] = {"levels": len(levels), "rmse": rmse}
-        for row, weights in (("untrained", untrained_network()), ("pretrained", network)):
-            found = leave_out(dataset, levels, means, weights)
+        for row, weights in (("untrained", untrained_network()), (ROUGH, network), ("pretrained", network)):
+            found = leave_out(dataset, levels, means, weights, smooth=row == "pretrained")
             rmse[row] = (np.sqrt(((found["mean"] - means) ** 2).mean(1)) / scale).tolist()
         entry.update(bands(found, means, levels))
         entry["gp coverage"] = report.results["gp"].coverage
@@ -90,7 +91,9 @@ def real_series(folder: Path, network: Network) -> dict[str, Any]:
     return rows
 
 
-def leave_out(dataset: Any, levels: np.ndarray, means: np.ndarray, network: Network) -> dict[str, np.ndarray]:
+def leave_out(
+    dataset: Any, levels: np.ndarray, means: np.ndarray, network: Network, *, smooth: bool
+) -> dict[str, np.ndarray]:
     """Every level predicted from the others: mean, band and distance ``[n, W]`` each."""
     raw = np.asarray(dataset.levels, dtype=np.float64)
     index = np.argsort(np.argsort(raw))[np.asarray(dataset.level_index)]
@@ -100,7 +103,7 @@ def leave_out(dataset: Any, levels: np.ndarray, means: np.ndarray, network: Netw
     for i in range(len(levels)):
         kept = np.arange(len(levels)) != i
         variance = replicate_variance(deviations[index != i], int(kept.sum()))
-        found = AssayFlow(network, levels[kept], means[kept], variance).predict([levels[i]])
+        found = AssayFlow(network, levels[kept], means[kept], variance, smooth=smooth).predict([levels[i]])
         low, high = found.interval(0.8)
         parts.append((found.mean[0], low[0], high[0], found.distance[0]))
     names = ("mean", "low", "high", "distance")
@@ -133,7 +136,7 @@ def real_tables(rows: dict[str, Any]) -> dict[str, Any]:
     }
     for group, names in GROUPS.items():
         table = {}
-        for method in ("linear", "gp", "untrained", "pretrained"):
+        for method in ("linear", "gp", "untrained", ROUGH, "pretrained"):
             mean, factor = geometric_means({name: found[name][method] for name in found}, names)
             table[method] = {"ratio": mean.round(4).tolist(), "standard error": factor.round(4).tolist()}
         paired = {name: found[name]["pretrained"] / found[name]["gp"] for name in found}

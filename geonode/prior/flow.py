@@ -1,16 +1,18 @@
 """One assay read by the pre-trained network: spectra at any concentration, by transport along its geodesics.
 
-The potential A(c, λ) is the geodesic Gaussian process's mean and what the network changes of it. The change is read at
-seven knots on each stretch between neighbouring standards (and on the margins beyond the ends) and is their polynomial
-between them: A is continuous, smooth between standards, and the same whoever asks for it (`predict`, an exported model,
-a coupled ODE). Its derivative along the learned arc length is the rate h = dA/dŝ, and moving a spectrum from a to b
-along the geodesic adds ∫h dŝ = A(b) − A(a), by the potential exactly: a path of no length adds nothing, there and back
-is nothing, and every way round gives the same.
+The potential A(c, λ) is the geodesic Gaussian process's mean and what the network changes of it, less what of both is
+noise along the wavelengths (`geonode.prior.smoothing`). What differs from the process is read at seven knots on each
+stretch between neighbouring standards (and on the margins beyond the ends) and is their polynomial between them: A is
+continuous, smooth between standards, and the same whoever asks for it (`predict`, an exported model, a coupled ODE).
+Its derivative along the learned arc length is the rate h = dA/dŝ, and moving a spectrum from a to b along the geodesic
+adds ∫h dŝ = A(b) − A(a), by the potential exactly: a path of no length adds nothing, there and back is nothing, and
+every way round gives the same.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +29,7 @@ from geonode.metric.piecewise import PiecewiseLogMetric
 from geonode.prior.metric import PiecewiseMetric
 from geonode.prior.network import Network
 from geonode.prior.reading import read_places
+from geonode.prior.smoothing import SpectralNoise
 from geonode.training.problem import asked_range
 
 KNOTS = 7
@@ -111,6 +114,7 @@ class AssayFlow:
         margin: how far beyond the calibrated range knots lie, as a share of it; asked still further out, the network
             is read at the place itself.
         gp: the geodesic process of the same standards; None fits it.
+        smooth: whether noise along the wavelengths is taken from predicted spectra; bands and metric are as without.
 
     Raises:
         InputError: levels or spectra that are not finite, repeated or of shapes that do not fit.
@@ -125,6 +129,7 @@ class AssayFlow:
         *,
         margin: float = MARGIN,
         gp: GeodesicGP | None = None,
+        smooth: bool = True,
     ) -> None:
         self.levels, self.means, _ = checked_ordered(levels, means)
         self.gp = GeodesicGP().fit_levels(self.levels, self.means) if gp is None else gp
@@ -136,6 +141,7 @@ class AssayFlow:
             self.variance = torch.as_tensor(np.asarray(replicate_variance, dtype=np.float64))[None]
             if self.variance.shape != (1, width):
                 raise InputError(f"replicate_variance needs one value for each of the {width} wavelengths.")
+        self.smooth = smooth
         self.served = asked_range(self.levels, self.margin)
         ends = np.unique(np.concatenate([self.levels, self.served]))
         self.edges = self.coordinate(ends)
@@ -166,7 +172,7 @@ class AssayFlow:
         return self.gp.predict_mean(c) + self.change(c)
 
     def change(self, concentrations: np.ndarray) -> np.ndarray:
-        """What the network adds to the process's mean, ``[C, W]`` at ``concentrations [C]``, units of the signal."""
+        """What is added to the process's mean, ``[C, W]`` at ``concentrations [C]``, units of the signal."""
         beyond = (concentrations < self.served[0]) | (concentrations > self.served[1])
         found = np.empty((len(concentrations), self.means.shape[1]))
         if beyond.any():
@@ -293,7 +299,13 @@ class AssayFlow:
         found = read_places(self.network, self.levels, self.means, concentrations, self.variance)
         if self._doubt is None:
             self._doubt = Doubt(found.log_metric, found.sigma, found.tau, found.dof)
-        return found.change
+        if not self.smooth:
+            return found.change
+        return found.change - self._noise.of(self.gp.predict_mean(concentrations) + found.change)
+
+    @cached_property
+    def _noise(self) -> SpectralNoise:
+        return SpectralNoise(self.means)
 
     # ------------------------------------------------------------------ state
 

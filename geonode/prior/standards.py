@@ -16,7 +16,7 @@ from geonode.data import SpectralDataset
 from geonode.errors import InputError
 from geonode.flow import FLOWS
 from geonode.prior.flow import AssayFlow, replicate_variance
-from geonode.prior.stored import load_network, weights_at_hand, weights_of, weights_record
+from geonode.prior.stored import load_network, smooth_of, weights_at_hand, weights_of, weights_record
 from geonode.training.leave_out import Folds
 from geonode_runtime.wording import argument
 
@@ -45,7 +45,7 @@ def with_weights(config: GeodesicConfig, weights: str | Path | None) -> Geodesic
         )
         raise InputError(f"weights are those of the pre-trained flow, and {chosen}; give one of both.")
     load_network(weights)
-    return config.replace(flow={"name": "pretrained", "options": {"weights": str(weights)}})
+    return config.replace(flow={"name": "pretrained", "options": {**config.flow.options, "weights": str(weights)}})
 
 
 def read_all(dataset: SpectralDataset, gp: GeodesicGP, folds: Folds | None, config: GeodesicConfig) -> dict[str, Any]:
@@ -91,7 +91,15 @@ def read_standards(dataset: SpectralDataset, gp: GeodesicGP, config: GeodesicCon
         InputError: weights that are not there or are none.
     """
     network, margin = load_network(weights_of(config.flow.options)), config.training.margin
-    return AssayFlow(network, gp.levels, gp.level_means, variance_between(dataset), margin=margin, gp=gp)
+    return AssayFlow(
+        network,
+        gp.levels,
+        gp.level_means,
+        variance_between(dataset),
+        margin=margin,
+        gp=gp,
+        smooth=smooth_of(config.flow.options),
+    )
 
 
 def read_folds(dataset: SpectralDataset, folds: Folds, config: GeodesicConfig) -> list[AssayFlow]:
@@ -105,6 +113,7 @@ def read_folds(dataset: SpectralDataset, folds: Folds, config: GeodesicConfig) -
             variance_between(dataset, int(i)),
             margin=_reach(dataset, gp, config),
             gp=gp,
+            smooth=smooth_of(config.flow.options),
         )
         for i, gp in zip(folds.left_out, folds.gps, strict=True)
     ]
@@ -128,7 +137,8 @@ def band_coverage(
     inside = []
     for i in left_out:
         kept = levels_kept(len(means), int(i))
-        flow = AssayFlow(network, gp.levels[kept], means[kept], variance_between(dataset, int(i)))
+        variance, smooth = variance_between(dataset, int(i)), smooth_of(config.flow.options)
+        flow = AssayFlow(network, gp.levels[kept], means[kept], variance, smooth=smooth)
         low, high = flow.predict(gp.levels[[i]]).interval(0.8)
         inside.append((low[0] <= means[i]) & (means[i] <= high[0]))
     covered, responding = np.stack(inside), responding_wavelengths(means)

@@ -19,7 +19,7 @@ from geonode.prior.network import Network, NetworkSize
 from geonode_runtime.files import write_text
 
 SHIPPED = Path(__file__).parent / "weights"
-NAME = "prior-4"
+NAME = "prior-5"
 """The default; `prior-1` is kept for bundles that were made with it."""
 
 
@@ -133,15 +133,27 @@ def weights_of(options: Mapping[str, Any]) -> Path:
     """The file of weights that the options of the pre-trained flow name.
 
     Raises:
-        InputError: another option than ``weights``, or weights that are no text.
+        InputError: another option than ``weights`` and ``smooth``, or weights that are no text.
     """
-    unknown = sorted(set(options) - {"weights"})
+    unknown = sorted(set(options) - {"weights", "smooth"})
     if unknown:
-        raise InputError(f"The flow 'pretrained' takes no option {unknown[0]!r}; it takes weights.")
+        raise InputError(f"The flow 'pretrained' takes no option {unknown[0]!r}; it takes weights and smooth.")
     name = options.get("weights")
     if name is not None and not isinstance(name, str):
         raise InputError(f"weights={name!r} must be the name of a file of weights, or {NAME!r}.")
     return weights_path(name)
+
+
+def smooth_of(options: Mapping[str, Any]) -> bool:
+    """Whether the pre-trained flow takes noise along the wavelengths from what it predicts; without a word it does.
+
+    Raises:
+        InputError: neither true nor false.
+    """
+    smooth = options.get("smooth", True)
+    if not isinstance(smooth, bool):
+        raise InputError(f"smooth={smooth!r} must be true or false.")
+    return smooth
 
 
 def weights_record(path: Path) -> dict[str, str]:

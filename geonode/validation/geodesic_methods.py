@@ -45,9 +45,10 @@ class NodeMethod(SpectralMethod):
         nodes = comparison.nodes
         if nodes.trainer is not None or FLOWS[nodes.config.flow.name].needs_training:
             return trained_on_folds(comparison, nodes, "node")
-        from geonode.prior.stored import load_network, weights_of
+        from geonode.prior.stored import load_network, smooth_of, weights_of
 
-        self._readings = FlowReadings(load_network(weights_of(nodes.config.flow.options)), comparison, "node")
+        options = nodes.config.flow.options
+        self._readings = FlowReadings(load_network(weights_of(options)), comparison, "node", smooth_of(options))
         return self._readings.predicted
 
     def band(self, comparison: Comparison, fold: int) -> tuple[np.ndarray, np.ndarray] | None:

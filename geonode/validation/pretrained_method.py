@@ -21,9 +21,10 @@ class FlowReadings:
         network: the weights.
         comparison: the folds.
         name: of the row, for progress.
+        smooth: whether noise along the wavelengths is taken from the spectra.
     """
 
-    def __init__(self, network: Network, comparison: Comparison, name: str) -> None:
+    def __init__(self, network: Network, comparison: Comparison, name: str, smooth: bool = True) -> None:
         self._outer: list[FlowPrediction] = []
         self.predicted: list[np.ndarray] = []
         levels, targets = comparison.levels, comparison.splits.targets
@@ -31,7 +32,7 @@ class FlowReadings:
             # inner folds only rank methods, on the wavelengths on which all methods are ranked
             inner = number >= comparison.splits.levels
             columns = comparison.ranked if inner else np.arange(len(comparison.seen.wavelengths))
-            found = _read(network, comparison, number, columns).predict(levels[targets[number]])
+            found = _read(network, comparison, number, columns, smooth).predict(levels[targets[number]])
             spectra = np.full((len(targets[number]), len(comparison.seen.wavelengths)), np.nan)
             spectra[:, columns] = found.mean
             self.predicted.append(spectra)
@@ -45,18 +46,21 @@ class FlowReadings:
         return low[0], high[0]
 
 
-def _read(network: Network, comparison: Comparison, number: int, columns: np.ndarray) -> AssayFlow:
+def _read(network: Network, comparison: Comparison, number: int, columns: np.ndarray, smooth: bool) -> AssayFlow:
     from geonode.prior.flow import AssayFlow, replicate_variance
 
     training, seen = comparison.splits.training[number], comparison.seen
     inside = np.isin(seen.index, training)
     variance = replicate_variance(seen.deviations[number][inside][:, columns], len(training))
     gp = comparison.processes[number].select_wavelengths(columns)
-    return AssayFlow(network, comparison.levels[training], seen.means[number][training][:, columns], variance, gp=gp)
+    means = seen.means[number][training][:, columns]
+    return AssayFlow(network, comparison.levels[training], means, variance, gp=gp, smooth=smooth)
 
 
 class _Pretrained(SpectralMethod):
     """What both rows share."""
+
+    smooth = True
 
     def network(self) -> Network:
         """The weights."""
@@ -64,7 +68,7 @@ class _Pretrained(SpectralMethod):
 
     def on_folds(self, comparison: Comparison) -> list[np.ndarray]:
         """One reading of the standards a fold."""
-        self._readings = FlowReadings(self.network(), comparison, EVALUATION_METHODS.name_of(self))
+        self._readings = FlowReadings(self.network(), comparison, EVALUATION_METHODS.name_of(self), self.smooth)
         return self._readings.predicted
 
     def band(self, comparison: Comparison, fold: int) -> tuple[np.ndarray, np.ndarray]:
@@ -85,7 +89,9 @@ class PretrainedMethod(_Pretrained):
 
 @EVALUATION_METHODS.register("untrained")
 class UntrainedMethod(_Pretrained):
-    """The same network at its start: what pre-training adds is the difference between the two rows."""
+    """The same network at its start, not smoothed: the geodesic process, from which the row `pretrained` sets out."""
+
+    smooth = False
 
     def network(self) -> Network:
         """The start is the evidence-averaged geodesic process."""

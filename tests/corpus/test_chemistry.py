@@ -67,6 +67,12 @@ def test_aggregating_particles_are_conserved():
     assert (found[..., 3] <= 1).all()
 
 
+def test_particles_and_dye_are_conserved_each():
+    _, found = amounts("displacement")
+    for pair in (found[..., :2], found[..., 2:]):
+        torch.testing.assert_close(pair.sum(-1), torch.ones_like(pair[..., 0]), rtol=1e-6, atol=0.0)
+
+
 @pytest.mark.parametrize("name", ["dimerisation", "solubility"])
 def test_what_is_weighed_in_is_there(name):
     c, found = amounts(name)

@@ -21,7 +21,7 @@ _TERMS = 8
 class Smooth(Chemistry):
     """Two species, each between 0 and 1 by a sigmoid of its process; no law ties them."""
 
-    share = 0.07
+    share = 0.12
 
     def amounts(self, numbers: Numbers, c: Tensor, axis: Axis) -> Tensor:
         k = numbers.log_uniform(0.01, 3.0)
