@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "kernels"), str(ROOT / "runtime")]
 
 from geonode.calibration import Calibration, single_wavelength  # noqa: E402
+from geonode.calibration.assessment.untold import untold_levels  # noqa: E402
 from geonode.calibration.posterior.training import HELD_OUT_FAMILIES  # noqa: E402
 from geonode.corpus import draw  # noqa: E402
 from geonode_runtime.files import write_text  # noqa: E402
@@ -63,7 +64,8 @@ def asked(c: np.ndarray, rows: list[np.ndarray], deviation: np.ndarray) -> dict[
         "accused": bool(said),
         "accused_wrongly": bool(said) and not any(off),
         "exchanged": bool(exchanged(made)),
-        "untold": bool(made.standing.untold),
+        "untold": bool(untold_levels(made)) and bool(made.standing.untold),
+        "doubtful": bool(made.standing.untold) and not untold_levels(made),
         "replicates": bool(made.standing.replicates),
         "pls": made.curve_check.pls_is_better,
         "straight": bool(single.line.r2 >= 0.95 and made.has_blank),
@@ -146,6 +148,7 @@ def markdown(found: list[dict[str, Any]]) -> str:
         "accused_wrongly": "… and is not really off",
         "exchanged": "… for the labels of two look exchanged",
         "untold": "nothing else, but a level left out is missed by more than half of the response",
+        "doubtful": "nothing else, but a label is unlikely, or another order far likelier",
         "replicates": "a replicate is not of its level",
         "pls": "no curve: PLS answers",
     }

@@ -79,8 +79,8 @@ class Conclusion:
 
     @cached_property
     def caveats(self) -> list[str]:
-        """What stands beside every result: the findings, and of standards that are not usable the headline before
-        those that it does not say itself."""
+        """What stands beside every result: the findings, and of standards that do not respond, are hardly better than a
+        guess or no curve the headline before those that it does not say itself."""
         if self.usable:
             return self.findings
         said = self.headline()
@@ -165,7 +165,8 @@ class Conclusion:
             errors = self.calibration.curve_check.errors(self.unit)
             return f"Not usable as a curve: {errors}. PLS is the better tool here and answers."
         if not self.usable:
-            return f"Not usable: {[*self.contradictions, standing.useless][0]}."
+            named = self.contradictions
+            return f"Not usable: {named[0]}." if named else f"Hardly usable: {standing.useless}."
         inner = [one for one in self.errors if not one.edge]
         if not inner or not self.calibration.checked:
             span = f"{low:g} to {high:g}{self.unit}"

@@ -86,6 +86,7 @@ def test_standards_that_hardly_tell_the_concentration_still_quantify_and_that_is
     """Three on a straight line: the one between them says little, and what lies far above is still to be diluted."""
     model = fitted(straight, np.array([10.0, 30.0, 60.0]))
     assert not model.calibration.standing.usable
+    assert model.conclusion.headline().startswith("Hardly usable: a standard between others, left out, is found wrong")
     inside, above = (model.quantify(noisy(straight, [c], 5)[0]) for c in (45.0, 300.0))
     assert inside.verdict == "quantified" and any("hardly tell the concentration" in note for note in inside.notes)
     assert above.verdict == "outside calibrated range" and sum("dilute" in note for note in above.notes) == 1

@@ -14,10 +14,12 @@ import numpy as np
 
 from geonode.calibration.assessment.decimal_slip import DecimalSlip, decimal_slip
 from geonode.calibration.assessment.few_standards import Slip, slips_among
+from geonode.calibration.assessment.likelier_order import likelier_exchange, likelier_sentence
 from geonode.calibration.assessment.match_limits import FEWEST_LEFT_OUT
 from geonode.calibration.assessment.off_the_line import OffTheLine, off_the_line
 from geonode.calibration.assessment.replicates_check import ReplicateCheck, check_replicates
 from geonode.calibration.assessment.standards_check import StandardCheck, checked_levels
+from geonode.calibration.assessment.unlikely_label import unlikely_label
 from geonode.calibration.assessment.untold import untold_levels, untold_sentence
 from geonode.calibration.remarks import of_response, wide_limits_of
 from geonode_runtime.figures import figure
@@ -175,12 +177,18 @@ class Standing:
 
     @cached_property
     def untold(self) -> str:
-        """Of sound standards, which levels the others do not tell (:mod:`~geonode.calibration.assessment.untold`):
-        empty where there are none, and where the standards are at fault already."""
+        """Of sound standards, which levels the others do not tell (:mod:`~geonode.calibration.assessment.untold`), or
+        which two may be exchanged, or which label is unlikely: the first that there is; empty where there is none, and
+        where the standards are at fault already."""
         made = self._calibration
         if not self.usable or self.contradictions:
             return ""
-        return untold_sentence(untold_levels(made), made.unit)
+        said = untold_sentence(untold_levels(made), made.unit)
+        if said or self.cautions:
+            return said
+        said = likelier_sentence(made.levels, likelier_exchange(made), made.unit)
+        unlikely = None if said else unlikely_label(made)
+        return said if unlikely is None else unlikely.sentence(made.unit)
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ class OwnLevels:
         power: t. count: n. asked: ``[m]`` positions of the levels.
         covered: ``[m]`` share of each one's replicates whose 80 % set, widened by t, holds the true concentration.
         squares: ``[m]`` mean squared error of their estimates.
+        implied: ``[m]`` mean estimate, t not heard. surprise: ``[m]`` mean of ln of the density there ÷ that at the
+            label.
     """
 
     power: float
@@ -37,6 +39,8 @@ class OwnLevels:
     asked: np.ndarray
     covered: np.ndarray
     squares: np.ndarray
+    implied: np.ndarray
+    surprise: np.ndarray
 
     def share(self, interior: bool = False) -> float:
         """Share of levels that were covered; where not all were left out, the interior ones stand for all of them. NaN
@@ -76,9 +80,12 @@ def own_levels(
         truth = float(levels[i])
         score += np.mean([[one.widened(t).log_density(truth) for t in POWERS] for one in group], axis=0)
     power = float(POWERS[int(score.argmax())])
-    covered, squares = np.zeros(len(asked)), np.zeros(len(asked))
+    covered, squares, implied, surprise = (np.zeros(len(asked)) for _ in range(4))
     for k, (i, group) in enumerate(zip(asked, found, strict=True)):
         truth, sets = float(levels[i]), [one.widened(power).highest(_SET_LEVEL) for one in group]
         covered[k] = np.mean([one.contains(truth) for one in sets])
         squares[k] = np.mean([(one.best.estimate - truth) ** 2 for one in sets])
-    return OwnLevels(power, len(levels), asked, covered, squares)
+        said = [one.highest(_SET_LEVEL).best.estimate for one in group]
+        implied[k] = np.mean(said)
+        surprise[k] = np.mean([p.log_density(c) - p.log_density(truth) for p, c in zip(group, said, strict=True)])
+    return OwnLevels(power, len(levels), asked, covered, squares, implied, surprise)
