@@ -37,6 +37,8 @@ KNOTS = 7
 the ninth decile (simulated assays of 3 to 8 standards)."""
 MARGIN = 0.25
 _ODE_KNOTS = 33
+_LEAST_SCATTER = 0.25
+"""Of the variance; for wavelengths whose noise is less than that of the others."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,8 @@ class AssayFlow:
         margin: how far beyond the calibrated range knots lie, as a share of it; asked still further out, the network
             is read at the place itself.
         gp: the geodesic process of the same standards; None fits it.
-        smooth: whether noise along the wavelengths is taken from predicted spectra; bands and metric are as without.
+        smooth: whether noise along the wavelengths is taken from predicted spectra, and its variance from that of the
+            bands; the metric is as without.
 
     Raises:
         InputError: levels or spectra that are not finite, repeated or of shapes that do not fit.
@@ -296,12 +299,23 @@ class AssayFlow:
             raise InputError(
                 f"this flow was read for {low:g} … {high:g} and is not asked beyond; fit again with a larger margin."
             )
-        found = read_places(self.network, self.levels, self.means, concentrations, self.variance)
-        if self._doubt is None:
-            self._doubt = Doubt(found.log_metric, found.sigma, found.tau, found.dof)
-        if not self.smooth:
-            return found.change
-        return found.change - self._noise.of(self.gp.predict_mean(concentrations) + found.change)
+        count, first = len(concentrations), self._doubt is None
+        asked = np.concatenate([concentrations, self._middles()]) if first else concentrations
+        found = read_places(self.network, self.levels, self.means, asked, self.variance)
+        noise = self._noise_of(self.gp.predict_mean(asked) + found.change)
+        if first:
+            tau = found.tau * np.sqrt(_left_of_scatter(found.tau, found.dof, noise[count:]))
+            self._doubt = Doubt(found.log_metric, found.sigma, tau, found.dof)
+        return (found.change - noise)[:count]
+
+    def _middles(self) -> np.ndarray:
+        """The knots half way between neighbouring standards."""
+        first, between = self._first_standard(), len(self.levels) - 1
+        return self.knots[first + KNOTS // 2 + (KNOTS - 1) * np.arange(between)]
+
+    def _noise_of(self, spectra: np.ndarray) -> np.ndarray:
+        """What is taken from predicted ``spectra [C, W]``."""
+        return self._noise.of(spectra) if self.smooth else np.zeros_like(spectra)
 
     @cached_property
     def _noise(self) -> SpectralNoise:
@@ -331,6 +345,16 @@ class AssayFlow:
         log_metric, sigma, tau = (np.asarray(arrays[name]) for name in ("log_metric", "sigma", "tau"))
         made._doubt = Doubt(log_metric, sigma, tau, float(meta["dof"]))
         return made
+
+
+def _left_of_scatter(tau: np.ndarray, dof: float, taken: np.ndarray) -> np.ndarray:
+    """The share ``[W]`` of the variance of ``tau [W]`` that stays where noise ``taken [C, W]`` goes from predictions.
+
+    What is taken is independent of a further spectrum and of what else the prediction errs by, so the variance falls
+    by its own.
+    """
+    variance = tau**2 * dof / (dof - 2.0)
+    return np.maximum(1.0 - np.square(taken).mean() / variance, _LEAST_SCATTER)
 
 
 def cardinals(z: np.ndarray, knots: int) -> np.ndarray:

@@ -66,8 +66,12 @@ def test_white_noise_is_found_and_most_of_it_goes():
     rough, smooth = (AssayFlow(load_network(), levels, measured, smooth=smooth) for smooth in (False, True))
     taken = rough.predict_mean(between) - smooth.predict_mean(between)
     assert 0.4 * SIZE < rms(taken) < SIZE, "a prediction has less noise than a standard, and most of that goes"
-    for name in ("scale", "arc_length", "distance"):
-        np.testing.assert_array_equal(getattr(rough.predict(between), name), getattr(smooth.predict(between), name))
+    one, other = rough.predict(between), smooth.predict(between)
+    for name in ("arc_length", "distance"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    fallen = (one.std**2 - other.std**2).mean()
+    assert fallen == pytest.approx(rms(taken) ** 2, rel=0.3), "variance falls by that of what is taken"
+    assert (other.scale > 0.4 * one.scale).all()
 
 
 def test_spectra_without_noise_and_rough_ones_are_left():
