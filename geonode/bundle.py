@@ -78,6 +78,13 @@ def write_tensors(path: Path, tensors: dict[str, torch.Tensor], header: dict[str
     write_atomically(path, write)
 
 
+def _is_text(path: Path) -> bool:
+    """Whether a file begins as text does: something is printed, and no byte is zero."""
+    with path.open("rb") as file:
+        head = file.read(512)
+    return bool(head.strip()) and b"\0" not in head
+
+
 def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Tensors and metadata of a bundle.
 
@@ -93,6 +100,11 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         text = words.get(_KEY)
         header = json.loads(text) if text is not None else None
     except (OSError, SafetensorError, ValueError) as error:
+        if _is_text(path):
+            raise BundleError(
+                f"{path} holds text and is no geonode bundle; name the bundle that `geonode fit` wrote in its place, "
+                "and spectra after it."
+            ) from error
         raise BundleError(
             f"{path} is not a geonode bundle or is truncated ({error}); fit again or copy it anew."
         ) from error

@@ -31,6 +31,8 @@ def as_floats(values: ArrayLike, what: str, ndim: int | tuple[int, ...], where: 
     detach = getattr(values, "detach", None)
     if callable(detach):  # a torch tensor, on any device
         values = detach().cpu().numpy()  # pyright: ignore[reportAttributeAccessIssue]
+    if np.iscomplexobj(values):
+        raise InputError(f"{where}: {what} must be real numbers, and complex ones were given; give their real part.")
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

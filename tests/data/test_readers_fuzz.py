@@ -56,6 +56,7 @@ _BEGINNINGS = {
     b"\x00K\x00\x00": "spc",
     b"\x89HDF\r\n\x1a\n": "netcdf",
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "ole2",
+    b"%PDF-1.4\n": "foreign",
 }
 _LINE = st.lists(
     st.one_of(

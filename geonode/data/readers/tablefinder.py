@@ -13,6 +13,7 @@ from geonode.data.readers import units
 from geonode.data.readers.dialect import MAX_LABELS, Dialect, detect_dialect, regular_rows
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.table import Lines
+from geonode_runtime.wording import argument
 
 FEWEST_ROWS = 3
 _NO_ROWS = "no rows of numbers; export the spectra as a table, with one wavelength a row."
@@ -69,6 +70,13 @@ def looks_like_a_table(lines: list[str]) -> bool:
     return dialect is not None and sum(_is_data(dialect.shape(line)) for line in lines) >= FEWEST_ROWS - 1
 
 
+def _no_rows(recording: Recording) -> str:
+    """What to do where no row holds numbers: an asked-for decimal mark may be why."""
+    if not recording.decimal:
+        return _NO_ROWS
+    return f"no rows of numbers whose decimal mark is '{recording.decimal}'; leave {argument('decimal')} out."
+
+
 def find_table(lines: list[str], recording: Recording) -> FoundTable:
     """From the first row of the commonest shape to the last; whatever is between them must be readings too.
 
@@ -77,11 +85,11 @@ def find_table(lines: list[str], recording: Recording) -> FoundTable:
     """
     dialect = detect_dialect(lines, decimal=recording.decimal)
     if dialect is None:
-        raise recording.fail(_NO_ROWS)
+        raise recording.fail(_no_rows(recording))
     shapes = _shapes(lines, dialect)
     data = (shapes[:, 1] - shapes[:, 0] >= 2) & (shapes[:, 0] <= MAX_LABELS)
     if not data.any():
-        raise recording.fail(_NO_ROWS)
+        raise recording.fail(_no_rows(recording))
     labels = Counter(shapes[data, 0].tolist()).most_common(1)[0][0]
     begun = np.fromiter((not line.lstrip(" ").startswith(dialect.delimiter) for line in lines), bool, len(lines))
     if not (data & begun).any() and dialect.delimiter != " ":
