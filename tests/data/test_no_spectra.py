@@ -49,7 +49,7 @@ def test_a_bundle_in_the_place_of_spectra_and_spectra_in_that_of_a_bundle(tmp_pa
 def test_a_decimal_mark_that_leaves_no_numbers_is_named_as_the_cause(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("wavelength,0 ppb,9 ppb\n" + "".join(f"{400 + i}.00000,0.{i}123,0.{i}345\n" for i in range(40)))
-    with pytest.raises(ReaderError, match="no rows of numbers whose decimal mark is ','; leave decimal="):
+    with pytest.raises(ReaderError, match="no rows of numbers whose decimal mark is ','; leave decimal out"):
         geonode.load_standards(path, decimal=",")
 
 

@@ -20,7 +20,7 @@ from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.errors import GeonodeError
 from geonode.report.browser.data import answer_data
-from geonode.report.browser.section import ANSWERING, answer_section, script
+from geonode.report.browser.section import ANSWERING, script
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
 from tests.calibration.posterior.test_twins import retracing
 from tests.data import samples
@@ -386,18 +386,3 @@ def test_a_file_is_read_as_geonode_reads_it_or_refused(name, read, models, tmp_p
         assert (masked == other.mask[0]).all()
         values = np.array([np.nan if v is None else v for v in one["values"]])[order]
         assert values[~masked] == pytest.approx(other.spectra[0][~masked])
-
-
-# ---------------------------------------------------------------------- the page without scripts
-
-
-def test_a_preprocessing_that_only_geonode_does_is_said_on_the_page():
-    model = fitted(monotone, preprocessing="baseline:asls,1e6")
-    section = answer_section(model)
-    assert "answer-data" not in section and "geonode quantify" in section
-
-
-def test_the_pages_data_hold_no_text_that_could_end_their_element(models):
-    section = answer_section(models("saturating"))
-    data = section.split('id="answer-data">', 1)[1]
-    assert data.count("<") == 1 and data.endswith("</script>")
