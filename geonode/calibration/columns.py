@@ -42,7 +42,7 @@ def _numbers_of_text(values: np.ndarray) -> np.ndarray:
     """Texts that are all finite numbers as these numbers; anything else as it is."""
     if values.ndim != 1 or not values.size or not all(isinstance(v, str) for v in values):
         return values
-    numbers = numbers_of(values)
+    numbers = numbers_of(values.tolist())
     return values if numbers is None or not np.isfinite(numbers).all() else numbers
 
 
