@@ -102,8 +102,8 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     except (OSError, SafetensorError, ValueError) as error:
         if _is_text(path):
             raise BundleError(
-                f"{path} holds text and is no geonode bundle; name the bundle that `geonode fit` wrote in its place, "
-                "and spectra after it."
+                f"{path} holds text and is not a geonode bundle; name the bundle that `geonode fit` wrote here, and "
+                "spectra, where they are asked for, after it."
             ) from error
         raise BundleError(
             f"{path} is not a geonode bundle or is truncated ({error}); fit again or copy it anew."

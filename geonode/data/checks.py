@@ -31,12 +31,13 @@ def as_floats(values: ArrayLike, what: str, ndim: int | tuple[int, ...], where: 
     detach = getattr(values, "detach", None)
     if callable(detach):  # a torch tensor, on any device
         values = detach().cpu().numpy()  # pyright: ignore[reportAttributeAccessIssue]
-    if np.iscomplexobj(values):
-        raise InputError(f"{where}: {what} must be real numbers, and complex ones were given; give their real part.")
     try:
-        array = np.array(values, dtype=np.float64)
+        given = np.asarray(values)
+        array = np.array(given.real, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: {what} must be real numbers in a rectangular array ({error}).") from None
+    if np.iscomplexobj(given):
+        raise InputError(f"{where}: {what} must be real numbers, and complex ones were given; give their real part.")
     if array.ndim not in allowed:
         shape = " or ".join(f"{n}-dimensional" for n in allowed)
         raise InputError(f"{where}: {what} must be {shape}, got shape {array.shape}.")

@@ -38,7 +38,7 @@ the ninth decile (simulated assays of 3 to 8 standards)."""
 MARGIN = 0.25
 _ODE_KNOTS = 33
 _LEAST_SCATTER = 0.25
-"""Of the variance; for wavelengths whose noise is less than that of the others."""
+"""Of tau²; for wavelengths whose noise is less than that of the others."""
 
 
 @dataclass(frozen=True)
@@ -348,13 +348,15 @@ class AssayFlow:
 
 
 def _left_of_scatter(tau: np.ndarray, dof: float, taken: np.ndarray) -> np.ndarray:
-    """The share ``[W]`` of the variance of ``tau [W]`` that stays where noise ``taken [C, W]`` goes from predictions.
+    """The share ``[W]`` of ``tau² [W]`` that stays where noise ``taken [C, W]`` goes from predictions.
 
-    What is taken is independent of a further spectrum and of what else the prediction errs by, so the variance falls
-    by its own.
+    What is taken is independent of a further spectrum and of what else the prediction errs by. A Student t is a mixture
+    of normal distributions, each of which loses the variance v of what is taken. To first order in v the square of the
+    half width q·tau of a central interval then falls by q²v (ν + 1)/(ν + q²); q is that of the 80 % band.
     """
-    variance = tau**2 * dof / (dof - 2.0)
-    return np.maximum(1.0 - np.square(taken).mean() / variance, _LEAST_SCATTER)
+    q = float(stdtrit(dof, 0.9))
+    fallen = np.square(taken).mean() * (dof + 1.0) / (dof + q * q)
+    return np.maximum(1.0 - fallen / tau**2, _LEAST_SCATTER)
 
 
 def cardinals(z: np.ndarray, knots: int) -> np.ndarray:

@@ -39,7 +39,7 @@ def test_a_bundle_in_the_place_of_spectra_and_spectra_in_that_of_a_bundle(tmp_pa
     table.write_text(TABLE)
     with pytest.raises(ReaderError, match="m: a bundle or weights of geonode and no spectra; name the bundle first"):
         read_file(bundle)
-    with pytest.raises(BundleError, match=r"unknown\.csv holds text and is no geonode bundle; name the bundle that"):
+    with pytest.raises(BundleError, match=r"unknown\.csv holds text and is not a geonode bundle; name the bundle"):
         geonode.load(table)
     bundle.write_bytes(b"\x00" * 100)
     with pytest.raises(BundleError, match="is not a geonode bundle or is truncated"):

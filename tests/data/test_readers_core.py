@@ -181,7 +181,10 @@ BAD_FILES = {
     "inf": ((HEAD + ROWS.replace("403,3.1", "403,inf")).encode(), r"row 5, column 2 \('0\.0'\) is 'inf'"),
     "empty cell": ((HEAD + ROWS.replace("403,3.1", "403,")).encode(), r"row 5, column 2 \('0\.0'\) is empty"),
     "short row": ((HEAD + ROWS.replace("403,3.1,", "403,")).encode(), "row 5 has 3 cells and the header 4"),
-    "negative wavelength": ((HEAD + ROWS.replace("403,", "-403,")).encode(), "-403, which is not positive"),
+    "negative wavelength": (
+        (HEAD + ROWS.replace("403,", "-403,")).encode(),
+        "wavelength number 4 is -403, beside 402 and 404",
+    ),
     "duplicate wavelength": ((HEAD + ROWS.replace("403,", "402,")).encode(), "wavelength 402 occurs twice"),
     "copy as replicate": (
         (

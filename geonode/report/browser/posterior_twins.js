@@ -14,9 +14,12 @@ const GeonodeTwins = (function () {
     const held = at.map((c, k) => belowOf(one, c + REACH * wide[k]) - belowOf(one, c - REACH * wide[k]) +
       (c > top ? one.above : 0) + (c < levels[0] ? one.below : 0));
     held.push(one.above / FAR);
-    const starved = held.map((v, k) => v < STARVED * share[k]), of = (values, flag) => sum(values.filter((_, k) => starved[k] === flag));
-    if (!starved.includes(true) || of(held, false) < HELD) return one;
-    const kept = 1 - of(share, true), mass = one.mass.map((v) => kept * v);
+    const poor = held.map((v, k) => v < STARVED * share[k]), last = at.length;
+    // what a minimum holds whose reach covers the starved one's place lies there as well as anywhere
+    const apart = (k, j) => k === last || j === last || Math.abs(at[k] - at[j]) > REACH * wide[j];
+    const starved = poor.map((flag, k) => flag && sum(held.filter((_, j) => !poor[j] && apart(k, j))) >= HELD);
+    if (!starved.includes(true)) return one;
+    const kept = 1 - sum(share.filter((_, k) => starved[k])), mass = one.mass.map((v) => kept * v);
     let below = kept * one.below, above = kept * one.above;
     starved.forEach((flag, k) => {
       if (!flag) return;

@@ -45,7 +45,11 @@ def with_twins(known: PosteriorStandards, one: Posterior, cells: Cells, row: int
     held += (where > known.levels[-1]) * one.above + (where < known.levels[0]) * one.below
     held = np.append(held, one.above / _FAR)
     starved = held < STARVED * share
-    if not starved.any() or held[~starved].sum() < HELD:
+    # what a minimum holds whose reach covers the starved one's place lies there as well as anywhere
+    apart = np.ones((len(held), len(held)), dtype=bool)
+    apart[:-1, :-1] = np.abs(where[:, None] - where) > _REACH * wide
+    starved &= (apart & ~starved) @ held >= HELD
+    if not starved.any():
         return one
     kept = 1.0 - float(share[starved].sum())
     mass, below, above = kept * one.mass, kept * one.below, kept * one.above
