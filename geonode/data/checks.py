@@ -33,7 +33,7 @@ def as_floats(values: ArrayLike, what: str, ndim: int | tuple[int, ...], where: 
         values = detach().cpu().numpy()  # pyright: ignore[reportAttributeAccessIssue]
     try:
         given = np.asarray(values)
-        array = np.array(given.real, dtype=np.float64)
+        array = np.array(np.real(given), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: {what} must be real numbers in a rectangular array ({error}).") from None
     if np.iscomplexobj(given):
