@@ -100,7 +100,7 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         text = words.get(_KEY)
         header = json.loads(text) if text is not None else None
     except (OSError, SafetensorError, ValueError) as error:
-        if _is_text(path):
+        if not isinstance(error, OSError) and _is_text(path):  # what cannot be read once is not read again
             raise BundleError(
                 f"{path} holds text and is not a geonode bundle; name the bundle that `geonode fit` wrote here, and "
                 "spectra, where they are asked for, after it."

@@ -300,22 +300,21 @@ class AssayFlow:
                 f"this flow was read for {low:g} … {high:g} and is not asked beyond; fit again with a larger margin."
             )
         count, first = len(concentrations), self._doubt is None
-        asked = np.concatenate([concentrations, self._middles()]) if first else concentrations
+        asked = np.concatenate([concentrations, self._middles()]) if first and self.smooth else concentrations
         found = read_places(self.network, self.levels, self.means, asked, self.variance)
-        noise = self._noise_of(self.gp.predict_mean(asked) + found.change)
+        tau, change = found.tau, found.change
+        if self.smooth:
+            noise = self._noise.of(self.gp.predict_mean(asked) + change)
+            change = (change - noise)[:count]
+            tau = tau * np.sqrt(_left_of_scatter(tau, found.dof, noise[count:])) if first else tau
         if first:
-            tau = found.tau * np.sqrt(_left_of_scatter(found.tau, found.dof, noise[count:]))
             self._doubt = Doubt(found.log_metric, found.sigma, tau, found.dof)
-        return (found.change - noise)[:count]
+        return change
 
     def _middles(self) -> np.ndarray:
         """The knots half way between neighbouring standards."""
         first, between = self._first_standard(), len(self.levels) - 1
         return self.knots[first + KNOTS // 2 + (KNOTS - 1) * np.arange(between)]
-
-    def _noise_of(self, spectra: np.ndarray) -> np.ndarray:
-        """What is taken from predicted ``spectra [C, W]``."""
-        return self._noise.of(spectra) if self.smooth else np.zeros_like(spectra)
 
     @cached_property
     def _noise(self) -> SpectralNoise:
