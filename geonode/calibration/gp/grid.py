@@ -69,6 +69,11 @@ class Grid:
         linear = (s[..., :, None] * t[..., None, :])[..., None, None, :, :]
         return 1.0 + alphas * linear + (1.0 - alphas) * matern
 
+    def inverses(self, weighed: Weighed) -> torch.Tensor:
+        """K⁻¹ of every candidate, ``[13, ℓ, α, η, n, n]``."""
+        etas = torch.tensor(self.etas, dtype=torch.float64)[:, None, None]
+        return inverted(with_nugget(weighed.kernel[..., None, :, :], etas))
+
     def candidates(self, weighed: Weighed, weights: torch.Tensor, levels: np.ndarray) -> Candidates:
         """The candidates worth keeping, of evidence ``weights [13, ℓ, α, η]``, with their shares of it."""
         shape, n = weights.shape, len(levels)
