@@ -46,6 +46,12 @@ def register(app: typer.Typer) -> None:
             tuple[float, float] | None,
             typer.Option("--care", help="Median and spread of the factor on all errors; default as the corpus has it."),
         ] = None,
+        departures: Annotated[
+            float | None,
+            typer.Option(
+                "--departures", help="Share of the assays that depart from the law of their chemistry; default 0."
+            ),
+        ] = None,
         seed: Annotated[
             int | None, typer.Option("--seed", help="Other initial weights, other assays; default 0.")
         ] = None,
@@ -78,7 +84,8 @@ def register(app: typer.Typer) -> None:
         """
         if resume is not None and start is not None:
             raise InputError("--resume goes on with a run and --start begins one; give either.")
-        given: dict[str, Any] = {"steps": steps, "seed": seed, "tokens": tokens, "care": care, "accumulate": accumulate}
+        given: dict[str, Any] = {"steps": steps, "seed": seed, "tokens": tokens, "accumulate": accumulate}
+        given |= {"care": care, "departures": departures}
         if exclude is not None:
             given["exclude"] = tuple(name.strip() for name in exclude.split(",") if name.strip())
         changes = {name: value for name, value in given.items() if value is not None}

@@ -49,6 +49,7 @@ def draw(
     exclude: Sequence[str] = (),
     replicates: bool | int = True,
     care: tuple[float, float] = CARE,
+    departures: float = 0.0,
     dtype: torch.dtype = torch.float32,
 ) -> Assays:
     """Draw simulated assays.
@@ -69,11 +70,12 @@ def draw(
         exclude: families left out, to validate on.
         replicates: True: 1 to 8, as common; False: one; a number: that many in most assays.
         care: median and logarithmic standard deviation of the laboratories' factor on all sizes of errors.
+        departures: share of the assays that depart from the law of their chemistry (`geonode.corpus.departures`).
         dtype: of the tensors given back, float32 or float64; the simulation itself is float32 with a float64
             chemistry.
 
     Raises:
-        InputError: a count or ``care`` out of range, an unknown family, or no family left.
+        InputError: a count, ``care`` or ``departures`` out of range, an unknown family, or no family left.
     """
     chosen = choose_families(families, exclude)
     for name, value, low, high in (
@@ -86,12 +88,13 @@ def draw(
         if not low <= value <= high:
             raise InputError(f"{name}={value} cannot be drawn; choose from {low} to {high}.")
     check_care(care)
+    check_departures(departures)
     source = Source(seed, step, batch, torch.device(device))
     counts = Counts(batch, levels, _repeats(source, replicates), queries, unknowns, wavelengths)
     lab, blocks = stages.plan(source, counts, chosen, care)
     prepared = stages.prepare(lab)
     c = torch.cat([lab.levels, lab.queries, prepared], 1)
-    amounts = stages.react(lab, blocks, chosen, c)
+    amounts = stages.react(lab, blocks, chosen, c, departures)
     density, spectrum, rows, ends = stages.absorb(lab, blocks, chosen, amounts)
     lab, prepared, c = lab.reorder(rows), prepared[rows], c[rows]
     density = stages.add_matrix(lab, density * stages.dilution(lab, c))
@@ -114,6 +117,16 @@ def check_care(care: tuple[float, float]) -> None:
     """
     if not (min(care) > 0.0 and math.isfinite(sum(care))):
         raise InputError(f"care must be a median and a spread above zero, but {care} was given.")
+
+
+def check_departures(share: float) -> None:
+    """Refuse what is no share.
+
+    Raises:
+        InputError: below 0 or above 1.
+    """
+    if not 0.0 <= share <= 1.0:
+        raise InputError(f"departures is a share of the assays, 0 to 1, but {share} was given.")
 
 
 def choose_families(families: Sequence[str] | None, exclude: Sequence[str]) -> list[str]:

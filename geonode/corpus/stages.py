@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from geonode.corpus.blocks import by_block, consecutive, in_blocks, inverse, labels, sizes
+from geonode.corpus.departures import depart
 from geonode.corpus.kinds import CHEMISTRY, DESIGNS, DETECTION, ERRORS, SPECIES, SPECTRA, Axis, Design
 from geonode.corpus.lab import Counts, Lab
 from geonode.corpus.numbers import Numbers, Source, constant
@@ -164,15 +165,23 @@ def prepare(lab: Lab) -> Tensor:
     return c
 
 
-def react(lab: Lab, blocks: Sequence[slice], families: Sequence[str], c: Tensor) -> Tensor:
+def react(lab: Lab, blocks: Sequence[slice], families: Sequence[str], c: Tensor, departures: float) -> Tensor:
     """Amounts of species [B, S, `SPECIES`], float32, of samples with true concentrations c [B, S]."""
     numbers, extra, whole = lab.source.table(64, torch.float64), lab.source.table(2, torch.float64), lab.axis
+    able = constant(tuple(not CHEMISTRY[name].fixed for name in FAMILIES), torch.bool, c.device)[lab.family][:, None]
+    # without departures no random number is taken for them: such a draw is what it was before there were any
+    apart = depart(lab, c, departures, able) if departures else None
 
     def amounts(i: int, rows: slice) -> Tensor:
         axis, kind = Axis(*(part[rows] for part in whole)), CHEMISTRY[families[i]]()
-        found = kind.amounts(numbers[rows], c[rows], axis)
-        if kind.window is None and found.shape[-1] < SPECIES:
-            found = torch.cat([found, reagent(extra[rows], c[rows])], -1)
+        acting = c[rows] if apart is None else apart.concentration[rows]
+        found = kind.amounts(numbers[rows], acting, axis)
+        if apart is not None:
+            found = found * apart.factor[rows, :, : found.shape[-1]]
+        if found.shape[-1] < SPECIES:
+            brought = reagent(extra[rows], c[rows]) if kind.window is None else torch.zeros_like(c[rows, :, None])
+            further = torch.zeros_like(brought) if apart is None else apart.further[rows]
+            found = torch.cat([found, torch.where(further > 0.0, further, brought)], -1)
         return torch.nn.functional.pad(found, (0, SPECIES - found.shape[-1])).float()
 
     return by_block(blocks, amounts)

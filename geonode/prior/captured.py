@@ -4,6 +4,9 @@ A pre-training step launches some six thousand kernels: features of the examples
 one, the host holds the device up; captured once a shape, the device waits for little. Autograd sees a single operation
 of two vectors (`geonode.prior.flat`) whose gradients are those that the replay left behind, so that accumulation,
 clipping, optimisers, mixed precision in bfloat16 and DDP work as with any other loss.
+
+A batch is worked out in parts, branches of the graph that run side by side: where one part's small kernels and the
+pauses between kernels leave multiprocessors idle, another's fill them. The mean of the parts is that of the batch.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from geonode.prior.network import Network
 Loss = Callable[[Network, Examples], tuple[Tensor, Tensor]]
 """A network and a batch → the loss [] and a summary for the log, without a gradient."""
 
+_PARTS = 2  # of a batch, side by side
 _WARM_UPS = 2  # compile, load kernels and start libraries before a capture, which forbids all three
 
 
@@ -32,15 +36,17 @@ class CapturedLoss:
         loss: made of operations that a CUDA graph holds: none may depend on values.
         network: on a CUDA device; all its parameters must take part in the loss.
         batches: one of each shape.
+        parts: into how many parts a batch is cut, each a branch of the graph.
     """
 
-    def __init__(self, loss: Loss, network: FlatNetwork, batches: Iterable[Examples]) -> None:
+    def __init__(self, loss: Loss, network: FlatNetwork, batches: Iterable[Examples], parts: int = _PARTS) -> None:
         # Captured are the same weights under parameters of their own: the backward pass of the network's own may still
         # be in flight on another stream when a shape is captured.
         self._loss, self._network = loss, network
         self._twin = network.as_network().requires_grad_()
         for block in self._twin.all_blocks:
             block.compile(dynamic=True)
+        self._branches = [torch.cuda.Stream() for _ in range(parts)]
         self._pool = torch.cuda.graph_pool_handle()
         self._captured = {_shape(batch): _Captured(self._gradients, network, batch, self._pool) for batch in batches}
 
@@ -52,16 +58,29 @@ class CapturedLoss:
 
     def _gradients(self, batch: Examples, into: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
         """Loss and summary; the gradient goes into two vectors like those of the network."""
+        here, size = torch.cuda.current_stream(), -(-len(batch.levels) // len(self._branches))
+        weights = dict(self._twin.named_parameters())
+        into_parts = [self._network.named(into)[name] for name in weights]
+        parts = batch.split(size)
+        found = []
+        for branch, part in zip(self._branches, parts, strict=False):
+            branch.wait_stream(here)
+            with torch.cuda.stream(branch):
+                found.append(self._part(part, list(weights.values()), len(part.levels) / len(batch.levels)))
+        for branch in self._branches[: len(parts)]:
+            here.wait_stream(branch)
+        total = [torch.stack(same).sum(0) for same in zip(*found, strict=True)]
+        loss, summary, *gradients = total
+        torch.ops.aten._foreach_copy_.default(into_parts, gradients)
+        return loss, summary
+
+    def _part(self, part: Examples, weights: list[Tensor], share: float) -> list[Tensor]:
+        """Loss, summary and gradients of some of the assays, times their share of the batch."""
         kind, on = torch.get_autocast_dtype("cuda"), torch.is_autocast_enabled("cuda")
         # a weight that was cast outside of the graph would stay what it was
         with torch.enable_grad(), torch.autocast("cuda", kind, enabled=on, cache_enabled=False):
-            loss, summary = self._loss(self._twin, batch)
-        weights = dict(self._twin.named_parameters())
-        parts = self._network.named(into)
-        torch.ops.aten._foreach_copy_.default(
-            [parts[name] for name in weights], torch.autograd.grad(loss, list(weights.values()))
-        )
-        return loss.detach(), summary.detach()
+            loss, summary = self._loss(self._twin, part)
+        return [share * value for value in (loss.detach(), summary.detach(), *torch.autograd.grad(loss, weights))]
 
 
 def _shape(batch: Examples) -> tuple[int, ...]:

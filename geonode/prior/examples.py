@@ -64,6 +64,7 @@ def draw_examples(
     families: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     care: tuple[float, float] = CARE,
+    departures: float = 0.0,
 ) -> Examples:
     """A batch that depends on ``seed``, ``step`` and the shape alone; what else is given, the corpus takes."""
     assays = draw(
@@ -77,6 +78,7 @@ def draw_examples(
         families=families,
         exclude=exclude,
         care=care,
+        departures=departures,
         dtype=torch.float32,
     )
     generator = torch.Generator(device).manual_seed((seed * 1_000_003 + step) % (2**63 - 1) ^ 0x5EED)

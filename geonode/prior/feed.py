@@ -46,7 +46,7 @@ def sized(settings: PretrainSettings, levels: int) -> Shape:
 
 
 def make(shape: Shape, *, seed: int, step: int, device: torch.device | str, **kind: Any) -> Batch:
-    """A batch and its features, without a graph; ``kind``: families, exclude and care of the assays."""
+    """A batch and its features, without a graph; ``kind``: families, exclude, care and departures of the assays."""
     return with_features(draw_examples(shape, seed=seed, step=step, device=device, **kind))
 
 
@@ -89,6 +89,6 @@ class Feed:
     def _draw(self, levels: int, draw: int) -> Sequence[Examples]:
         shape = sized(self.settings, levels)
         many = replace(shape, batch=shape.batch * self.settings.chunk)
-        kind = {"exclude": self.settings.exclude, "care": self.settings.care}
+        kind = {"exclude": self.settings.exclude, **self.settings.assays}
         drawn = draw_examples(many, seed=self.seed, step=draw, device=self.device, **kind)
         return drawn.split(shape.batch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from geonode.corpus.draw import CARE, check_care
+from geonode.corpus.draw import CARE, check_care, check_departures
 from geonode.errors import InputError
 from geonode.prior.network import NetworkSize
 
@@ -30,6 +30,7 @@ class PretrainSettings:
         accumulate: batches of a step, which processes share out (`geonode.prior.lanes`). exclude: families of chemistry
             left out (and validated on).
         care: median and logarithmic standard deviation of the laboratories' factor on errors, as the corpus takes it.
+        departures: share of the assays that depart from the law of their chemistry, as the corpus takes it.
         likelihood: weight of the negative log likelihood in the loss.
         precision: as Lightning names it ("32", "bf16-mixed", …); None chooses by the device.
         seed: of the initial weights and, with lane and step, of every batch.
@@ -50,6 +51,7 @@ class PretrainSettings:
     accumulate: int = 1
     exclude: tuple[str, ...] = ()
     care: tuple[float, float] = CARE
+    departures: float = 0.0
     likelihood: float = 0.2
     precision: str | None = None
     validate_every: int = 1_000
@@ -69,8 +71,14 @@ class PretrainSettings:
         if not 0.0 <= self.ema < 1.0:
             raise InputError(f"ema must lie between 0 and 1, but {self.ema} was given.")
         check_care(self.care)
+        check_departures(self.departures)
         if not self.levels or min(self.levels) < 2 or min(self.levels.values()) <= 0.0:
             raise InputError("levels must map numbers of standards (2 or more) to shares above zero.")
+
+    @property
+    def assays(self) -> dict[str, Any]:
+        """What the corpus draws by, whatever the family."""
+        return {"care": self.care, "departures": self.departures}
 
     def learning_rate(self, step: int) -> float:
         """Factor of ``lr`` at ``step``."""

@@ -191,9 +191,9 @@ class PretrainModule(lightning.LightningModule):
         """Averaged weights on fresh assays of the families trained on, and of those left out (same batches each time):
         log error less the start's, at the level taken out and against the truth, and the surprise."""
         s = self.settings
-        kinds: dict[str, dict[str, Any]] = {"known families": {"exclude": s.exclude, "care": s.care}}
+        kinds: dict[str, dict[str, Any]] = {"known families": {"exclude": s.exclude, **s.assays}}
         if s.exclude:
-            kinds["families left out"] = {"families": s.exclude, "care": s.care}
+            kinds["families left out"] = {"families": s.exclude, **s.assays}
         found = {}
         autocast = torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
         for name, kind in kinds.items():

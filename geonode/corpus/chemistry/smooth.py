@@ -1,16 +1,15 @@
 """A smooth response without a name: random functions along a random warp of the concentration.
 
-Random Fourier features of a squared-exponential process (Rahimi and Recht 2007), of correlation length 0.3 to 3 in the
-warp φ(c) = c, log(1 + c/k), c/(c + k) or √c. It stands for mechanisms that no file here writes down.
+Draws of a squared-exponential process of correlation length 0.3 to 3 in the warp φ(c) = c, log(1 + c/k), c/(c + k) or
+√c (`geonode.corpus.functions`). It stands for mechanisms that no file here writes down.
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
+from geonode.corpus.functions import random_functions
 from geonode.corpus.kinds import CHEMISTRY, Axis, Chemistry
 from geonode.corpus.numbers import Numbers
 
@@ -28,8 +27,4 @@ class Smooth(Chemistry):
         log, hyperbola = torch.log1p(c / k) / torch.log1p(1.0 / k), c / (c + k) * (1.0 + k)
         kind = numbers.choice((0.3, 0.35, 0.2, 0.15))
         warp = torch.where(kind == 0, c, torch.where(kind == 1, log, torch.where(kind == 2, hyperbola, c.sqrt())))
-        length = numbers.log_uniform(0.3, 3.0, 2, 1)[:, None]
-        angle = warp[:, :, None, None] * numbers.normal(2, _TERMS)[:, None] / length
-        phase = numbers.uniform(0.0, 2.0 * math.pi, 2, _TERMS)[:, None]
-        process = math.sqrt(2.0 / _TERMS) * torch.cos(angle + phase).sum(-1)
-        return torch.sigmoid(1.5 * process)
+        return torch.sigmoid(1.5 * random_functions(numbers, warp, 2, _TERMS, 0.3, 3.0))
