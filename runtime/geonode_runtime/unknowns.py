@@ -10,6 +10,7 @@ import numpy as np
 from geonode_runtime.axes import other_unit_between
 from geonode_runtime.errors import InputError
 from geonode_runtime.figures import figure
+from geonode_runtime.given_numbers import as_number, as_numbers
 from geonode_runtime.spikes import spike_in, spike_words
 from geonode_runtime.wording import either
 
@@ -70,9 +71,11 @@ def prepare_unknown(
             empty), another unit,
             everything masked, a saturation that is no positive number.
     """
+    if saturation is not None:
+        saturation = as_number(saturation, f"the value from which {name} is saturated")
     if saturation is not None and not (np.isfinite(saturation) and saturation > 0.0):
         raise InputError(f"the value from which {name} is saturated must be a positive number, not {saturation:g}.")
-    values = np.atleast_2d(np.asarray(spectra, dtype=np.float64)).copy()
+    values = np.atleast_2d(as_numbers(spectra, name)).copy()
     if values.ndim != 2 or values.shape[0] == 0 or values.shape[1] == 0:
         raise InputError(f"{name} must be one spectrum or a list of replicate spectra, but has shape {values.shape}.")
     bad = np.zeros(values.shape, dtype=bool) | (False if mask is None else np.asarray(mask, dtype=bool))
@@ -105,7 +108,7 @@ def _grid_of(values: np.ndarray, wavelengths: Any, target: np.ndarray, name: str
                 "so that it can be brought to their grid."
             )
         return target
-    grid = np.asarray(wavelengths, dtype=np.float64)
+    grid = as_numbers(wavelengths, f"the wavelengths of {name}")
     if grid.shape != (values.shape[1],) or not np.isfinite(grid).all() or (np.diff(np.sort(grid)) <= 0.0).any():
         raise InputError(f"the wavelengths of {name} must be {values.shape[1]} distinct finite numbers.")
     return grid
