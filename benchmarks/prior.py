@@ -7,8 +7,8 @@
 
 *Real series*: leave one concentration out, as in benchmarks/accuracy.py. Nothing is fitted or chosen on them.
 *Simulated*: fresh assays of `geonode.corpus`; the families that training left out stand apart, and *unseen* draws
-those alone, *departing* such that depart from their law (`geonode.corpus.departures`). Error is the log root mean square
-error at the level taken out (as measured) and elsewhere (truth), less the GP's.
+those alone, *departing* such that depart from their law (`geonode.corpus.departures`). Error is the log root mean
+square error at the level taken out (as measured) and elsewhere (truth), less the GP's.
 *Another simulator*: assays of benchmarks/other_simulator.py, which shares no code with the corpus.
 
 With `--against` simulated errors stand over those of other weights as well, assay by assay: which of two ship is
