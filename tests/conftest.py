@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 from tests.interpreter import import_kernels
@@ -24,6 +26,10 @@ _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, Hea
 settings.register_profile("fixed", max_examples=25, derandomize=True, **_COMMON)
 settings.register_profile("explore", max_examples=1000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+# A program's tree of commands and options, which `CliRunner.invoke` makes anew each time: 30 ms of a processor.
+typer.testing._get_command = functools.cache(typer.testing._get_command)  # pyright: ignore[reportPrivateImportUsage]
 
 
 def shared_data_path() -> Path | None:

@@ -19,7 +19,8 @@ def facts_of(made: Calibration, check: CurveCheck) -> Facts:
     pls, closer = check.in_answers(made.unit)
     cautions = (*made.standing.cautions, *([closer] if closer else []))
     usable = made.response.responds or check.pls_is_better  # where PLS is the better tool, it answers
-    rules = VerdictRules(*made.range, made.has_blank, made.q_limit, made.t2_limit, pls is None, usable)
+    declines = "" if check.pls_is_better else made.standing.declines
+    rules = VerdictRules(*made.range, made.has_blank, made.q_limit, made.t2_limit, pls is None, usable, declines)
     wide = not made.checked or bool(wide_limits_of(made))
     shapes = Shapes(made.gp.level_means, made.inverse.projection.scale, wide)
     return Facts(len(made.levels), rules, made.standard_spectra, shapes, pls, cautions, made.standing.untold)

@@ -60,6 +60,7 @@ def register(app: typer.Typer) -> None:
                 "goal": found.goal,
                 "worth_it": found.worth_it,
                 "concentration": found.concentration,
+                "replicate": found.repeats,
                 "before": found.before,
                 "after": found.after,
                 "candidates": np.asarray(found.candidates).tolist(),

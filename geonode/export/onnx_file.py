@@ -149,6 +149,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "cautions": list(calibration.facts.cautions),
         "untold": calibration.facts.untold,
         "usable": calibration.facts.rules.usable,
+        "declines": calibration.facts.rules.declines,
         "shape_decides": calibration.facts.shapes is not None and calibration.facts.shapes.decides,
         "dof": inverse.dof,
         "rank": inverse.rank,

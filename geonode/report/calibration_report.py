@@ -119,8 +119,8 @@ def _univariate(calibration: Calibration) -> dict[str, Any]:
         return {}
     proven = calibration.response.proven
     single, ratio = single_wavelength(*arguments, proven), wavelength_ratio(*arguments, proven)
-    if not calibration.response.responds:
-        reason = f"{calibration.response.fault}: no limit can be claimed"
+    if declines := calibration.standing.declines:
+        reason = f"{declines}: no limit can be claimed"
         single, ratio = single.unclaimed(reason), None if ratio is None else ratio.unclaimed(reason)
     return {"single": asdict(single), "ratio": None if ratio is None else asdict(ratio)}
 

@@ -166,7 +166,9 @@ class Conclusion:
             return f"Not usable as a curve: {errors}. PLS is the better tool here and answers."
         if not self.usable:
             named = self.contradictions
-            return f"Not usable: {named[0]}." if named else f"Hardly usable: {standing.useless}."
+            if named:
+                return f"Not usable: {named[0]}."
+            return f"{'Not' if standing.declines else 'Hardly'} usable: {standing.useless}."
         inner = [one for one in self.errors if not one.edge]
         if not inner or not self.calibration.checked:
             span = f"{low:g} to {high:g}{self.unit}"

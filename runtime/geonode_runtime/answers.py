@@ -11,7 +11,7 @@ import numpy as np
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.errors import InputError
 from geonode_runtime.pls import PLSRegression
-from geonode_runtime.remedies import VerdictRules
+from geonode_runtime.remedies import VerdictRules, declined
 from geonode_runtime.sets import ConcentrationSet, Curve, Distances, sets_at_levels
 from geonode_runtime.shapes import Shapes, judged_by_shape
 from geonode_runtime.standard_spectra import StandardSpectra
@@ -223,7 +223,7 @@ def _judge(
     dilution_std: float,
 ) -> Quantification:
     found, at_95 = sets
-    said, reasons = verdict(facts.rules, found, at_95, q, t2)
+    said, reasons = declined(facts.rules, verdict(facts.rules, found, at_95, q, t2))
     usable = None if unknown.usable.all() else unknown.usable
     pls = facts.pls if said == "no curve" else None
     if pls is not None:

@@ -105,10 +105,8 @@ class Model:
         levels, shapes = int(facts["levels"]), _shapes(facts, arrays)
         pls = _pls(facts.get("pls"), arrays, levels)
         cautions, untold = _cautions(facts), str(facts.get("untold", ""))
-        usable = bool(facts.get("usable", True))  # files of before do not say
-        self._facts = Facts(
-            levels, VerdictRules(**rules, usable=usable), _standard_spectra(arrays), shapes, pls, cautions, untold
-        )
+        rules |= {"usable": bool(facts.get("usable", True)), "declines": str(facts.get("declines", ""))}  # if said
+        self._facts = Facts(levels, VerdictRules(**rules), _standard_spectra(arrays), shapes, pls, cautions, untold)
         self._learned, self._unfit = _posterior(facts, arrays)
         self._explainer = _explainer(facts, arrays)
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])

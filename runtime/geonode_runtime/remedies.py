@@ -9,7 +9,8 @@ from geonode_runtime.sets import ConcentrationSet
 DILUTE = "dilute it into the range and measure again"
 MAY_BE_ABOVE = f"it may lie above the standards' range: if so, {DILUTE}"
 DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both"
-NOT_USABLE = "one range of concentration explains the spectrum, but the standards do not respond and quantify nothing"
+SILENT = "these standards do not respond"
+"""What keeps standards from quantifying anything, where a file of before does not say it."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,18 @@ class VerdictRules:
     usable: bool = True
     """False of standards that do not respond: they quantify nothing, and measuring the unknown in another way mends
     nothing."""
+    declines: str = ""
+    """Why nothing is quantified with the standards, a clause; empty where it is, and in files of before. Besides those
+    that do not respond there are those that are found hardly better than by a guess when they are left out."""
+
+
+def declined(rules: VerdictRules, said: tuple[str, tuple[str, ...]]) -> tuple[str, tuple[str, ...]]:
+    """The verdict and its notes; ambiguous in place of each that names a concentration, or where there is none, with
+    standards that quantify nothing."""
+    why = rules.declines or ("" if rules.usable else SILENT)
+    if not why or said[0] in ("does not match", "ambiguous", "no curve"):
+        return said
+    return "ambiguous", (f"{why}: nothing is quantified with them, whatever the spectrum",)
 
 
 def into_the_range(rules: VerdictRules) -> str:

@@ -138,7 +138,7 @@ def judged_by_shape(
         return said, sets
     said = _seen(shapes, rules, spectrum, usable, said)
     verdict, notes = said
-    if verdict in ("does not match", "ambiguous", "outside calibrated range"):
+    if rules.usable and not rules.declines and verdict in ("does not match", "ambiguous", "outside calibrated range"):
         beyond = shapes.beyond_top(spectrum, usable)
         if said_above(verdict, rules, sets[1].components):
             return (verdict, (notes[0] + into_the_range(rules), *notes[1:])), sets

@@ -9,13 +9,14 @@ from typing import Any
 from geonode_runtime.distributions import student_quantile
 from geonode_runtime.figures import figure
 from geonode_runtime.pls import PLSRegression
-from geonode_runtime.remedies import NOT_USABLE, VerdictRules, into_the_range, remedy
+from geonode_runtime.remedies import VerdictRules, into_the_range, remedy
 from geonode_runtime.sets import PRIOR, Component, ConcentrationSet
 
 MEANING = {
     "quantified": "one range of concentration explains the spectrum, at the level asked for and at 95 %",
     "ambiguous": "several separate ranges do, or one as wide as most of the calibrated range, or one without an end "
-    "within reach, or one that includes zero though the spectrum is no blank's, or the standards do not respond",
+    "within reach, or one that includes zero though the spectrum is no blank's, or the standards do not respond, or "
+    "are found hardly better than by a guess",
     "below detection limit": "the 95 % set includes zero, a blank was among the standards, and the spectrum may be one",
     "outside calibrated range": "every concentration of the reported set or of that of 95 % lies beyond the standards",
     "does not match": "the spectrum is too unlike what is predicted at any concentration; no estimate is given",
@@ -248,7 +249,7 @@ def verdict(
 def within(rules: VerdictRules, found: ConcentrationSet) -> tuple[str, tuple[str, ...]]:
     """The verdict, with its notes, on a reported set of one piece where that of 95 % reaches into the calibrated range:
     what is reported must reach into it too, for a result below the lowest standard or above the highest is none that
-    the standards quantify; and standards that do not respond quantify nothing."""
+    the standards quantify."""
     (one,), percent = found.components, f"{100 * found.level:g} %"
     if one.high < rules.lowest:
         said = f"the {percent} set lies below {_range(rules)}, though that of 95 % reaches into it"
@@ -258,8 +259,6 @@ def within(rules: VerdictRules, found: ConcentrationSet) -> tuple[str, tuple[str
             f"the {percent} set lies above {_range(rules)}, though that of 95 % reaches into it{into_the_range(rules)}"
         )
         return "outside calibrated range", (said,)
-    if not rules.usable:
-        return "ambiguous", (NOT_USABLE,)
     if not rules.lowest <= one.estimate <= rules.highest:
         return "quantified", (f"the estimate lies outside {_range(rules)}, but the {percent} set reaches into it",)
     return "quantified", ()

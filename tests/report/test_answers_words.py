@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from geonode.report.browser.data import answer_data
-from geonode_runtime.remedies import NOT_USABLE, VerdictRules
-from geonode_runtime.sets import Component, ConcentrationSet
-from geonode_runtime.verdicts import within
+from geonode_runtime.remedies import SILENT, VerdictRules, declined
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
 from tests.export.in_torch import in_torch
 from tests.report.test_answers import as_json, asked, compare, fitted, needs_node, of_library
@@ -79,7 +77,8 @@ def test_standards_that_do_not_respond_quantify_nothing_and_nothing_is_advised_f
         compare(model, mine, theirs)
         also = exported.quantify(one["values"][0], WAVE, name=one["name"])
         assert (also.verdict, also.notes, also.why) == (theirs.verdict, theirs.notes, theirs.why)
-        assert theirs.verdict != "quantified" and not any("dilute" in said for said in (*theirs.notes, *theirs.why))
+        assert theirs.verdict in ("ambiguous", "does not match")
+        assert not any("dilute" in said for said in (*theirs.notes, *theirs.why))
 
 
 def test_standards_that_hardly_tell_the_concentration_still_quantify_and_that_is_said():
@@ -92,8 +91,59 @@ def test_standards_that_hardly_tell_the_concentration_still_quantify_and_that_is
     assert above.verdict == "outside calibrated range" and sum("dilute" in note for note in above.notes) == 1
 
 
-@pytest.mark.parametrize(("usable", "verdict"), [(True, "quantified"), (False, "ambiguous")])
-def test_one_range_of_standards_that_do_not_respond_is_no_result(usable, verdict):
-    found = ConcentrationSet(0.8, (Component(20.0, 25.0, False, False, 22.0, 0.1, 1.0, 22.0, 1.0),), 0.1, 1.0)
-    said = within(VerdictRules(10.0, 100.0, False, 1.0, 1.0, True, usable), found)
-    assert said == (verdict, () if usable else (NOT_USABLE,))
+def zigzag(levels, heights):
+    """A band that grows and falls from level to level, as where labels were drawn from a hat."""
+    return lambda c: 0.3 * band(480.0, 60.0) + np.interp(c, levels, heights)[:, None] * band(550.0, 40.0)
+
+
+ZIGZAG = {
+    "four with a blank": (np.array([0.0, 20.0, 40.0, 60.0]), [0.1, 0.5, 0.2, 0.4], 0.002),
+    "five without": (np.array([10.0, 15.0, 30.0, 45.0, 60.0]), [0.1, 0.3, 0.05, 0.35, 0.2], 0.002),
+    "five": (np.array([0.0, 15.0, 30.0, 45.0, 60.0]), [0.1, 0.3, 0.05, 0.35, 0.2], 0.002),
+}
+
+
+@needs_node
+@pytest.mark.parametrize("name", ZIGZAG)
+def test_standards_that_are_found_hardly_better_than_by_a_guess_quantify_nothing(name):
+    levels, heights, noise = ZIGZAG[name]
+    model = fitted(zigzag(levels, heights), levels, noise)
+    standing, exported = model.calibration.standing, in_torch(model)
+    assert model.calibration.response.responds and not standing.contradictions
+    assert "found hardly better than by a guess" in standing.declines
+    assert model.conclusion.headline().startswith("Not usable: a standard between others, left out, is found wrong by")
+    assert "and nothing is quantified with them; measure more standards" in model.conclusion.headline()
+    spectra = noisy(zigzag(levels, heights), [15.0, 25.0, 38.0, 50.0, 59.0], 5)
+    spectra = np.concatenate([spectra, 3.0 * spectra[-1:]])
+    unknowns = [
+        {"name": f"{k}", "wavelengths": WAVE, "values": one[None], "mask": None, "options": {}}
+        for k, one in enumerate(spectra)
+    ]
+    for mine, one in zip(asked(answer_data(model), [as_json(one) for one in unknowns]), unknowns, strict=True):
+        theirs = of_library(model, one)
+        compare(model, mine, theirs)
+        also = exported.quantify(one["values"][0], WAVE, name=one["name"])
+        assert (also.verdict, also.notes, also.why) == (theirs.verdict, theirs.notes, theirs.why)
+        assert theirs.verdict in ("ambiguous", "does not match")
+        assert theirs.verdict != "ambiguous" or any("hardly tell the concentration" in said for said in theirs.notes)
+
+
+VERDICTS = (
+    "quantified",
+    "below detection limit",
+    "outside calibrated range",
+    "ambiguous",
+    "does not match",
+    "no curve",
+)
+
+
+@pytest.mark.parametrize("usable", [True, False])
+@pytest.mark.parametrize("why", ["", "these standards, each left out, are found hardly better than by a guess"])
+def test_what_names_a_concentration_is_ambiguous_with_standards_that_quantify_nothing(usable, why):
+    rules = VerdictRules(10.0, 100.0, False, 1.0, 1.0, True, usable, why)
+    for said in VERDICTS[:3]:
+        reason = f"{why or SILENT}: nothing is quantified with them, whatever the spectrum"
+        assert declined(rules, (said, ("so",))) == ((said, ("so",)) if usable and not why else ("ambiguous", (reason,)))
+    for said in VERDICTS[3:]:
+        assert declined(rules, (said, ("so",))) == (said, ("so",))

@@ -202,10 +202,10 @@ def detection_limits(calibration: Calibration, replicates: int = 1, method: str 
     by_posterior = chosen_method(method, calibration.unfit_for_posterior)[0] == "posterior"
     how = "half the width of the posterior" if by_posterior else "1/√G(c)"
     definition = f"smallest c with c ≥ k·u(c), u(c) = {how}, the standard uncertainty of one result"
-    if not (calibration.has_blank and calibration.checked and calibration.response.responds):
+    declines = calibration.standing.declines
+    if declines or not (calibration.has_blank and calibration.checked):
         reason = "no blank among the standards" if calibration.checked else "fewer than four standards"
-        reason = calibration.response.fault or reason
-        return DetectionLimits(None, None, DETECTION_FACTOR, QUANTIFICATION_FACTOR, definition, reason)
+        return DetectionLimits(None, None, DETECTION_FACTOR, QUANTIFICATION_FACTOR, definition, declines or reason)
     low, high = calibration.range
     least, fine, even = (1e-4, _PLACES, 12) if by_posterior else (1e-5, 400, 401)
     c = np.concatenate([np.geomspace(least, 1.0, fine) * (high - low), np.linspace(low, high, even)])

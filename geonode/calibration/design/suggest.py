@@ -39,6 +39,7 @@ class Suggestion:
         fault: why nothing can be reckoned from these standards, a clause; empty where it can. The concentration then
             is the middle of the widest gap, and the figures mean nothing.
         unordered: whether spectra differ, but in no order: then more levels may help.
+        repeats: whether the concentration is that of a standard that there is: a replicate of it is meant.
     """
 
     concentration: float
@@ -50,6 +51,7 @@ class Suggestion:
     goal: str = "absolute"
     fault: str = ""
     unordered: bool = False
+    repeats: bool = False
 
     @property
     def gain(self) -> float:
@@ -83,12 +85,14 @@ class Suggestion:
             kind, before, after = "standard", f"{self.before:.3g}", f"{self.after:.3g}{unit}"
         what = f"the {kind} uncertainty of results (root mean square over the range, {PRIOR})"
         if not self.worth_it:
+            place = "a replicate of" if self.repeats else "one at"
             return (
                 f"a further standard is not worth it: {what} would fall from {before} to {after} at best "
-                f"({100 * self.gain:.0f} % less, with one at {figure(self.concentration, unit)})"
+                f"({100 * self.gain:.0f} % less, with {place} {figure(self.concentration, unit)})"
             )
+        place = "a replicate of the standard" if self.repeats else "a standard at"
         return (
-            f"measure a standard at {figure(self.concentration, unit)} next: {what} would fall from {before} to "
+            f"measure {place} {figure(self.concentration, unit)} next: {what} would fall from {before} to "
             f"{after} ({100 * self.gain:.0f} % less)"
         )
 
@@ -142,7 +146,8 @@ def suggest_standard(
     response = calibration.response
     best = int(np.abs(tried - _widest_gap(gp.levels)).argmin() if response.unordered else expected.argmin())
     place, after = float(tried[best]), float(expected[best])
-    return Suggestion(place, before, after, tried, expected, goal, response.fault, response.unordered)
+    repeats = bool(np.isclose(gp.levels, place, rtol=1e-9, atol=0.0).any())
+    return Suggestion(place, before, after, tried, expected, goal, response.fault, response.unordered, repeats)
 
 
 def _widest_gap(levels: np.ndarray) -> float:

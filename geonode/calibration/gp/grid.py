@@ -9,7 +9,14 @@ import numpy as np
 import torch
 
 from geonode.calibration.gp.candidates import Candidates
-from geonode.calibration.gp.numerics import evidence, matern52, scaled_concentration, significant, with_nugget
+from geonode.calibration.gp.numerics import (
+    evidence,
+    inverted,
+    matern52,
+    scaled_concentration,
+    significant,
+    with_nugget,
+)
 from geonode.metric.warp import WARPS, scaled_warps
 
 LENGTHS = (0.3, 0.8, 1.2, 2.4, 5.0)
@@ -22,11 +29,11 @@ LOG_PRIOR = torch.tensor([math.log(0.1) if warp.kind == "sqrt" else 0.0 for warp
 
 @dataclass(frozen=True)
 class Weighed:
-    """The grid on one training set: log weights ``[13, ℓ, α, η]`` (not normalised), K⁻¹ ``[13, ℓ, α, η, n, n]``, and
-    origin and span of the scaled concentration."""
+    """The grid on one training set: log weights ``[13, ℓ, α, η]`` (not normalised), k ``[13, ℓ, α, n, n]``, and origin
+    and span of the scaled concentration."""
 
     log_weights: torch.Tensor
-    inverse: torch.Tensor
+    kernel: torch.Tensor
     origin: float
     span: float
 
@@ -49,9 +56,9 @@ class Grid:
         ``width`` wavelengths, tempered by ``effective_outputs``."""
         u, origin, span = scaled_concentration(levels)
         s = scaled_warps(u, u[:, :1], u[:, -1:]).movedim(0, -2)
-        log_weights, inverse = evidence(with_nugget(self.kernel(s, s), self.etas), gram, width, effective_outputs)
-        log_weights = log_weights + LOG_PRIOR[:, None, None, None]
-        return [Weighed(log_weights[f], inverse[f], float(origin[f]), float(span[f])) for f in range(len(levels))]
+        kernel = self.kernel(s, s)
+        log_weights = evidence(kernel, self.etas, gram, width, effective_outputs) + LOG_PRIOR[:, None, None, None]
+        return [Weighed(log_weights[f], kernel[f], float(origin[f]), float(span[f])) for f in range(len(levels))]
 
     def kernel(self, s: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
         """``s [..., 13, a]``, ``t [..., 13, b]`` → ``[..., 13, ℓ, α, a, b]``."""
@@ -62,21 +69,32 @@ class Grid:
         linear = (s[..., :, None] * t[..., None, :])[..., None, None, :, :]
         return 1.0 + alphas * linear + (1.0 - alphas) * matern
 
+    def inverses(self, weighed: Weighed) -> torch.Tensor:
+        """K⁻¹ of every candidate, ``[13, ℓ, α, η, n, n]``."""
+        etas = torch.tensor(self.etas, dtype=torch.float64)[:, None, None]
+        return inverted(with_nugget(weighed.kernel[..., None, :, :], etas))
+
     def candidates(self, weighed: Weighed, weights: torch.Tensor, levels: np.ndarray) -> Candidates:
         """The candidates worth keeping, of evidence ``weights [13, ℓ, α, η]``, with their shares of it."""
         shape, n = weights.shape, len(levels)
         weights = self._without_duplicates(weights).flatten()
         keep = significant(weights)
         warp, length, alpha, eta = np.unravel_index(keep.numpy(), shape)
-        values = zip((self.lengths, self.alphas, self.etas), (length, alpha, eta), strict=True)
+        lengths, alphas, etas = (
+            torch.tensor(grid, dtype=torch.float64)[index][:, None, None]
+            for grid, index in zip((self.lengths, self.alphas, self.etas), (length, alpha, eta), strict=True)
+        )
+        kernel = weighed.kernel.reshape(-1, n, n)[keep // len(self.etas)]  # of those that are kept alone
         return Candidates(
             torch.from_numpy(levels),
             weighed.origin,
             weighed.span,
             weights[keep] / weights[keep].sum(),
-            weighed.inverse.reshape(-1, n, n)[keep].clone(),
+            inverted(with_nugget(kernel, etas)),
             warp,
-            *(torch.tensor(grid, dtype=torch.float64)[index][:, None, None] for grid, index in values),
+            lengths,
+            alphas,
+            etas,
         )
 
     def _without_duplicates(self, weights: torch.Tensor) -> torch.Tensor:

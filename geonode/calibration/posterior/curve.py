@@ -49,7 +49,7 @@ def curve_rows(
     residual = means - means.mean(0)
     gram = residual @ residual.T
     (weighed,) = _GRID.weigh(torch.from_numpy(levels)[None], torch.from_numpy(gram)[None], width, _EFFECTIVE_OUTPUTS)
-    inverse = weighed.inverse.reshape(-1, n, n).numpy()
+    inverse = _GRID.inverses(weighed).reshape(-1, n, n).numpy()
     log_weights = weighed.log_weights.reshape(-1).numpy()
     at, of = _coordinates(levels, weighed.origin, weighed.span, places)
     cross = _Cross(at, of)

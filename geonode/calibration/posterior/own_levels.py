@@ -29,7 +29,8 @@ class OwnLevels:
     Attributes:
         power: t. count: n. asked: ``[m]`` positions of the levels.
         covered: ``[m]`` share of each one's replicates whose 80 % set, widened by t, holds the true concentration.
-        squares: ``[m]`` mean squared error of their estimates.
+        squares: ``[m]`` mean squared error of their estimates. nearest: ``[m]`` the same of that piece of the set which
+            lies nearest: which of several is the true one a dilution tells, and no standard.
         implied: ``[m]`` mean estimate, t not heard. surprise: ``[m]`` mean of ln of the density there ÷ that at the
             label.
     """
@@ -39,6 +40,7 @@ class OwnLevels:
     asked: np.ndarray
     covered: np.ndarray
     squares: np.ndarray
+    nearest: np.ndarray
     implied: np.ndarray
     surprise: np.ndarray
 
@@ -80,12 +82,13 @@ def own_levels(
         truth = float(levels[i])
         score += np.mean([[one.widened(t).log_density(truth) for t in POWERS] for one in group], axis=0)
     power = float(POWERS[int(score.argmax())])
-    covered, squares, implied, surprise = (np.zeros(len(asked)) for _ in range(4))
+    covered, squares, nearest, implied, surprise = (np.zeros(len(asked)) for _ in range(5))
     for k, (i, group) in enumerate(zip(asked, found, strict=True)):
         truth, sets = float(levels[i]), [one.widened(power).highest(_SET_LEVEL) for one in group]
         covered[k] = np.mean([one.contains(truth) for one in sets])
         squares[k] = np.mean([(one.best.estimate - truth) ** 2 for one in sets])
+        nearest[k] = np.mean([min((c.estimate - truth) ** 2 for c in one.components) for one in sets])
         said = [one.highest(_SET_LEVEL).best.estimate for one in group]
         implied[k] = np.mean(said)
         surprise[k] = np.mean([p.log_density(c) - p.log_density(truth) for p, c in zip(group, said, strict=True)])
-    return OwnLevels(power, len(levels), asked, covered, squares, implied, surprise)
+    return OwnLevels(power, len(levels), asked, covered, squares, nearest, implied, surprise)

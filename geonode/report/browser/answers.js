@@ -6,7 +6,7 @@ const GeonodeAnswers = (function () {
   const { requireUsable, project, compare, atLevels } = GeonodeSets;
   const { judged, requireOneSample } = GeonodeShapes;
   const { byPls } = GeonodePls, { answered } = GeonodePosterior;
-  const { verdict, scaled, sentence, LEVEL, FEWEST_CHECKED } = GeonodeVerdicts;
+  const { declined, verdict, scaled, sentence, LEVEL, FEWEST_CHECKED } = GeonodeVerdicts;
   const EXCESS_TAIL = 0.05, DILUTIONS = [1e-9, 1e9];
 
   // The model of the page from the JSON in it: every packed array unpacked, limits that do not exist made infinite.
@@ -51,7 +51,7 @@ const GeonodeAnswers = (function () {
   // What the profile says, where the posterior cannot answer.
   function profile(model, mean, usable, replicates, level) {
     const distances = compare(model, mean, usable, replicates), { sets, t2 } = atLevels(model, distances, [level, LEVEL]);
-    const bySets = verdict(model.rules, ...sets, distances.q, t2);
+    const bySets = declined(model.rules, verdict(model.rules, ...sets, distances.q, t2));
     const found = bySets[0] === "no curve" ? byPls(model, mean, usable, [level, LEVEL])
       : judged(model, mean, usable, bySets, sets);
     return { ...found, strange: null, q: distances.q, t2, nearest: sets[0].components.map((c) => c.estimate), dof: model.dof };

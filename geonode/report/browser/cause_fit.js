@@ -10,7 +10,12 @@ const GeonodeCauseFit = (function () {
     for (let j = 0; j < a.length; j++) sum += a[j] * b[j];
     return sum;
   }
-  const times = (a, b) => a.map((v, j) => v * b[j]);
+  // Loops rather than map: a page's answer is made once, before an engine has learned what can be left out of a call.
+  function times(a, b) {
+    const made = new Float64Array(a.length);
+    for (let j = 0; j < made.length; j++) made[j] = a[j] * b[j];
+    return made;
+  }
 
   // problem: spectrum, x, scale [W], curve(c) -> [W], concentrations ascending, ignored causes.
   function fit(problem, cause) {
@@ -42,7 +47,11 @@ const GeonodeCauseFit = (function () {
     const white = (other, row, setting) => other.columns(row, problem.x, setting).map((v) => times(v, weight));
     const nuisance = rows.map((row) => problem.ignored.flatMap((other) => white(other, row, [])));
     const settings = product(axes), own = cause.bases !== GeonodeCauses.NOTHING.bases;
-    const whiteLeft = (base) => base.map((v, j) => (problem.spectrum[j] - v) * weight[j]);
+    const { spectrum } = problem, whiteLeft = (base) => {
+      const made = new Float64Array(base.length);
+      for (let j = 0; j < made.length; j++) made[j] = (spectrum[j] - base[j]) * weight[j];
+      return made;
+    };
     const alike = own ? null : rows.map(whiteLeft);  // where the setting changes columns alone
     let best = { rss: Infinity, i: 0, t: 0 };
     settings.forEach((setting, t) => {
@@ -77,9 +86,14 @@ const GeonodeCauseFit = (function () {
     const made = [];
     for (let column of columns) {
       const size = Math.sqrt(dot(column, column));
-      for (const v of made) { const share = dot(column, v); column = column.map((y, j) => y - share * v[j]); }
+      column = Float64Array.from(column);
+      for (const v of made) {
+        const share = dot(column, v);
+        for (let j = 0; j < column.length; j++) column[j] -= share * v[j];
+      }
       const norm = Math.sqrt(Math.max(dot(column, column), 0)), inverse = norm > 1e-9 * size ? 1 / Math.max(norm, 1e-300) : 0;
-      made.push(column.map((v) => v * inverse));
+      for (let j = 0; j < column.length; j++) column[j] *= inverse;
+      made.push(column);
     }
     return made;
   }

@@ -26,22 +26,28 @@ const GeonodeCauses = (function () {
       for (let k = 0; k < 4; k++) if (k !== i) weight *= (t - x[first[j] + k]) / (x[first[j] + i] - x[first[j] + k]);
       return weight;
     }));
-    return (row) => asked.map((_, j) => weights.reduce((sum, weight, i) => sum + row[first[j] + i] * weight[j], 0));
+    return (row) => {
+      const made = new Float64Array(first.length);
+      for (let i = 0; i < 4; i++) for (let j = 0; j < made.length; j++) made[j] += row[first[j] + i] * weights[i][j];
+      return made;
+    };
   }
 
   // Each row folded with a Gaussian of this sigma.
   function blunted(rows, x, sigma) {
     const width = x.length, made = rows.map(() => new Float64Array(width)), kernel = new Float64Array(width);
+    const plain = rows.map((row) => Float64Array.from(row));  // all of one kind: the sums below are most of the work
     for (let j = 0; j < width; j++) {
       let total = 0, from = j, to = j;
       while (from > 0 && x[j] - x[from - 1] < NOTHING_LEFT * sigma) from--;
       while (to < width - 1 && x[to + 1] - x[j] < NOTHING_LEFT * sigma) to++;
       for (let k = from; k <= to; k++) { kernel[k] = Math.exp(-0.5 * ((x[j] - x[k]) / sigma) ** 2); total += kernel[k]; }
-      rows.forEach((row, c) => {
+      for (let c = 0; c < plain.length; c++) {
+        const row = plain[c];
         let sum = 0;
         for (let k = from; k <= to; k++) sum += row[k] * kernel[k];
         made[c][j] = sum / total;
-      });
+      }
     }
     return made;
   }

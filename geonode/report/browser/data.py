@@ -85,6 +85,7 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
             "t2Limit": _finite(rules.t2_limit),
             "isCurve": rules.is_curve,
             "usable": rules.usable,
+            "declines": rules.declines,
         },
         "unit": calibration.unit,
         "signal": model.dataset.signal,

@@ -3,7 +3,7 @@
 const GeonodePosterior = (function () {
   const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
   const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, carriedOn, above } = GeonodeShapes;
-  const { doubt, within, DILUTE, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds, { withTwins } = GeonodeTwins;
+  const { declined, doubt, within, DILUTE, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds, { withTwins } = GeonodeTwins;
   const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15, TOO_CONCENTRATED = 0.9;
 
   // Standards and weights from the JSON of the page, null where the posterior does not answer there.
@@ -69,7 +69,7 @@ const GeonodePosterior = (function () {
       return { said: ["does not match", why, ...tooConcentrated(rules, one)], sets };
     }
     if (model.pls !== null) return byPls(model, mean, usable, sets.map((at) => at.level));
-    const closed = ended(model.posterior.known, one, mean, usable, sets), said = bySets(rules, one, ...closed.sets);
+    const closed = ended(model.posterior.known, one, mean, usable, sets), said = declined(rules, bySets(rules, one, ...closed.sets));
     if (said[0] === "quantified") said.push(closed.note);
     // a sliver of the last cell is none of the search
     const end = one.edges[one.edges.length - 1] - SMOOTHING * one.span;

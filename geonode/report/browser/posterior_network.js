@@ -14,30 +14,45 @@ const GeonodeNetwork = (function () {
 
   // weight [out, in, taps] times x [in] at one tap, added to `into`.
   function add(weight, x, tap, into) {
-    const [out, inner, taps = 1] = weight.shape;
-    for (let o = 0; o < out; o++) {
+    const { shape } = weight, out = shape[0], inner = shape[1], taps = shape.length > 2 ? shape[2] : 1;
+    for (let o = 0, at = tap; o < out; o++) {
       let total = 0;
-      for (let i = 0; i < inner; i++) total += weight[(o * inner + i) * taps + tap] * x[i];
+      for (let i = 0; i < inner; i++, at += taps) total += weight[at] * x[i];
       into[o] += total;
     }
     return into;
   }
 
   const linear = (w, name, x) => add(w[`${name}.weight`], x, 0, Float64Array.from(w[`${name}.bias`]));
-  const activated = (values) => values.map(gelu);
+  function activated(values) {
+    const made = new Float64Array(values.length);
+    for (let k = 0; k < made.length; k++) made[k] = gelu(values[k]);
+    return made;
+  }
 
   function dilated(w, name, x, dilation) {
+    const weight = w[`${name}.weight`], bias = w[`${name}.bias`];
     return x.map((row, i) => {
-      const found = Float64Array.from(w[`${name}.bias`]);
-      [-dilation, 0, dilation].forEach((step, tap) => {
-        if (i + step >= 0 && i + step < x.length) add(w[`${name}.weight`], x[i + step], tap, found);
-      });
+      const found = Float64Array.from(bias);
+      for (let tap = 0; tap < 3; tap++) {
+        const there = i + (tap - 1) * dilation;
+        if (there >= 0 && there < x.length) add(weight, x[there], tap, found);
+      }
       return found;
     });
   }
 
-  const plus = (a, b) => a.map((v, k) => v + b[k]);
-  const pooled = (mass, x) => x[0].map((_, k) => x.reduce((total, row, i) => total + mass[i] * row[k], 0));
+  function plus(a, b) {
+    const made = new Float64Array(a.length);
+    for (let k = 0; k < made.length; k++) made[k] = a[k] + b[k];
+    return made;
+  }
+
+  function pooled(mass, x) {
+    const made = new Float64Array(x[0].length);
+    for (let i = 0; i < x.length; i++) for (let k = 0; k < made.length; k++) made[k] += mass[i] * x[i][k];
+    return made;
+  }
 
   // Log probability of every cell, below, above and none of these; probability of something strange.
   function evaluate(w, cells) {

@@ -78,7 +78,7 @@ const GeonodeShapes = (function () {
     const { rules } = model;
     if (!rules.isCurve) return { said: first, sets };
     const said = seen(model, spectrum, usable, first), [verdict, reason] = said;
-    if (["does not match", "ambiguous", "outside calibrated range"].includes(verdict)) {
+    if (rules.usable && !rules.declines && ["does not match", "ambiguous", "outside calibrated range"].includes(verdict)) {
       if (saidAbove(verdict, rules, sets[1])) {
         return { said: [verdict, reason + intoTheRange(rules)], sets };
       }

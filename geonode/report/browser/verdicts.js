@@ -6,7 +6,6 @@ const GeonodeVerdicts = (function () {
   const NO_MATCH = "no concentration is given, for the spectrum is too unlike what these standards predict at any";
   const MAY_BE_ABOVE = `it may lie above the standards' range: if so, ${DILUTE}`;
   const DILUTED_APART = "dilute it by a known factor and measure again: only the true one fits both";
-  const NOT_USABLE = "one range of concentration explains the spectrum, but the standards do not respond and quantify nothing";
   const UNDETERMINED = 0.8, LEVEL = 0.95, FEWEST_CHECKED = 4;
 
   // rules: lowest, highest, hasBlank, qLimit, t2Limit (null: none), isCurve, usable. Gives the verdict and its reason, or "".
@@ -36,7 +35,6 @@ const GeonodeVerdicts = (function () {
     const beyond = (side) => `the ${percent} set lies ${side} ${range}, though that of 95 % reaches into it`;
     if (one.high < rules.lowest) return ["outside calibrated range", beyond("below")];
     if (one.low > rules.highest) return ["outside calibrated range", beyond("above") + intoTheRange(rules)];
-    if (!rules.usable) return ["ambiguous", NOT_USABLE];
     const inside = rules.lowest <= one.estimate && one.estimate <= rules.highest;
     return ["quantified", inside ? "" : `the estimate lies outside ${range}, but the ${percent} set reaches into it`];
   }
@@ -66,6 +64,13 @@ const GeonodeVerdicts = (function () {
 
   function intoTheRange(rules) {
     return rules.usable ? `; ${DILUTE}` : "";
+  }
+
+  // Ambiguous in place of each verdict that names a concentration, or where there is none, with standards that quantify
+  // nothing.
+  function declined(rules, said) {
+    if (!rules.declines || ["does not match", "ambiguous", "no curve"].includes(said[0])) return said;
+    return ["ambiguous", `${rules.declines}: nothing is quantified with them, whatever the spectrum`];
   }
 
   // What tells the concentrations of a set apart, a clause behind the reason.
@@ -153,5 +158,5 @@ const GeonodeVerdicts = (function () {
       span(parts[0], unit);
   }
 
-  return { verdict, intoTheRange, within, doubt, plsNotes, inTheCuvette, scaled, restsOn, sentence, sizeOf, DILUTE, LEVEL, FEWEST_CHECKED };
+  return { verdict, declined, intoTheRange, within, doubt, plsNotes, inTheCuvette, scaled, restsOn, sentence, sizeOf, DILUTE, LEVEL, FEWEST_CHECKED };
 })();

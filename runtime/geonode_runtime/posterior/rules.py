@@ -12,7 +12,10 @@
 5. a blank was measured and the 95 % set includes zero: below detection limit, or ambiguous where the spectrum is no
    blank's (:mod:`geonode_runtime.shapes`);
 6. the reported set lies below the lowest standard or above the highest: outside calibrated range;
-7. otherwise: quantified; ambiguous where the standards do not respond.
+7. otherwise: quantified.
+
+Of standards that do not respond, or are found hardly better than by a guess, 3, 5, 6 and 7 are ambiguous: they
+quantify nothing.
 
 At last the shape of the spectrum is looked at (there too): what lies on the extension of the curve is above the
 calibrated range and not foreign, and what has next to nothing of the standards' shapes does not match.
@@ -34,7 +37,7 @@ from geonode_runtime.pls import PLSRegression
 from geonode_runtime.posterior.density import SMOOTHING, Posterior
 from geonode_runtime.posterior.ends import ended
 from geonode_runtime.posterior.standards import PosteriorStandards
-from geonode_runtime.remedies import DILUTE, VerdictRules
+from geonode_runtime.remedies import DILUTE, VerdictRules, declined
 from geonode_runtime.sets import Component, ConcentrationSet
 from geonode_runtime.shapes import above_all, carried_on, judged_by_shape
 from geonode_runtime.verdicts import doubt, within
@@ -94,9 +97,10 @@ def judge(
         reasons, sets = by_pls(facts, pls, spectrum, usable, sets)
     else:
         sets, at_the_end = ended(known, posterior, spectrum, usable, sets)
-        said, *reasons = _verdict(rules, posterior, *sets)
+        first, *why = _verdict(rules, posterior, *sets)
+        said, reasons = declined(rules, (first, tuple(why)))
         if at_the_end and said == "quantified":
-            reasons.append(at_the_end)
+            reasons = (*reasons, at_the_end)
         end = posterior.edges[-1] - SMOOTHING * posterior.span  # a sliver of the last cell is none of the search
         if said == "outside calibrated range" and all(c.estimate >= end for c in sets[0].components):
             # Beyond what was searched there is no number: all that is known is that it is more than the highest.

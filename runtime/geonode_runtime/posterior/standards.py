@@ -150,6 +150,20 @@ class PosteriorStandards:
         """Spectra as coordinates for regressions."""
         return Span(self.centre, np.ones_like(self.scale), self.plain_basis)
 
+    @cached_property
+    def segments(self) -> tuple[np.ndarray, np.ndarray]:
+        """``[K − 1, r]`` steps of the curve from place to place, and their square lengths ``[K − 1]``, above zero."""
+        step = np.diff(self.mean, axis=0)
+        return step, np.maximum((step**2).sum(1), np.finfo(float).tiny)
+
+    @cached_property
+    def carried_on(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """Of the curve carried straight on beyond the highest level: where it begins ``[r]``, a step ``[r]`` of it, and
+        how far that is in concentration, half the last gap."""
+        top, before = self.levels[-1], 0.5 * (self.levels[-2] + self.levels[-1])
+        end, start = (np.array([np.interp(c, self.places, one) for one in self.mean.T]) for c in (top, before))
+        return end, end - start, float(top - before)
+
     def rank_of(self, c: np.ndarray) -> np.ndarray:
         """Where among the levels: 0 at the lowest, n − 1 at the highest; beyond, the end gap goes on."""
         return rank_among(self.levels, c)

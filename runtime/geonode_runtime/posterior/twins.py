@@ -39,10 +39,12 @@ def with_twins(known: PosteriorStandards, one: Posterior, cells: Cells, row: int
     every = cells.minima[row]
     distinct = np.array([c not in every[:k] for k, c in enumerate(every)])
     where, wide = every[distinct], cells.scale[row, distinct] / np.sqrt(known.power)
-    share = _shares(known, cells, row, distinct, wide)
     held = one.below_of(where + _REACH * wide) - one.below_of(where - _REACH * wide)
     # beyond the standards nothing is told apart
     held += (where > known.levels[-1]) * one.above + (where < known.levels[0]) * one.below
+    if held.min() >= STARVED and not 0.0 < _beyond(known, cells.at[row])[0] <= known.span:
+        return one  # of most spectra: no share is more than all of it, and none lies above the standards
+    share = _shares(known, cells, row, distinct, wide)
     held = np.append(held, one.above / _FAR)
     starved = held < STARVED * share
     # what a minimum holds whose reach covers the starved one's place lies there as well as anywhere
@@ -88,8 +90,7 @@ def _shares(known: PosteriorStandards, cells: Cells, row: int, distinct: np.ndar
 
 def _across(known: PosteriorStandards, a: np.ndarray, where: np.ndarray) -> np.ndarray:
     """Square distance ``[k]`` of ``a [r]`` from the curve around each of ``where [k]``."""
-    step, gap = np.diff(known.mean, axis=0), a - known.mean[:-1]
-    length = np.maximum((step**2).sum(1), np.finfo(float).tiny)
+    (step, length), gap = known.segments, a - known.mean[:-1]
     t = np.clip((gap * step).sum(1) / length, 0.0, 1.0)
     distance = ((gap - t[:, None] * step) ** 2).sum(1)
     at = np.clip(np.searchsorted(known.places, where, side="right") - 1, 0, len(step) - 1)
@@ -100,13 +101,11 @@ def _beyond(known: PosteriorStandards, a: np.ndarray) -> tuple[float, float]:
     """Of the curve carried straight on beyond the highest standard: how far beyond, in concentration, it comes nearest
     to ``a [r]``, and the square distance there. What noise the two points of the curve bring counts as it does there
     (`geonode_runtime.shapes.Shapes.carried_noise`)."""
-    top, before = known.levels[-1], 0.5 * (known.levels[-2] + known.levels[-1])
-    end, start = (np.array([np.interp(c, known.places, one) for one in known.mean.T]) for c in (top, before))
-    step, gap = end - start, a - end
-    square = float(step @ step)
+    end, step, far = known.carried_on
+    gap, square = a - end, float(step @ step)
     along = float(gap @ step) / square if square > 0.0 else 0.0
     left = float(((gap - along * step) ** 2).sum()) / (0.5 * (1.0 + (1.0 + along) ** 2 + along**2))
-    return along * float(top - before), left
+    return along * far, left
 
 
 def _cumulative_above(known: PosteriorStandards, edges: np.ndarray, a: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -210,6 +212,15 @@ def test_the_next_standard_belongs_into_the_gap() -> None:
     assert found.after < found.before and found.after == pytest.approx(found.expected.min())
     assert "measure a standard at" in found.sentence("ppb") and "ppb" in found.sentence("ppb")
     assert "uniform prior" in found.sentence()
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+@pytest.mark.parametrize("gain", [0.02, 0.4])
+def test_a_standard_that_there_is_is_called_a_replicate(line: Calibration, repeats, gain) -> None:
+    found = suggest_standard(line)
+    assert found.repeats == bool(np.isclose(line.levels, found.concentration).any())
+    said = replace(found, concentration=20.0, before=1.0, after=1.0 - gain, repeats=repeats).sentence("ppb")
+    assert ("a replicate of" in said) == repeats and "20 ppb" in said
 
 
 def test_suggest_refuses_a_single_candidate(line: Calibration) -> None:
