@@ -11,6 +11,7 @@ from geonode_runtime.errors import InputError
 from geonode_runtime.replicates import ask_each
 
 _FEWEST = 3
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
 def read_spectrum(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -36,6 +37,7 @@ def read_spectrum(path: Path) -> tuple[np.ndarray, np.ndarray]:
         rows = rows[1:]  # headings
     if len(rows) < _FEWEST:
         raise InputError(f"{path} has {len(rows)} rows of numbers; give two columns, wavelength and absorbance.")
+    _require_one_reading(rows, path)
     found = []
     for n, line in rows:
         numbers = _numbers(line)
@@ -78,6 +80,21 @@ def read_replicates(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
     if grid is None:
         raise InputError("give at least one file with a spectrum.")
     return grid, np.stack(spectra)
+
+
+def _require_one_reading(rows: list[tuple[int, str]], path: Path) -> None:
+    """Refuse commas that may part thousands as well as decimals: three digits behind each, and no mark elsewhere."""
+    cells = [re.split(r"[;\t]", line.strip().rstrip(";\t")) for _, line in rows]
+    marked = [cell.strip() for row in cells if len(row) > 1 for cell in row if "," in cell]
+    others = [cell.strip() for row in cells for cell in row if "," not in cell]
+    if not marked or not all(_THOUSANDS.fullmatch(cell) for cell in marked):
+        return
+    if others and all(re.fullmatch(r"[+-]?\d+", cell) for cell in others):
+        one = marked[0]
+        raise InputError(
+            f"{path}: '{one}' may be {one.replace(',', '')} or {one.replace(',', '.')}; write every number with its "
+            "decimals, or without marks between thousands."
+        )
 
 
 def _text(data: bytes) -> str:

@@ -339,6 +339,10 @@ FILES = {
     "an empty cell": with_cells(r20="").encode(),
     "words between": with_cells(r50="see below").encode(),
     "thousands": "\n".join(f"{x:g};{c}" for x, c in zip(WAVE, ["773", "2.752", "1.204"] * 34, strict=False)).encode(),
+    "commas within": ("nm,A\n" + rows_of(",", ",")).encode(),
+    "commas within two": ("nm,A,B\n" + rows_of(",", ",").replace("\n", ",0,01\n")).encode(),
+    "quoted thousands": "\n".join(f'{x:g},"{c}"' for x, c in zip(WAVE, ["1,773", "2,752"] * 51, strict=False)).encode(),
+    "three digits": "\n".join(f"{x:g};{c}" for x, c in zip(WAVE, ["1,773", "2,752"] * 51, strict=False)).encode(),
     "electronvolts": ("energy / eV,absorbance\n" + rows_of(",", ".")).encode(),
     "wavenumbers": ("wavenumber / cm-1,absorbance\n" + rows_of(",", ".")).encode(),
     "percent": ("nm,%T\n" + rows_of(",", ".")).encode(),
@@ -361,6 +365,7 @@ MUST_REFUSE = (
     "counted",
     "scan forth and back",
 )
+MUST_REFUSE += ("commas within", "commas within two", "quoted thousands", "three digits")
 MUST_REFUSE += ("one number", "nothing", "a picture", "a workbook", "prose", "jcamp", "spc", "xlsx", "netcdf")
 
 

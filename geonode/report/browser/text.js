@@ -93,15 +93,27 @@ const GeonodeText = (function () {
     if (after.length && best.width >= 4) {
       throw new Refusal(`${file}, row ${after[0].number}: text stands below the table, which may say what its columns are; ${USE}`);
     }
+    requireNoCommaWithin(best, above, file);
     best.before = text.split("\n").slice(0, best.rows[0].number - 1);
     best.head = above.length >= 2 && above.length <= best.width ? above : [];
     return best;
   }
 
+  // Commas between the numbers and within them: more cells than the header has, or one that begins as a fraction does.
+  function requireNoCommaWithin(table, above, file) {
+    if (table.delimiter !== ",") return;
+    const fraction = table.rows.find(({ cells }) => cells.some((cell) => /^0\d+$/.test(cell)));
+    if (!fraction && !(above.length >= 2 && above.length < table.width)) return;
+    const row = fraction || table.rows[0];
+    throw new Refusal(`${file}, row ${row.number}: it has ${row.cells.length} cells${above.length >= 2 ? ` and the header ${above.length}` : ""}: ` +
+      "commas stand between the numbers and within them, perhaps; export it with semicolons between the cells, or with decimal points.");
+  }
+
   // A number that may be thousands or a decimal: three digits behind every mark, beside whole numbers without one.
   function requireOneReading(columns, file) {
-    for (const cells of [...columns, columns.slice(1).flat()]) {
-      for (const mark of [".", ","]) {
+    // beside wavelengths without any mark a point may well be a decimal one, as the readers have it, and a comma may not
+    for (const [cells, marks] of [...[...columns, columns.slice(1).flat()].map((own) => [own, [".", ","]]), [columns.flat(), [","]]]) {
+      for (const mark of marks) {
         const marked = cells.filter((cell) => cell.includes(mark));
         const whole = cells.some((cell) => /^[+-]?\d+$/.test(cell));
         const thousands = marked.every((cell) => new RegExp(`^[+-]?[1-9]\\d{0,2}\\${mark}\\d{3}$`).test(cell));
