@@ -13,7 +13,7 @@ from geonode_runtime.errors import InputError
 from geonode_runtime.given_numbers import as_number
 from geonode_runtime.pls import PLSRegression
 from geonode_runtime.remedies import VerdictRules, declined
-from geonode_runtime.sets import ConcentrationSet, Curve, Distances, sets_at_levels
+from geonode_runtime.sets import ConcentrationSet, Curve, Distances, close_as_one, sets_at_levels
 from geonode_runtime.shapes import Shapes, judged_by_shape
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown
@@ -226,7 +226,7 @@ def _judge(
     dilution: float,
     dilution_std: float,
 ) -> Quantification:
-    found, at_95 = sets
+    found, at_95 = (close_as_one(one, facts.rules.highest - facts.rules.lowest) for one in sets)
     said, reasons = declined(facts.rules, verdict(facts.rules, found, at_95, q, t2))
     usable = None if unknown.usable.all() else unknown.usable
     pls = facts.pls if said == "no curve" else None

@@ -14,6 +14,7 @@ is known. So what ln|C| exceeds its largest value within the calibrated range by
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -177,6 +178,44 @@ class ConcentrationSet:
     def contains(self, concentration: float) -> bool:
         """Whether the set covers ``concentration``."""
         return any(c.contains(concentration) for c in self.components)
+
+
+CLOSE = 0.02
+"""Of the calibrated range: pieces further apart than this are two, however little is known of either."""
+
+
+def close(left: Component, right: Component, span: float) -> bool:
+    """Whether two pieces lie so close that the answer could not tell them apart: closer than a standard deviation of
+    the wider one, and closer than `CLOSE` of the calibrated range ``span``. No dilution tells such apart either."""
+    return right.low - left.high < min(max(left.std, right.std), CLOSE * span)
+
+
+def close_as_one(one: ConcentrationSet, span: float) -> ConcentrationSet:
+    """The set with pieces that are so `close` taken as one."""
+    pieces = sorted(one.components, key=lambda c: c.low)
+    found = pieces[:1]
+    for piece in pieces[1:]:
+        found[-1:] = [together(found[-1], piece)] if close(found[-1], piece, span) else [found[-1], piece]
+    return replace(one, components=tuple(sorted(found, key=lambda c: -c.probability)))
+
+
+def together(left: Component, right: Component) -> Component:
+    """Two neighbouring pieces as one, the gap between them in it; the estimate is that of the likelier."""
+    likelier = max(left, right, key=lambda c: c.probability)
+    total = left.probability + right.probability
+    share = left.probability / total if total > 0.0 else 0.5
+    mean = share * left.mean + (1.0 - share) * right.mean
+    square = share * (left.std**2 + (left.mean - mean) ** 2) + (1.0 - share) * (right.std**2 + (right.mean - mean) ** 2)
+    return replace(
+        likelier,
+        low=left.low,
+        high=right.high,
+        open_low=left.open_low,
+        open_high=right.open_high,
+        probability=total,
+        mean=mean,
+        std=math.sqrt(square),
+    )
 
 
 def concentration_sets(model: Curve, distances: Distances, level: float) -> list[ConcentrationSet]:

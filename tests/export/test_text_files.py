@@ -31,5 +31,5 @@ def test_decimal_commas_are_read(tmp_path, cells):
 
 @pytest.mark.parametrize("cell", ['"1,773"', "0,1773"])
 def test_commas_within_and_between_are_refused(tmp_path, cell):
-    with pytest.raises(InputError, match="row|rows of numbers"):
+    with pytest.raises(InputError, match=r"row|rows of numbers"):
         read_spectrum(written(tmp_path / "u.csv", [cell] * 20, ","))

@@ -3,7 +3,7 @@
 const GeonodeAnswers = (function () {
   const { Refusal, unpack, general, chi2UpperQuantile, cholesky, inverseForm } = GeonodeNumbers;
   const { prepared, asNew } = GeonodeUnknown;
-  const { requireUsable, project, compare, atLevels } = GeonodeSets;
+  const { requireUsable, project, compare, atLevels, closeAsOne } = GeonodeSets;
   const { judged, requireOneSample } = GeonodeShapes;
   const { byPls } = GeonodePls, { answered } = GeonodePosterior;
   const { declined, verdict, scaled, sentence, LEVEL, FEWEST_CHECKED } = GeonodeVerdicts;
@@ -50,7 +50,8 @@ const GeonodeAnswers = (function () {
 
   // What the profile says, where the posterior cannot answer.
   function profile(model, mean, usable, replicates, level) {
-    const distances = compare(model, mean, usable, replicates), { sets, t2 } = atLevels(model, distances, [level, LEVEL]);
+    const distances = compare(model, mean, usable, replicates), { sets: apart, t2 } = atLevels(model, distances, [level, LEVEL]);
+    const sets = apart.map((one) => closeAsOne(one, model.rules.highest - model.rules.lowest));
     const bySets = declined(model.rules, verdict(model.rules, ...sets, distances.q, t2));
     const found = bySets[0] === "no curve" ? byPls(model, mean, usable, [level, LEVEL])
       : judged(model, mean, usable, bySets, sets);

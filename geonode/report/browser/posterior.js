@@ -1,7 +1,7 @@
 // The answer of the learned posterior for one unknown: geonode_runtime/posterior/answers.py and rules.py.
 "use strict";
 const GeonodePosterior = (function () {
-  const { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
+  const { close, together } = GeonodeSets, { general, unpack } = GeonodeNumbers, { cellsOf, spanOf } = GeonodeCells;
   const { posteriorOf, belowOf, highest, SMOOTHING } = GeonodeDensity, { judged, carriedOn, above } = GeonodeShapes;
   const { declined, doubt, within, DILUTE, LEVEL } = GeonodeVerdicts, { byPls } = GeonodePls, { ended } = GeonodeEnds, { withTwins } = GeonodeTwins;
   const REFUSED = 0.25, INSIDE = 0.05, FAR = 4, ODD = 2, STRANGE = 0.15, TOO_CONCENTRATED = 0.9;
@@ -42,7 +42,8 @@ const GeonodePosterior = (function () {
     for (const piece of pieces.slice(1)) {
       const last = found[found.length - 1];
       const fromZero = blank && found.length === 1 && piece.low < levels[1];
-      if (last.high < rules.highest && piece.low > rules.lowest && !fromZero) found.push(piece);
+      const near = close(last, piece, rules.highest - rules.lowest);
+      if (last.high < rules.highest && piece.low > rules.lowest && !fromZero && !near) found.push(piece);
       else found[found.length - 1] = together(last, piece);
     }
     return { ...set, components: found.sort((a, b) => b.probability - a.probability) };
@@ -50,13 +51,6 @@ const GeonodePosterior = (function () {
 
   function zeroWithin(rules, piece) {
     return rules.hasBlank && piece.low <= 1e-6 * (rules.highest - rules.lowest);
-  }
-
-  function together(left, right) {
-    const total = left.probability + right.probability, share = total > 0 ? left.probability / total : 0.5;
-    const mean = share * left.mean + (1 - share) * right.mean, spread = (c) => c.std ** 2 + (c.mean - mean) ** 2;
-    return { ...(right.probability > left.probability ? right : left), low: left.low, high: right.high, openLow: left.openLow,
-      openHigh: right.openHigh, probability: total, mean, std: Math.sqrt(share * spread(left) + (1 - share) * spread(right)) };
   }
 
   function verdict(model, one, stray, sets, mean, usable) {

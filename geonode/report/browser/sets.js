@@ -188,5 +188,26 @@ const GeonodeSets = (function () {
     return made.sort((a, b) => b.probability - a.probability);
   }
 
-  return { requireUsable, project, compare, atLevels };
+  // Whether two pieces lie so close that the answer could not tell them apart.
+  function close(left, right, span) {
+    return right.low - left.high < Math.min(Math.max(left.std, right.std), 0.02 * span);
+  }
+
+  function closeAsOne(set, span) {
+    const found = [];
+    for (const piece of set.components.slice().sort((a, b) => a.low - b.low)) {
+      const last = found.pop();
+      found.push(...(last && close(last, piece, span) ? [together(last, piece)] : last ? [last, piece] : [piece]));
+    }
+    return { ...set, components: found.sort((a, b) => b.probability - a.probability) };
+  }
+
+  function together(left, right) {
+    const total = left.probability + right.probability, share = total > 0 ? left.probability / total : 0.5;
+    const mean = share * left.mean + (1 - share) * right.mean, spread = (c) => c.std ** 2 + (c.mean - mean) ** 2;
+    return { ...(right.probability > left.probability ? right : left), low: left.low, high: right.high, openLow: left.openLow,
+      openHigh: right.openHigh, probability: total, mean, std: Math.sqrt(share * spread(left) + (1 - share) * spread(right)) };
+  }
+
+  return { requireUsable, project, compare, atLevels, close, closeAsOne, together };
 })();

@@ -7,7 +7,8 @@
 3. less than 5 % of the rest lies within the calibrated range: outside calibrated range;
 4. the reported set or that of 95 % has several pieces or an end out of reach, or the reported one is wider than 0.8 of
    the range: ambiguous. Pieces that only a gap beyond the calibrated range parts are one, and so are a piece that
-   includes zero and one that begins below the first standard above a blank; and where the spectrum is an end
+   includes zero and one that begins below the first standard above a blank, and pieces that lie closer than a standard
+   deviation of theirs; and where the spectrum is an end
    standard's, sets end where the search did (:mod:`geonode_runtime.posterior.ends`), which a note says;
 5. a blank was measured and the 95 % set includes zero: below detection limit, or ambiguous where the spectrum is no
    blank's (:mod:`geonode_runtime.shapes`);
@@ -27,7 +28,6 @@ all but a tenth of it, its misfit alone counts, beyond what the standards' own n
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -38,7 +38,7 @@ from geonode_runtime.posterior.density import SMOOTHING, Posterior
 from geonode_runtime.posterior.ends import ended
 from geonode_runtime.posterior.standards import PosteriorStandards
 from geonode_runtime.remedies import DILUTE, VerdictRules, declined
-from geonode_runtime.sets import Component, ConcentrationSet
+from geonode_runtime.sets import Component, ConcentrationSet, close, together
 from geonode_runtime.shapes import above_all, carried_on, judged_by_shape
 from geonode_runtime.verdicts import doubt, within
 
@@ -131,41 +131,24 @@ def _too_concentrated(rules: VerdictRules, posterior: Posterior) -> list[str]:
 def joined(rules: VerdictRules, levels: np.ndarray, one: ConcentrationSet) -> ConcentrationSet:
     """The set with pieces that only a gap beyond the calibrated range parts taken as one, and those from zero on that
     only a gap below the first standard (of ``levels [n]``) above a blank parts: no standard is there that could tell
-    them apart."""
+    them apart. So are pieces so close that the answer could not tell them apart."""
     pieces = sorted(one.components, key=lambda c: c.low)
     blank = levels[0] == 0.0 and zero_within(rules, pieces[0])
     found = pieces[:1]
     for piece in pieces[1:]:
         last = found[-1]
         from_zero = blank and len(found) == 1 and piece.low < levels[1]
-        if last.high < rules.highest and piece.low > rules.lowest and not from_zero:
+        near = close(last, piece, rules.highest - rules.lowest)
+        if last.high < rules.highest and piece.low > rules.lowest and not from_zero and not near:
             found.append(piece)
         else:
-            found[-1] = _together(last, piece)
+            found[-1] = together(last, piece)
     return replace(one, components=tuple(sorted(found, key=lambda c: -c.probability)))
 
 
 def zero_within(rules: VerdictRules, piece: Component) -> bool:
     """Whether a piece includes zero, of which a blank was measured."""
     return rules.has_blank and piece.low <= 1e-6 * (rules.highest - rules.lowest)
-
-
-def _together(left: Component, right: Component) -> Component:
-    likelier = max(left, right, key=lambda c: c.probability)
-    total = left.probability + right.probability
-    share = left.probability / total if total > 0.0 else 0.5
-    mean = share * left.mean + (1.0 - share) * right.mean
-    square = share * (left.std**2 + (left.mean - mean) ** 2) + (1.0 - share) * (right.std**2 + (right.mean - mean) ** 2)
-    return replace(
-        likelier,
-        low=left.low,
-        high=right.high,
-        open_low=left.open_low,
-        open_high=right.open_high,
-        probability=total,
-        mean=mean,
-        std=math.sqrt(square),
-    )
 
 
 def _verdict(
