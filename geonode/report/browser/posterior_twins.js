@@ -2,14 +2,14 @@
 "use strict";
 const GeonodeTwins = (function () {
   const { studentCumulative, interpolate, median, smallest } = GeonodeNumbers, { spanOf, dofOf } = GeonodeCells, { belowOf } = GeonodeDensity;
-  const STARVED = 0.2, HELD = 0.5, REACH = 4, FAR = 0.5, BESIDE = 2;
+  const STARVED = 0.2, HELD = 0.5, MOST = 0.5, REACH = 4, FAR = 0.5, BESIDE = 2;
   const sum = (values) => { let total = 0; for (const v of values) total += v; return total; };
 
   // The posterior with the minima of the curve that it left out though the spectrum does not refute them.
   function withTwins(known, one, cells) {
     const { where, scale } = cells.minima, distinct = [0, 1, 2].filter((k) => !where.slice(0, k).includes(where[k]));
     const at = distinct.map((k) => where[k]), wide = distinct.map((k) => scale[k] / Math.sqrt(known.power));
-    const share = sharesOf(known, cells, distinct, at, wide);
+    let share = sharesOf(known, cells, distinct, at, wide);
     const { levels } = known, top = levels[levels.length - 1];
     const held = at.map((c, k) => belowOf(one, c + REACH * wide[k]) - belowOf(one, c - REACH * wide[k]) +
       (c > top ? one.above : 0) + (c < levels[0] ? one.below : 0));
@@ -19,6 +19,8 @@ const GeonodeTwins = (function () {
     const apart = (k, j) => k === last || j === last || Math.abs(at[k] - at[j]) > REACH * wide[j];
     const starved = poor.map((flag, k) => flag && sum(held.filter((_, j) => !poor[j] && apart(k, j))) >= HELD);
     if (!starved.includes(true)) return one;
+    const given = Math.min(1, MOST / sum(share.filter((_, k) => starved[k])));  // what the network holds is not left out either
+    share = share.map((v) => given * v);
     const kept = 1 - sum(share.filter((_, k) => starved[k])), mass = one.mass.map((v) => kept * v);
     let below = kept * one.below, above = kept * one.above;
     starved.forEach((flag, k) => {
@@ -34,14 +36,25 @@ const GeonodeTwins = (function () {
   }
 
   // What the spectrum gives each of the distinct minima and concentrations above the standards.
+  // What the levels on either side of each minimum, and those before the top, are off by, left out; the larger of two.
+  function missedAt(known, at) {
+    const { levels } = known, n = levels.length, missed = new Float64Array(n);
+    Array.from(known.left_out).forEach((level, i) => { missed[level] = known.left_out_distance[i]; });
+    missed[0] = missed[n - 1] = 0;
+    return [...at, levels[n - 1]].map((c) => {
+      const first = levels.findIndex((v) => v >= c), after = Math.min(Math.max(first < 0 ? n : first, 1), n - 1);
+      return Math.max(missed[after], missed[after - 1]);
+    });
+  }
+
   function sharesOf(known, cells, distinct, at, wide) {
     const { levels } = known, n = levels.length, rank = known.keep.length, across = acrossOf(known, cells.at, at).map((v) => v / cells.noise);
     const nearest = smallest(across), turned = at[across.indexOf(nearest)] < levels[n - 2];
     const { far, left } = beyondOf(known, cells.at), beyond = turned && far > 0 && far <= spanOf(known) ? left / cells.noise : Infinity;
     const every = Array.from(known.left_out_distance), inside = every.filter((_, i) => known.left_out[i] > 0 && known.left_out[i] < n - 1);
-    const poor = Math.max(1, median(inside.length ? inside : every) / rank);
-    const more = [...across.map((v, k) => Math.max((v - nearest) / poor, cells.minima.excess[distinct[k]])),
-      Math.max(beyond - nearest, 0) / poor];
+    const most = median(inside.length ? inside : every), poor = missedAt(known, at).map((v) => Math.max(1, Math.max(v, most) / rank));
+    const more = [...across.map((v, k) => Math.max((v - nearest) / poor[k], cells.minima.excess[distinct[k]])),
+      Math.max(beyond - nearest, 0) / poor[at.length]];
     const whole = sum(wide), prior = [...wide.map((v) => 0.5 * (v / whole + 1 / wide.length)), 0.5 / wide.length];
     const likely = more.map((v, k) => Math.pow(1 + v / known.dof, -0.5 * (known.dof + 1)) * prior[k]), total = sum(likely);
     return likely.map((v) => v / total);

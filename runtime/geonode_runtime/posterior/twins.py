@@ -4,9 +4,10 @@ Where a response rises and falls, two concentrations may give one spectrum. The 
 few such assays; there it decides by how the simple methods interpolate, which says nothing of the sample. So the minima
 of the curve's distance are compared once more, by what is left of the spectrum beside the curve (across it, in standard
 deviations of the noise), against what was left of the assay's own levels beside the curve without them: its error of
-interpolation. Minima that differ by no more, with the curve's own uncertainty and without, are as likely as each other,
-and the network leaves none of them out. The same holds of what lies above the standards where the curve of a response
-that has turned back, carried straight on beyond the highest, comes back to the spectrum.
+interpolation, that of the levels around a minimum where it is larger than that of most. Minima that differ by no more,
+with the curve's own uncertainty and without, are as likely as each other, and the network leaves none of them out. The
+same holds of what lies above the standards where the curve of a response that has turned back, carried straight on
+beyond the highest, comes back to the spectrum.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ STARVED = 0.2
 """Less than this share of what the spectrum gives a minimum is taken for left out by the network."""
 HELD = 0.5
 """The others must hold so much of the probability: where they do not, the network follows no minimum of the curve."""
+MOST = 0.5
+"""They are given no more than this: what the network holds is not left out for them either."""
 _REACH = 4.0
 """So many standard deviations around a minimum belong to it."""
 _FAR = 0.5  # of what a curve that has turned back gives concentrations above the standards: beyond what was searched
@@ -53,6 +56,7 @@ def with_twins(known: PosteriorStandards, one: Posterior, cells: Cells, row: int
     starved &= (apart & ~starved) @ held >= HELD
     if not starved.any():
         return one
+    share = share * min(1.0, MOST / float(share[starved].sum()))
     kept = 1.0 - float(share[starved].sum())
     mass, below, above = kept * one.mass, kept * one.below, kept * one.above
     for k in np.flatnonzero(starved):
@@ -78,7 +82,7 @@ def _shares(known: PosteriorStandards, cells: Cells, row: int, distinct: np.ndar
     beyond = left / noise if turned and 0.0 < along <= known.span else float("inf")
     interior = (known.left_out > 0) & (known.left_out < len(known.levels) - 1)
     error = known.left_out_distance[interior] if interior.any() else known.left_out_distance
-    poor = max(1.0, float(np.median(error)) / known.rank)
+    poor = np.maximum(1.0, np.maximum(_missed(known, where), float(np.median(error))) / known.rank)
     # beyond the standards, where noise is forgiven more, nothing is more likely than within them
     more = np.maximum(np.append(across, beyond) - across.min(), 0.0) / poor
     more[:-1] = np.maximum(more[:-1], cells.excess[row, distinct])
@@ -86,6 +90,18 @@ def _shares(known: PosteriorStandards, cells: Cells, row: int, distinct: np.ndar
     # half uniform in concentration, half in distance along the curve, as the profile's prior
     prior = 0.5 * np.append(wide / wide.sum() + 1.0 / len(wide), 1.0 / len(wide))
     return likely * prior / (likely * prior).sum()
+
+
+def _missed(known: PosteriorStandards, where: np.ndarray) -> np.ndarray:
+    """``[k + 1]`` square distance from the curve without them of the levels on either side of each of ``where [k]``,
+    the larger of two, and of those before the top: what the curve may be off by there, as no median over all levels
+    says. Of the ends, to which it only extrapolates, nothing is said."""
+    n = len(known.levels)
+    missed = np.zeros(n)
+    missed[known.left_out] = known.left_out_distance
+    missed[[0, -1]] = 0.0
+    after = np.searchsorted(known.levels, np.append(where, known.levels[-1])).clip(1, n - 1)
+    return np.maximum(missed[after], missed[after - 1])
 
 
 def _across(known: PosteriorStandards, a: np.ndarray, where: np.ndarray) -> np.ndarray:

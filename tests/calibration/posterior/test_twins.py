@@ -3,12 +3,14 @@ as well; limbs that differ by more than the noise are told apart, and what does 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
 from geonode.calibration import Calibration
+from geonode_runtime.posterior import answers, twins
 from tests.calibration.assays import NOISE, WAVE, band, monotone
 
 EIGHT = np.array([0.0, 5.0, 12.0, 20.0, 30.0, 45.0, 70.0, 100.0])
@@ -87,3 +89,33 @@ def test_what_does_not_fold_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch):
     without = Calibration(levels, standards, WAVE).posterior.posteriors(unknowns, np.ones(24))[0]
     for mine, before in zip(with_rule, without, strict=True):
         np.testing.assert_array_equal(mine.mass, before.mass)
+
+
+@pytest.mark.parametrize(("differing", "count"), [(0.0, 8), (0.0, 6), (0.01, 8)])
+def test_what_the_network_holds_is_not_left_out_for_twins(differing, count, monkeypatch):
+    """Half of it stays whatever the curve says: it is given up for no minimum."""
+    changed = []
+
+    def spy(known, one, cells, row):
+        found = twins.with_twins(known, one, cells, row)
+        changed.append(found is not one)
+        assert found.above >= 0.5 * one.above - 1e-12 and (found.mass >= 0.5 * one.mass - 1e-12).all()
+        assert found.mass.sum() + found.below + found.above == pytest.approx(one.mass.sum() + one.below + one.above)
+        return found
+
+    monkeypatch.setattr(answers, "with_twins", spy)
+    asked(differing, np.array([0.0, 2.0, 8.0, 14.0, 22.0, 30.0, 44.0, 66.0, 90.0, 150.0, 250.0]), count=count)
+    assert any(changed)
+
+
+@pytest.mark.parametrize("level", [2, 4])
+def test_a_minimum_beside_a_level_that_is_missed_is_forgiven_as_much(level):
+    """The median over all levels says nothing of the one place at which the curve is off."""
+    known = calibration(0.3).posterior.known
+    assert known.left_out.tolist() == list(range(8))
+    distance = np.ones(8)
+    distance[[0, level, 7]] = 1e3, 50.0, 1e3
+    spoilt = replace(known, left_out_distance=distance)
+    middles = 0.5 * (known.levels[1:] + known.levels[:-1])
+    found = twins._missed(spoilt, middles)
+    assert found.tolist() == [50.0 if level in (k, k + 1) else 1.0 for k in range(7)] + [1.0]
