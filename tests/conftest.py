@@ -16,6 +16,7 @@ import typer.testing
 from hypothesis import HealthCheck, settings
 
 from tests.interpreter import import_kernels
+from tests.known_widths import widths_made_once
 
 import_kernels()
 
@@ -45,6 +46,13 @@ def shared_data() -> Path:
     if path is None:
         pytest.skip("no real spectra here: ../shared/data is absent (GEONODE_SHARED names another folder)")
     return path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def known_widths():
+    """What `tests.known_widths` says, in every test."""
+    with widths_made_once():
+        yield
 
 
 @pytest.fixture
