@@ -42,7 +42,7 @@ def test_what_verdicts_rest_on_counts(calibration, name, monkeypatch):
     facts = calibration.facts
     other = {"q_limit": 2.0, "highest": 61.0, "has_blank": not facts.rules.has_blank, "declines": "not today"}
     changed = dataclasses.replace(facts, rules=dataclasses.replace(facts.rules, **{name: other[name]}))
-    monkeypatch.setattr(type(calibration), "facts", changed)
+    monkeypatch.setitem(vars(calibration), "facts", changed)
     assert asked_of(calibration, PLACES, 1) != before
 
 
