@@ -129,10 +129,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--warm", type=int, default=200, help="steps before the clock starts: all shapes are captured")
     parser.add_argument("--tokens", type=int, action="append", help="sizes of batches, one after another")
+    parser.add_argument("--chunk", type=int, default=PretrainSettings().chunk, help="batches that are drawn together")
     parser.add_argument("--profile", action="store_true", help="print the slowest kernels as well")
     parser.add_argument("--out", help="file; default: benchmarks/results/pretraining-<card>.json")
     args = parser.parse_args()
-    settings = PretrainSettings().with_changes(steps=args.steps, validate_every=10**9)
+    settings = PretrainSettings().with_changes(steps=args.steps, validate_every=10**9, chunk=args.chunk)
     name = torch.cuda.get_device_name().replace(" ", "-")
     result: dict[str, Any] = {"card": name, "torch": torch.__version__, "equality": {}}
     for half in (False, True):

@@ -7,12 +7,12 @@
 
 *Real series*: leave one concentration out, as in benchmarks/accuracy.py. Nothing is fitted or chosen on them.
 *Simulated*: fresh assays of `geonode.corpus`; the families that training left out stand apart, and *unseen* draws
-those alone. Error is the log root mean square error at the level taken out (as measured) and elsewhere (truth), less
-the GP's.
+those alone, *departing* such that depart from their law (`geonode.corpus.departures`). Error is the log root mean
+square error at the level taken out (as measured) and elsewhere (truth), less the GP's.
 *Another simulator*: assays of benchmarks/other_simulator.py, which shares no code with the corpus.
 
 With `--against` simulated errors stand over those of other weights as well, assay by assay: which of two ship is
-decided by *unseen* and *another simulator*.
+decided by *unseen*, *departing* and *another simulator*.
 
 For each: coverage of the 80 % bands, and rank correlation of error with geodesic distance to the nearest standard and
 with plain distance. Results go to benchmarks/results/prior.json and prior.md.
@@ -53,7 +53,12 @@ from geonode.prior.stored import load_network, model_card, untrained_network  # 
 from geonode.validation import evaluate  # noqa: E402
 from geonode_runtime.files import write_text  # noqa: E402
 
-PARTS = ("real", "simulated", "unseen", "other")
+PARTS = ("real", "simulated", "unseen", "departing", "other")
+TITLES = {
+    "simulated": "Simulated assays",
+    "unseen": "Simulated assays of families left out",
+    "departing": "Simulated assays of families left out, all of which depart from their law",
+}
 ROUGH = "pretrained, not smoothed"
 COLUMNS = ("interior median", "interior worst", "lowest", "highest")
 _JUDGING_SEED = 20_260_101
@@ -151,7 +156,12 @@ def real_tables(rows: dict[str, Any]) -> dict[str, Any]:
 
 @torch.inference_mode()
 def simulated(
-    network: Network, left_out: tuple[str, ...], batches: int, against: Network | None, unseen: bool = False
+    network: Network,
+    left_out: tuple[str, ...],
+    batches: int,
+    against: Network | None,
+    unseen: bool = False,
+    departures: float = 0.0,
 ) -> dict[str, Any]:
     """Log errors less the GP's and coverage, by family, number of standards, place and noise.
 
@@ -161,13 +171,15 @@ def simulated(
         batches: of some 24 assays.
         against: other weights, whose errors ``network``'s are compared with; None: none.
         unseen: draw the families left out alone.
+        departures: share of the assays that depart from their law.
     """
     settings = PretrainSettings(tokens=13 * 48 * 24, warmup=0, decay=0)
     parts = []
     for number in range(batches):
         levels = sorted(settings.levels)[number % len(settings.levels)]
         kind = {"families": left_out} if unseen else {}
-        batch = make(sized(settings, levels), seed=_JUDGING_SEED, step=number, device="cpu", **kind)
+        shape = sized(settings, levels)
+        batch = make(shape, seed=_JUDGING_SEED, step=number, device="cpu", departures=departures, **kind)
         parts.append(one_batch(network, batch))
         if against is not None:
             other = one_batch(against, batch)
@@ -290,7 +302,7 @@ def markdown(result: dict[str, Any]) -> str:
         keys += ("error by geodesic distance", "error by plain distance")
         lines += ["## Real series: 80 % bands, and rank correlation of error with distance", ""]
         lines += table_of(result["real series"], "series", keys)
-    for part, title in (("simulated", "Simulated assays"), ("unseen", "Simulated assays of families left out")):
+    for part, title in TITLES.items():
         if part not in result:
             continue
         lines += [f"## {title}", ""]
@@ -340,6 +352,8 @@ def main() -> None:
         result["simulated"] = simulated(network, left_out, args.batches, against)
     if "unseen" in parts:
         result["unseen"] = simulated(network, left_out, args.batches, against, unseen=True)
+    if "departing" in parts:
+        result["departing"] = simulated(network, left_out, args.batches, against, unseen=True, departures=1.0)
     if "other" in parts:
         result["another simulator"] = another_simulator(network, args.count, against)
     write_text(path, json.dumps(result, indent=1, allow_nan=False) + "\n")

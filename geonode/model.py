@@ -36,6 +36,7 @@ from geonode.training.effects import require_no_training, warn_of_idle_settings
 from geonode.training.ensemble import arc_length, predict
 from geonode.training.leave_out import Folds, node_ensemble, restore, select_rows, split
 from geonode.training.problem import Problem, asked_range, fit_gp
+from geonode_runtime.given_numbers import as_numbers
 from geonode_runtime.reach import require_reach
 from geonode_runtime.wording import argument
 
@@ -166,10 +167,10 @@ class GeodesicModel(PredictsOnDevice):
         """Arc length of the full metric at ``concentrations`` [C] of the served range, [C, W], scaled to [−1, 1] on the
         calibrated range, mean over the members; None without a neural flow."""
         if self.flow is not None:
-            return self.flow.arc_length(np.asarray(concentrations, dtype=np.float64))
+            return self.flow.arc_length(as_numbers(concentrations, "concentrations"))
         if self.ode is None:
             return None
-        return arc_length(self.ode, np.asarray(concentrations, dtype=np.float64))
+        return arc_length(self.ode, as_numbers(concentrations, "concentrations"))
 
     def predict_spectra(
         self, concentrations: float | Sequence[float] | np.ndarray, predictor: str | None = None
@@ -190,7 +191,7 @@ class GeodesicModel(PredictsOnDevice):
         Raises:
             InputError: not finite, beyond what the flow serves, or over three ranges beyond the standards.
         """
-        c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
+        c = np.atleast_1d(as_numbers(concentrations, "concentrations"))
         if c.ndim != 1 or len(c) == 0 or not np.isfinite(c).all():
             raise InputError("concentrations must be a number or a list of finite numbers.")
         predictor = predictor or self.config.predictor

@@ -173,6 +173,12 @@ def test_uncertain_standards_survive_the_bundle(tmp_path: Path) -> None:
     assert standard_uncertainty("0.5", LEVELS).tolist() == [0.5] * 6
     with pytest.raises(InputError, match="is no number"):
         standard_uncertainty("two", LEVELS)
+    for text in ("200%", "100 %", "1e3%"):
+        with pytest.raises(InputError, match="uncertain by all of what they are called"):
+            standard_uncertainty(text, LEVELS)
+    for text in ("-1%", "nan", "-0.5", "inf%"):
+        with pytest.raises(InputError, match="an uncertainty is no less than 0"):
+            standard_uncertainty(text, LEVELS)
     standards = truth(LEVELS) + 0.002 * np.random.default_rng(0).standard_normal((6, len(WAVE)))
     data = geonode.SpectralDataset(standards, LEVELS, WAVE)
     config = geonode.GeodesicConfig(predictor="gp")

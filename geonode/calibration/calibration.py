@@ -24,12 +24,12 @@ from geonode.calibration.levels import level_std, merged_levels
 from geonode.calibration.measured_standards import MeasuredStandards
 from geonode.calibration.notebook import ShownCalibration
 from geonode.calibration.posterior.quantifier import own_levels_of, posterior_of, unfit_for
-from geonode.calibration.remarks import remarks_on
+from geonode.calibration.remarks import method_of, remarks_on
 from geonode.data.given import given_spectra
 from geonode.data.preprocessing import Preprocessing
 from geonode.errors import InputError
 from geonode_runtime.answers import Facts, answer, answer_many, check_options, without_matrix
-from geonode_runtime.posterior.methods import chosen_method
+from geonode_runtime.given_numbers import as_numbers
 from geonode_runtime.replicates import require_one_sample
 from geonode_runtime.standard_spectra import StandardSpectra
 from geonode_runtime.unknowns import Unknown
@@ -82,8 +82,7 @@ class Calibration(ShownCalibration, ExplainingCalibration):
         minimum_levels: int = 3,
         names: Sequence[str] = (),
     ) -> None:
-        c = np.asarray(concentrations, dtype=np.float64)
-        x = np.asarray(spectra, dtype=np.float64)
+        c, x = as_numbers(concentrations, "concentrations"), as_numbers(spectra, "spectra")
         if c.ndim != 1 or x.ndim != 2 or len(c) != len(x):
             raise InputError(
                 f"a calibration needs concentrations [N] and spectra [N, W], but got shapes {c.shape} and {x.shape}."
@@ -95,7 +94,7 @@ class Calibration(ShownCalibration, ExplainingCalibration):
         notes: list[str] = []
         self.names, self.prepared = tuple(names), c
         c = merged_levels(c, notes)
-        self.wavelengths = np.arange(x.shape[1], dtype=float) if wavelengths is None else np.asarray(wavelengths, float)
+        self.wavelengths = as_numbers(np.arange(x.shape[1]) if wavelengths is None else wavelengths, "wavelengths")
         self.concentrations, self.spectra = c, x
         self.levels, self.level_index = np.unique(c, return_inverse=True)
         if len(self.levels) < max(minimum_levels, 2):
@@ -273,7 +272,7 @@ class Calibration(ShownCalibration, ExplainingCalibration):
             InputError: see :func:`geonode_runtime.unknowns.prepare_unknown`; also a level, dilution or
                 uncertainty out of range, replicates that are different samples, or a method that cannot answer.
         """
-        method, said = chosen_method(method, self.unfit_for_posterior)
+        method, said = method_of(self, method)
         check_options(level, dilution, dilution_std)
         asked, single = questions(
             spectra,
@@ -326,8 +325,8 @@ class Calibration(ShownCalibration, ExplainingCalibration):
         Raises:
             InputError: as `quantify`, or masked values that a step needs.
         """
-        method, said = chosen_method(method, self.unfit_for_posterior)
-        rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
+        method, said = method_of(self, method)
+        rows = np.atleast_2d(as_numbers(spectra, "spectra"))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
         aligned = [
             self.measured.aligned(row, name=name, genuine=genuine) for row, name in zip(rows, names, strict=True)

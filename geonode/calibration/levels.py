@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from geonode.errors import InputError
+from geonode_runtime.given_numbers import as_numbers
 
 MAX_LEVELS = 48
 """More distinct concentrations than this are merged into so many groups of neighbours."""
@@ -31,7 +32,7 @@ def level_std(value: Any, count: int) -> np.ndarray | None:
     """
     if value is None:
         return None
-    std = np.asarray(value, dtype=np.float64)
+    std = as_numbers(value, "concentration_std")
     if std.ndim == 0:
         std = np.full(count, float(std))
     if std.shape != (count,) or not np.isfinite(std).all() or (std < 0.0).any():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from geonode.calibration.assessment.match_limits import wide_limits
 from geonode_runtime.answers import UNCHECKED
-from geonode_runtime.posterior.methods import profile_instead
+from geonode_runtime.posterior.methods import chosen_method, profile_instead
 
 if TYPE_CHECKING:
     from geonode.calibration.calibration import Calibration
@@ -56,6 +56,22 @@ def of_response(calibration: Calibration) -> str:
     if response.responds or (response.unordered and calibration.curve_check.pls_is_better):
         return ""
     return response.sentence()
+
+
+def method_of(calibration: Calibration, method: str | None) -> tuple[str, tuple[str, ...]]:
+    """The method that answers where this one is asked for, and what is said of that beside every answer.
+
+    Raises:
+        InputError: no such method, or one that cannot answer.
+    """
+    answering, said = chosen_method(method, calibration.unfit_for_posterior)
+    return answering, (*said, *(asked_limits(calibration) if answering == "profile" else ()))
+
+
+def asked_limits(calibration: Calibration) -> list[str]:
+    """What is said beside answers of the profile that were asked for: limits that a foreign spectrum may pass. Where
+    nothing else can answer, it stands among what is said of the standards."""
+    return [] if calibration.unfit_for_posterior else wide_limits_of(calibration)
 
 
 def wide_limits_of(calibration: Calibration) -> list[str]:

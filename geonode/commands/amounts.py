@@ -10,6 +10,8 @@ from geonode.errors import InputError
 from geonode_runtime.figures import figure
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?"
+WHOLE = 100.0
+"""Percent of a concentration from which on nothing is known of it."""
 _RATIO = re.compile(rf"({_NUMBER})\s*([:/+])\s*({_NUMBER})")
 
 
@@ -55,7 +57,15 @@ def standard_uncertainty(text: str, levels: np.ndarray) -> np.ndarray:
         InputError: no such amount.
     """
     value = _number(text.strip().removesuffix("%"), "--standard-uncertainty", "write 0.5 or 2%", text)
-    return np.abs(levels) * value / 100.0 if text.strip().endswith("%") else np.full(len(levels), value)
+    share = text.strip().endswith("%")
+    if not (np.isfinite(value) and value >= 0.0):
+        raise InputError(f"--standard-uncertainty {text}: an uncertainty is no less than 0; write 0.5 or 2%.")
+    if share and value >= WHOLE:
+        raise InputError(
+            f"--standard-uncertainty {text}: standards that are uncertain by all of what they are called tell nothing; "
+            "write the standard uncertainty of one, such as 2%."
+        )
+    return np.abs(levels) * value / 100.0 if share else np.full(len(levels), value)
 
 
 def concentration(text: str, option: str, unit: str) -> tuple[float, str]:

@@ -78,7 +78,7 @@ def register(app: typer.Typer) -> None:
 
             geonode pretrain --out trial/ --seconds 60
 
-            python -m geonode.prior --out weights/ --start prior-5.safetensors
+            python -m geonode.prior --out weights/ --start prior-6.safetensors
 
             torchrun --nproc-per-node 8 -m geonode pretrain --out weights/ --steps 40000
         """

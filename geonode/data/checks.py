@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from geonode.errors import InputError
 from geonode_runtime.axes import other_unit_between
+from geonode_runtime.spikes import spike_in, spike_words
 
 Floats = NDArray[np.float64]
 
@@ -199,6 +200,22 @@ def check_empty_levels(level_means: Floats, names: Sequence[str], where: str) ->
                 f"{where}: '{names[i]}' is zero at every wavelength, and its neighbours are not: no spectrum was "
                 "recorded there; fill it in, or leave that level out."
             )
+
+
+def check_spikes(
+    spectra: Floats,
+    mask: NDArray[np.bool_],
+    level_index: NDArray[np.intp],
+    names: Sequence[str],
+    axis: Floats,
+    where: str,
+) -> None:
+    """No value of a standard stands alone, where no spectrum of another level has anything of the kind."""
+    for i, row in enumerate(spectra):
+        kept = ~mask[i] & ~mask[level_index != level_index[i]].any(axis=0)
+        k = spike_in(row[kept], spectra[level_index != level_index[i]][:, kept])
+        if k is not None:
+            raise InputError(f"{where}: '{names[i]}' {spike_words(row[kept], axis[kept], k)}")
 
 
 def negative_levels(levels: Floats, unit: str, is_amount: bool, where: str) -> str:

@@ -296,6 +296,7 @@ class SpectralDataset:
         first = np.unique(self._level_index, return_index=True)[1]
         self._require_amounts()
         checks.check_empty_levels(means, [self.names[i] for i in first], self._where)
+        checks.check_spikes(self.spectra, self.mask, self._level_index, self.names, self.wavelengths, self._where)
         return self
 
     def _require_amounts(self) -> None:

@@ -19,6 +19,7 @@ import torch
 
 from geonode.data import optics
 from geonode.data.simulated import SimulatedSpectra, check_counts, check_grid, check_levels, host_tensor, working_dtype
+from geonode_runtime.given_numbers import as_numbers
 
 CONCENTRATIONS = (0.0, 10.0, 20.0, 30.0, 40.0, 60.0)
 
@@ -107,7 +108,8 @@ def simulate_nanoparticles(
     """
     device = torch.device(device)
     dtype = working_dtype(device, dtype)
-    levels = check_levels(torch.as_tensor(concentrations, dtype=dtype), "simulate_nanoparticles")
+    given = torch.as_tensor(as_numbers(concentrations, "concentrations"), dtype=dtype)
+    levels = check_levels(given, "simulate_nanoparticles")
     grid = torch.arange(200.0, 801.0) if wavelengths is None else host_tensor(wavelengths)
     grid = check_grid(grid.to(dtype), "simulate_nanoparticles")
     parameters, instrument = parameters or NanoparticleParameters(), instrument or InstrumentParameters()

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from geonode.data.simulated import SimulatedSpectra, check_counts, check_grid, check_levels, host_tensor, working_dtype
+from geonode_runtime.given_numbers import as_numbers
 
 CONCENTRATIONS = (0.0, 10.0, 20.0, 30.0, 40.0, 60.0)
 
@@ -105,7 +106,7 @@ def simulate_assay(
     device = torch.device(device)
     dtype = working_dtype(device, dtype)
     # Checked on the host, where the values come from: nothing is read back from the device.
-    levels = check_levels(torch.as_tensor(concentrations, dtype=dtype), "simulate_assay")
+    levels = check_levels(torch.as_tensor(as_numbers(concentrations, "concentrations"), dtype=dtype), "simulate_assay")
     grid = torch.arange(200.0, 801.0) if wavelengths is None else host_tensor(wavelengths)
     grid = check_grid(grid.to(dtype), "simulate_assay")
     check_counts(replicates, "simulate_assay", noise=noise)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from geonode.data.dataset import SpectralDataset
 from geonode.errors import InputError
+from geonode_runtime.given_numbers import as_number, as_numbers
 
 Concentrations = float | Sequence[float] | Sequence[Sequence[float]] | NDArray[np.float64] | torch.Tensor
 Model = Callable[[torch.Tensor, torch.Tensor, Any], torch.Tensor]
@@ -78,7 +79,7 @@ def host_tensor(wavelengths: Any) -> torch.Tensor:
     """Wavelengths as a tensor of its own: numpy's may be read-only, of which torch would warn."""
     if isinstance(wavelengths, torch.Tensor):
         return wavelengths
-    return torch.from_numpy(np.array(wavelengths, dtype=np.float64))
+    return torch.from_numpy(np.array(as_numbers(wavelengths, "wavelengths")))
 
 
 def check_grid(wavelengths: torch.Tensor, who: str) -> torch.Tensor:
@@ -100,8 +101,8 @@ def check_counts(replicates: int, who: str, **sizes: float) -> None:
     Raises:
         InputError: otherwise.
     """
-    if replicates < 1:
+    if as_number(replicates, f"{who}: replicates") < 1:
         raise InputError(f"{who}: replicates is {replicates} (at least 1).")
     for name, size in sizes.items():
-        if not 0 <= size < float("inf"):
+        if not 0 <= as_number(size, f"{who}: {name}") < float("inf"):
             raise InputError(f"{who}: {name} is {size} (finite, at least 0).")

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from geonode.calibration.remarks import asked_limits
 from geonode.data.plain_steps import exported_steps
 from geonode.errors import InputError
 from geonode.export.closed_form import INPUTS, OUTPUTS, Exported, Quantifier
@@ -155,6 +156,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "rank": inverse.rank,
         "ends_at_zero": inverse.ends_at_zero,
         "unfit_for_posterior": calibration.unfit_for_posterior,
+        "wide_limits": asked_limits(calibration),
         "preprocessing": None if model.preprocessing is None else str(model.preprocessing),
         "steps": steps,
         "standing": _standing(calibration, None),

@@ -19,7 +19,7 @@ from geonode.prior.network import Network, NetworkSize
 from geonode_runtime.files import write_text
 
 SHIPPED = Path(__file__).parent / "weights"
-NAME = "prior-5"
+NAME = "prior-6"
 """The default; `prior-1` is kept for bundles that were made with it."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.errors import InputError
+from geonode_runtime.given_numbers import as_number
 from geonode_runtime.pls import PLSRegression
 from geonode_runtime.remedies import VerdictRules, declined
 from geonode_runtime.sets import ConcentrationSet, Curve, Distances, sets_at_levels
@@ -100,10 +101,13 @@ def check_options(level: float, dilution: float, dilution_std: float) -> None:
     Raises:
         InputError: naming it.
     """
+    level = as_number(level, "the level of the set")
+    dilution_std = as_number(dilution_std, "the uncertainty of the dilution factor")
     if not 0.0 < level < 1.0:
         raise InputError(f"the level of the set must lie between 0 and 1, but {level} was given.")
     if isinstance(dilution, str):
         raise InputError(f"the dilution factor must be a number, 10 for 1:10, but '{dilution}' was given.")
+    dilution = as_number(dilution, "the dilution factor")
     if not DILUTIONS[0] <= dilution <= DILUTIONS[1]:
         raise InputError(
             f"the dilution factor must be a number between {DILUTIONS[0]:g} and {DILUTIONS[1]:g}, but {dilution:g} was "

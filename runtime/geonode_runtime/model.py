@@ -17,6 +17,7 @@ from geonode_runtime.answers import Facts, answer, answer_many, check_options, w
 from geonode_runtime.causes.explainer import Explainer, ExportedAnswer
 from geonode_runtime.distributions import f1_quantile
 from geonode_runtime.errors import InputError
+from geonode_runtime.given_numbers import as_numbers
 from geonode_runtime.pls import PLSRegression
 from geonode_runtime.posterior.answers import LearnedPosterior
 from geonode_runtime.posterior.methods import chosen_method
@@ -118,7 +119,7 @@ class Model:
         Raises:
             InputError: not finite, beyond what the model serves, or more than three ranges beyond the standards.
         """
-        c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
+        c = np.atleast_1d(as_numbers(concentrations, either("--at", "concentrations")))
         if c.ndim != 1 or len(c) == 0 or not np.isfinite(c).all():
             asked = either("--at takes", "concentrations must be a number or a list of")
             raise InputError(f"{asked} finite numbers.")
@@ -158,7 +159,7 @@ class Model:
 
     def extrapolated(self, concentrations: float | Sequence[float] | np.ndarray) -> np.ndarray:
         """``[C]``, True outside the calibrated range."""
-        c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
+        c = np.atleast_1d(as_numbers(concentrations, "concentrations"))
         return (c < self.calibrated_range[0]) | (c > self.calibrated_range[1])
 
     def quantify(
@@ -200,10 +201,10 @@ class Model:
             InputError: a spectrum that cannot be compared (see :mod:`geonode_runtime.unknowns`), an option out of
                 range, a method that cannot answer, or replicates that are different samples.
         """
-        answering, said = chosen_method(method, self._unfit)
+        answering, said = self._method(method)
         check_options(level, dilution, dilution_std)
         if np.ndim(spectra) == 2 and not replicates:
-            rows = np.asarray(spectra, dtype=np.float64)
+            rows = as_numbers(spectra, name)
             masks = [None] * len(rows) if mask is None else np.broadcast_to(np.asarray(mask, dtype=bool), rows.shape)
             options: dict[str, Any] = {"level": level, "dilution": dilution, "dilution_std": dilution_std}
             options |= {"blank": blank, "blank_wavelengths": blank_wavelengths, "saturation": saturation}
@@ -231,8 +232,8 @@ class Model:
     def quantify_many(self, spectra: Any, level: float = 0.8, method: str | None = None) -> list[ExportedAnswer]:
         """One answer per row of ``spectra [U, V]``, as measured on the standards' wavelengths; ``level`` and ``method``
         as for `quantify`."""
-        answering, said = chosen_method(method, self._unfit)
-        rows = np.atleast_2d(np.asarray(spectra, dtype=np.float64))
+        answering, said = self._method(method)
+        rows = np.atleast_2d(as_numbers(spectra, "spectra"))
         names = [f"unknown {i + 1}" for i in range(len(rows))]
         measured = [self._aligned(row, name=name) for row, name in zip(rows, names, strict=True)]
         unknowns = [self._steps.applied(one, name) for one, name in zip(measured, names, strict=True)]
@@ -241,6 +242,11 @@ class Model:
         many = answer_many if learned is None else learned.answer_many
         found = many(self._curve, self._facts, unknowns, level)
         return [self._explaining(f, m, name) for f, m, name in zip(found, measured, names, strict=True)]
+
+    def _method(self, method: str | None) -> tuple[str, tuple[str, ...]]:
+        """The method that answers, and what is said of that beside every answer; files of before say less."""
+        answering, said = chosen_method(method, self._unfit)
+        return answering, (*said, *(self.facts.get("wide_limits", ()) if answering == "profile" else ()))
 
     def _explaining(self, found: Quantification, unknown: Unknown, name: str) -> ExportedAnswer:
         """``found`` with what it needs to say why a spectrum does not match: ``unknown`` as measured, and its name."""

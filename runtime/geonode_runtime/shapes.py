@@ -13,6 +13,8 @@ good part of the step and many times the noise, something is there, however litt
 spectrum: samples of two or more forms of an analyte in equilibrium lie on such lines (Beer–Lambert, a binding site, an
 acid and its base), however far out.
 
+*Negated.* Whether −x lies between the standards, and x is far from all of them.
+
 *Alien.* The part of x that no point of the line through the standards (and its extensions) explains, ÷ the whole of it.
 Noise, another dye and a pure baseline leave nearly all.
 """
@@ -35,6 +37,7 @@ ON_THE_WAY = 0.2
 left out of training whose 95 % set includes zero, 4.9 % have (an offset or a drift of theirs), and 30 % of 116 samples
 with such a set, which are 1.8 % of all samples inside the range."""
 NO_BLANK = "it is no blank's, but how little of the analyte gives it the standards cannot tell"
+NEGATED = "with its sign changed the spectrum would be one of these standards' assay, and as it is it is far from all"
 BEYOND = 0.1
 """Largest share (of the length) that the extension may leave unexplained."""
 FARTHEST_INSIDE = 0.03
@@ -43,6 +46,8 @@ PLAINLY_BEYOND = 0.1
 """From here on a spectrum that several concentrations would explain counts as beyond too."""
 ALIEN = 0.5
 """A spectrum of whose length more than this is nothing that the standards show is none of theirs."""
+_PLAIN = 10.0
+"""A spectrum of more than so many times the square of that noise is no noise."""
 _NOISY = 4.0
 """Noise is given as roughness along the wavelengths; with drifts and ripples it is up to twice that."""
 
@@ -106,6 +111,17 @@ class Shapes:
         left = min(within, below, above) - noise
         return float(np.sqrt(max(left, 0.0) / size))
 
+    def negated(self, spectrum: np.ndarray, usable: np.ndarray | None = None) -> bool:
+        """Whether ``spectrum [W]`` with its sign changed lies between the standards, or between nothing and the lowest,
+        and as it is far from all of them."""
+        levels, x = self._white(spectrum, usable)
+        size, noise = float(x @ x), _NOISY * len(x)
+        if size <= _PLAIN * noise:
+            return False
+        pieces = [(np.zeros_like(x), levels[0]), *pairwise(levels)]
+        turned, own = (min(_distance(one, a, b, 0.0, 1.0) for a, b in pieces) - noise for one in (-x, x))
+        return turned <= BEYOND**2 * size and own > ALIEN**2 * size
+
     def _white(self, spectrum: np.ndarray, usable: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         keep = np.ones(len(self.scale), dtype=bool) if usable is None else usable
         return (self.spectra / self.scale)[:, keep], (spectrum / self.scale)[keep]
@@ -136,6 +152,8 @@ def judged_by_shape(
     """
     if shapes is None or not rules.is_curve:
         return said, sets
+    if shapes.negated(spectrum, usable):
+        return ("does not match", (f"does not match: {NEGATED}",)), sets  # and no advice to dilute it
     said = _seen(shapes, rules, spectrum, usable, said)
     verdict, notes = said
     if rules.usable and not rules.declines and verdict in ("does not match", "ambiguous", "outside calibrated range"):

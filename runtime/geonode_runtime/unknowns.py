@@ -10,6 +10,8 @@ import numpy as np
 from geonode_runtime.axes import other_unit_between
 from geonode_runtime.errors import InputError
 from geonode_runtime.figures import figure
+from geonode_runtime.given_numbers import as_number, as_numbers
+from geonode_runtime.spikes import spike_in, spike_words
 from geonode_runtime.wording import either
 
 # A detector at its limit repeats one value; so many equal neighbours at the top of a spectrum, above what any standard
@@ -65,12 +67,15 @@ def prepare_unknown(
 
     Raises:
         InputError: NaN or infinite values that are not masked, another grid that does not cover the calibration's,
-            much coarser than it, a constant spectrum (of zeros only where no standard is empty), another unit,
+            much coarser than it, one value that stands alone, a constant spectrum (of zeros only where no standard is
+            empty), another unit,
             everything masked, a saturation that is no positive number.
     """
+    if saturation is not None:
+        saturation = as_number(saturation, f"the value from which {name} is saturated")
     if saturation is not None and not (np.isfinite(saturation) and saturation > 0.0):
         raise InputError(f"the value from which {name} is saturated must be a positive number, not {saturation:g}.")
-    values = np.atleast_2d(np.asarray(spectra, dtype=np.float64)).copy()
+    values = np.atleast_2d(as_numbers(spectra, name)).copy()
     if values.ndim != 2 or values.shape[0] == 0 or values.shape[1] == 0:
         raise InputError(f"{name} must be one spectrum or a list of replicate spectra, but has shape {values.shape}.")
     bad = np.zeros(values.shape, dtype=bool) | (False if mask is None else np.asarray(mask, dtype=bool))
@@ -82,6 +87,8 @@ def prepare_unknown(
     notes: list[str] = []
     values[bad] = 0.0
     _require_covered(grid, calibration_wavelengths, name)
+    if not genuine:
+        _check_spikes(values, bad, grid, calibration_wavelengths, standards, name)
     values, bad = _interpolate(values, bad, grid, calibration_wavelengths, notes, name)
     bad |= _saturated(values, standards, saturation, calibration_wavelengths, notes)
     usable = np.asarray(~bad.any(axis=0))
@@ -101,7 +108,7 @@ def _grid_of(values: np.ndarray, wavelengths: Any, target: np.ndarray, name: str
                 "so that it can be brought to their grid."
             )
         return target
-    grid = np.asarray(wavelengths, dtype=np.float64)
+    grid = as_numbers(wavelengths, f"the wavelengths of {name}")
     if grid.shape != (values.shape[1],) or not np.isfinite(grid).all() or (np.diff(np.sort(grid)) <= 0.0).any():
         raise InputError(f"the wavelengths of {name} must be {values.shape[1]} distinct finite numbers.")
     return grid
@@ -146,6 +153,22 @@ def _check_spectrum(values: np.ndarray, bad: np.ndarray, name: str, zero_is_ordi
                 f"{name} is {rest[0]:g} at every wavelength: a constant is no spectrum; check the file and the "
                 "instrument (a blocked beam, a detector at its limit)."
             )
+
+
+def _check_spikes(
+    values: np.ndarray, bad: np.ndarray, grid: np.ndarray, target: np.ndarray, standards: np.ndarray, name: str
+) -> None:
+    """Refuse a spectrum of which one value stands alone: interpolated, it would spoil its neighbours as well."""
+    order = np.argsort(grid)
+    order = order[(grid[order] >= target[0]) & (grid[order] <= target[-1])]
+    others = np.stack([np.interp(grid[order], target, one) for one in standards])
+    for row, (one, skip) in enumerate(zip(values, bad, strict=True)):
+        own = ~skip[order]
+        left = order[own]
+        k = spike_in(one[left], others[:, own])
+        if k is not None:
+            which = f"replicate {row + 1} of {name}" if len(values) > 1 else name
+            raise InputError(f"{which} {spike_words(one[left], grid[left], k)}")
 
 
 _SHARED = 0.5
@@ -203,11 +226,17 @@ def _interpolate(
     if np.abs(grid[at] - target)[~beyond].max(initial=0.0) <= 1e-6 * spacing:
         notes.append(f"the {len(target)} wavelengths of the standards were taken from its own {len(grid)}")
         return values[:, at], bad[:, at] | beyond
-    gaps = _gaps(grid, target, step, name)
+    gaps, theirs = _gaps(grid, target, step, name)
     result = np.stack([np.interp(target, grid, row) for row in values])
     # A point between a good and a bad neighbour is bad: its value is made of both.
     reach = np.stack([np.interp(target, grid, row.astype(float)) for row in bad])
-    coarse = gaps > _COARSE * step
+    coarse = (gaps > _COARSE * step) & ~theirs
+    if theirs.any():
+        beyond = beyond | theirs
+        notes.append(
+            f"the standards have a gap of {figure(gaps[theirs].max())} between their wavelengths, as it has (masked in "
+            f"some of them, perhaps): {int(theirs.sum())} of their {len(target)} wavelengths beside it were left out"
+        )
     if not coarse.any():
         notes.append(
             f"interpolated linearly from its own {len(grid)} wavelengths to the {len(target)} of the standards"
@@ -217,31 +246,43 @@ def _interpolate(
     result[:, coarse] = np.stack([_cubic(target[coarse], grid, row) for row in values])
     beyond = beyond | (coarse & ~near)
     notes.append(
-        f"its wavelengths are up to {figure(gaps.max())} apart and the standards' {figure(step)}: compared at the "
-        f"{int((~beyond).sum())} of their {len(target)} wavelengths that lie next to its own {len(grid)}, since "
+        f"its wavelengths are up to {figure(gaps[coarse].max())} apart and the standards' {figure(step)}: compared at "
+        f"the {int((~beyond).sum())} of their {len(target)} wavelengths that lie next to its own {len(grid)}, since "
         "nothing between those was measured"
     )
     return result, (reach > 0.0) | beyond
 
 
-def _gaps(grid: np.ndarray, target: np.ndarray, step: float, name: str) -> np.ndarray:
-    """``[W]`` how far apart the unknown's wavelengths on both sides of each of the standards' lie.
+def _gaps(grid: np.ndarray, target: np.ndarray, step: float, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """``[W]`` how far apart the unknown's wavelengths on both sides of each of the standards' lie, and where such a gap
+    is one of the standards too.
 
     Raises:
-        InputError: many steps of the standards.
+        InputError: many steps of the standards, where these have none.
     """
     if len(grid) > 1:
         after = np.searchsorted(grid, target).clip(1, len(grid) - 1)
         gaps = grid[after] - grid[after - 1]
     else:
-        gaps = np.full(len(target), np.inf)
-    if gaps.max() > _COARSEST * step:
+        after, gaps = np.zeros(len(target), dtype=int), np.full(len(target), np.inf)
+    own = np.diff(target, prepend=target[0], append=target[-1])
+    own = np.maximum(own[:-1], own[1:])
+    theirs = (gaps > _COARSE * step) & (own > _COARSE * step) & (gaps <= own + _COARSE * step)
+    worst = int(np.where(theirs, 0.0, gaps).argmax())
+    if theirs[worst] or gaps[worst] <= _COARSEST * step:
+        return gaps, theirs
+    if len(grid) > 1 and float(np.median(np.diff(grid))) <= _COARSE * step:
+        low, high = grid[after[worst] - 1], grid[after[worst]]
+        missed = int(((target > low) & (target < high)).sum())
         raise InputError(
-            f"{name} has {len(grid)} wavelengths, up to {figure(gaps.max())} apart, and the standards one every "
-            f"{figure(step)}: too coarse to be compared; measure it with a finer step, or fit the standards on its "
-            "wavelengths."
+            f"{name} has no wavelengths between {low:g} and {high:g}, where the standards have {missed}: measure it "
+            "there too, or fit the standards without that range."
         )
-    return gaps
+    raise InputError(
+        f"{name} has {len(grid)} wavelengths, up to {figure(gaps[worst])} apart, and the standards one every "
+        f"{figure(step)}: too coarse to be compared; measure it with a finer step, or fit the standards on its "
+        "wavelengths."
+    )
 
 
 def _nearest(grid: np.ndarray, target: np.ndarray, step: float) -> np.ndarray:

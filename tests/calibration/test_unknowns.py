@@ -79,10 +79,11 @@ def test_a_constant_is_called_constant() -> None:
         prepare_unknown(on(WAVE), WAVE, STANDARDS, mask=np.ones(len(WAVE), dtype=bool))
 
 
-def test_a_spike_is_not_another_unit_but_does_not_match(calibration: Calibration) -> None:
+def test_a_spike_is_not_another_unit(calibration: Calibration) -> None:
     spiked = noisy(monotone, 30.0, 2)[0]
     spiked[40] = 50.0
-    assert calibration.quantify(spiked).verdict == "does not match"
+    with pytest.raises(InputError, match="a spike"):
+        calibration.quantify(spiked)
     for factor in (1000.0, 1e-3):
         with pytest.raises(InputError, match="another unit"):
             calibration.quantify(factor * monotone(30.0)[0])
@@ -222,6 +223,14 @@ def test_wide_limits_of_does_not_match_are_said(calibration: Calibration) -> Non
     many = np.linspace(0.0, 60.0, 13)
     fine = Calibration(many, noisy(straight, many, 0), WAVE)
     assert not wide_limits_of(fine)
+    for made in (few, fine):  # of the posterior, which has no such limits, nothing is said
+        spectrum = noisy(monotone, 30.0, 1)
+        asked, plain = made.quantify(spectrum[0], method="profile"), made.quantify(spectrum[0])
+        (many,) = made.quantify_many(spectrum, method="profile")
+        assert all(
+            any("limits of 'does not match' rest" in n for n in one.notes) == (made is few) for one in (asked, many)
+        )
+        assert not any("limits of 'does not match' rest" in n for n in plain.notes)
 
 
 def test_a_dataset_with_masked_ends_is_still_compared() -> None:

@@ -123,10 +123,11 @@ def assert_one_draw(here: dict[str, torch.Tensor], there: dict[str, torch.Tensor
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("step", [0, 1, 2])
-def test_the_gpu_draws_what_the_cpu_draws(step, monkeypatch):
+@pytest.mark.parametrize(("step", "departures"), [(0, 0.0), (1, 0.0), (2, 0.0), (3, 0.5)])
+def test_the_gpu_draws_what_the_cpu_draws(step, departures, monkeypatch):
     def both():
-        return [tensors(draw(300, 8, 64, 4, 3, seed=7, step=step, device=device)) for device in ("cpu", "cuda")]
+        kind = {"seed": 7, "step": step, "departures": departures}
+        return [tensors(draw(300, 8, 64, 4, 3, device=device, **kind)) for device in ("cpu", "cuda")]
 
     # A reading that is written with few digits may be rounded to either side, by a whole step: a few do.
     written = ("spectra", "replicates", "query_spectra", "unknown_spectra")

@@ -114,3 +114,16 @@ def test_the_names_beside_it_settle_a_number(tmp_path, names, levels):
 def test_quantities_in_cells(cell, value):
     found = quantity_in(cell)
     assert (None if found is None else float(found[0])) == value
+
+
+@pytest.mark.parametrize("header", ["absorbance", "Abs"])
+def test_concentrations_from_the_names_of_files_are_called_so(tmp_path, header):
+    paths = [write(tmp_path / f"dye_{c}mM.csv", table([header], (c,))) for c in (0, 5, 10)]
+    said = inspect_file([str(path) for path in paths]).lines()
+    assert "concentrations: 3 levels, 0 5 10 mM, from the names of the files" in said
+
+
+@pytest.mark.parametrize("headers", [["0 mM", "5 mM", "10 mM"], ["0", "5", "10"]])
+def test_those_of_headers_are_called_headers(tmp_path, headers):
+    said = inspect_file(write(tmp_path / "dye.csv", table(headers, (0, 5, 10)))).lines()
+    assert any(line.endswith("from the column headers") for line in said)

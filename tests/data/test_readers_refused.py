@@ -249,6 +249,26 @@ def test_an_exact_name_wins_in_a_selection(tmp_path, select, names):
     assert sorted(trace.name for _, trace in chosen) == names
 
 
+@pytest.mark.parametrize(
+    ("called", "select", "names", "said"),
+    [
+        (["u1", "u01", "u10"], "u1", ["u1"], False),
+        (["u1", "u01", "u10"], "u01", ["u01"], False),
+        (["u1", "u01", "u10"], "U1, u10", ["u1", "u10"], False),
+        (["u01", "u02"], "u1", ["u01"], True),
+        (["u01", "u02"], "u", ["u01", "u02"], True),
+    ],
+)
+def test_a_name_as_it_is_written_goes_before_one_with_a_zero(tmp_path, called, select, names, said):
+    from geonode.data.readers.selection import said_of_selection, select_traces
+
+    found = read_file(write(tmp_path / "a.csv", table(called, range(1, len(called) + 1))))
+    chosen = select_traces([(found, trace) for trace in found.traces], select, "a.csv")
+    assert sorted(trace.name for _, trace in chosen) == sorted(names)
+    if "," not in select:
+        assert bool(said_of_selection(chosen, select, len(called))) == said
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize("above", ["", "my assay\n\n"])
 def test_a_table_that_begins_in_the_second_column_is_read(tmp_path, delimiter, above):

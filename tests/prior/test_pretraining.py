@@ -80,16 +80,24 @@ def test_pretraining_draws_laboratories_of_the_care_asked_for():
     assert error[1] < 0.5 * error[0]
 
 
+def test_pretraining_draws_assays_that_depart_from_their_law_where_that_is_asked_for():
+    plain, some = (tiny(1, departures=share) for share in (1e-12, 1.0))  # the same random numbers, and none departs
+    one, other = (Feed(settings, 0, 0, "cpu").batch(0) for settings in (plain, some))
+    assert torch.equal(one.levels, other.levels)
+    assert not torch.equal(one.truth, other.truth)
+
+
 def test_a_run_that_goes_on_keeps_its_settings_but_for_those_that_are_given(tmp_path):
     kept = tiny(3, care=(0.5, 1.2), exclude=("hill",), seed=7, decay=2)
     pretrain(kept, tmp_path, accelerator="cpu", max_seconds=0.0)
     assert _base(tmp_path / "last.ckpt", 1) == kept
     command = ["pretrain", "--out", str(tmp_path / "on"), "--resume", str(tmp_path / "last.ckpt"), "--care", "0.2", "1"]
+    command += ["--departures", "0.25"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert PretrainSettings.from_dict(
         json.loads((tmp_path / "on" / "pretrained.json").read_text())["settings"]
-    ) == dataclasses.replace(kept, care=(0.2, 1.0))
+    ) == dataclasses.replace(kept, care=(0.2, 1.0), departures=0.25)
 
 
 def test_accumulated_batches_are_one_step(tmp_path):
@@ -105,6 +113,7 @@ def test_accumulated_batches_are_one_step(tmp_path):
         ({"ema": 1.0}, "ema must lie between 0 and 1"),
         ({"care": (0.0, 0.9)}, "care must be a median and a spread above zero"),
         ({"care": (1.0, float("inf"))}, "care must be a median and a spread above zero"),
+        ({"departures": 1.5}, "departures is a share of the assays"),
         ({"levels": {}}, "levels must map"),
         ({"levels": {1: 1.0}}, "levels must map"),
     ],
@@ -161,8 +170,9 @@ def test_batches_are_parts_of_larger_draws_and_depend_on_their_number_alone():
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("parts", [1, 2, 3])
 @pytest.mark.parametrize("half", [False, True])
-def test_captured_loss_and_gradients_are_those_computed_step_by_step(half):
+def test_captured_loss_and_gradients_are_those_computed_step_by_step(half, parts):
     from geonode.prior.captured import CapturedLoss
 
     settings = PretrainSettings(tokens=48 * 16 * 64)
@@ -170,7 +180,7 @@ def test_captured_loss_and_gradients_are_those_computed_step_by_step(half):
     shapes = [sized(settings, levels) for levels in (4, 8)]
     batches = [[draw_examples(shape, seed=1, step=step, device="cuda") for shape in shapes] for step in range(2)]
     with torch.autocast("cuda", torch.bfloat16, enabled=half):
-        captured = CapturedLoss(partial(loss_of, settings), network, batches[1])
+        captured = CapturedLoss(partial(loss_of, settings), network, batches[1], parts)
         for batch in batches[0]:
             loss, plain = captured(batch)[0], loss_of(settings, network, batch)[0]
             assert float((loss - plain).detach().abs()) < (2e-3 if half else 1e-4)

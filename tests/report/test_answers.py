@@ -68,8 +68,11 @@ def asked(data: dict[str, Any], unknowns: list[dict[str, Any]]) -> list[dict[str
     return json.loads(run.stdout)
 
 
-def fitted(truth: Callable, levels=LEVELS, noise: float = 0.002, **words: Any) -> geonode.model.GeodesicModel:
-    data = SpectralDataset(noisy(truth, levels, 1, noise), levels, WAVE, concentration_unit="ppb", signal="absorbance")
+def fitted(
+    truth: Callable, levels=LEVELS, noise: float = 0.002, wavelengths: np.ndarray = WAVE, **words: Any
+) -> geonode.model.GeodesicModel:
+    spectra = noisy(truth, levels, 1, noise)
+    data = SpectralDataset(spectra, levels, wavelengths, concentration_unit="ppb", signal="absorbance")
     return geonode.fit(data, GeodesicConfig(predictor="gp"), **words)
 
 
@@ -261,6 +264,8 @@ SPOILT = {
     "other path length": lambda s: 0.5 * s,
     "resolution": lambda s: np.convolve(np.pad(s, 12, mode="edge"), np.ones(25) / 25.0, mode="valid"),
     "transmittance": lambda s: 10.0**-s,
+    "absorptance": lambda s: 1.0 - 10.0**-s,
+    "negated": lambda s: -s,
     "two bands": lambda s: s + 0.2 * band(350.0, 8.0) + 0.1 * band(650.0, 8.0),
 }
 

@@ -21,6 +21,8 @@ SPECTRA = {
     "far above": lambda truth: noisy(truth, [600.0], 19),
     "large and strange": lambda truth: noisy(truth, [100.0], 3) + 0.3 * band(400.0, 8.0),
     "strange and large": lambda truth: noisy(truth, [30.0], 3) + 3.0 * band(400.0, 8.0),
+    "a spike": lambda truth: noisy(truth, [30.0], 21) * np.where(np.arange(len(WAVE)) == 44, 1000.0, 1.0),
+    "upside down": lambda truth: -noisy(truth, [30.0], 22),
     "a flank": lambda truth: noisy(truth, [30.0], 20) + 0.3 * band(WAVE[-1] + 20.0, 20.0),
 }
 OPTIONS = {"diluted": {"dilution": 5.0, "dilutionStd": 0.1}, "concentrated": {"dilution": 0.5}}

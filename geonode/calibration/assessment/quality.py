@@ -16,6 +16,7 @@ import numpy as np
 from geonode.calibration.calibration import Calibration
 from geonode.errors import InputError
 from geonode_runtime.figures import figure
+from geonode_runtime.given_numbers import as_number
 from geonode_runtime.unknowns import Unknown
 
 
@@ -148,6 +149,7 @@ def check_nominal(calibration: Calibration, nominal: float, name: str = "the QC 
         InputError: not finite, or outside the calibrated range.
     """
     low, high = calibration.range
+    nominal = as_number(nominal, f"the concentration of {name}")
     if not (np.isfinite(nominal) and low <= nominal <= high):
         raise InputError(
             f"{name} must have a concentration within the standards' range {low:g} to {high:g}, not {nominal:g}."

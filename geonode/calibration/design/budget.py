@@ -24,6 +24,7 @@ from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import tangents
 from geonode.calibration.inverse.model import InverseModel
 from geonode.errors import InputError
+from geonode_runtime.given_numbers import as_number
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,7 @@ def _require_in_range(
     dilution_std: float,
     level: float,
 ) -> None:
+    concentration = as_number(concentration, "concentration")
     if not (np.isfinite(concentration) and model.low <= concentration <= model.high):
         raise InputError(
             f"an uncertainty budget is known between {model.low:g} and {model.high:g}, not at {concentration:g}."

@@ -24,6 +24,7 @@ from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.posterior_widths import posterior_widths
 from geonode.calibration.inverse.model import InverseModel
 from geonode.errors import InputError
+from geonode_runtime.given_numbers import as_number, as_numbers
 from geonode_runtime.posterior.methods import chosen_method
 
 DETECTION_FACTOR = 3.29
@@ -122,10 +123,11 @@ def resolution(
     Raises:
         InputError: concentrations beyond the range that is searched, a factor or replicates that are not positive.
     """
-    if not factor > 0.0 or replicates < 1:
+    if not as_number(factor, "factor") > 0.0 or as_number(replicates, "replicates") < 1:
         raise InputError("resolution needs a positive factor k and at least one replicate.")
     model = calibration.inverse
-    c = np.linspace(*calibration.range, 201) if concentrations is None else np.asarray(concentrations, dtype=np.float64)
+    asked = np.linspace(*calibration.range, 201) if concentrations is None else concentrations
+    c = as_numbers(asked, "concentrations")
     if c.ndim != 1 or not np.isfinite(c).all() or (c < model.low).any() or (c > model.high).any():
         raise InputError(f"resolution is known between {model.low:g} and {model.high:g}; ask for concentrations there.")
     rows, slope = tangents(model, c)
@@ -195,7 +197,7 @@ def detection_limits(calibration: Calibration, replicates: int = 1, method: str 
     Raises:
         InputError: fewer than one replicate, or no such method.
     """
-    if replicates < 1:
+    if as_number(replicates, "replicates") < 1:
         raise InputError(
             f"replicates must be at least 1, the spectra of the unknown that are averaged; got {replicates}."
         )

@@ -19,6 +19,7 @@ from geonode.calibration.calibration import Calibration
 from geonode.calibration.design.resolution import tangents
 from geonode.errors import InputError
 from geonode_runtime.figures import figure
+from geonode_runtime.given_numbers import as_number
 
 GOALS = ("absolute", "relative")
 """What is to become small: u(c), or u(c)/c."""
@@ -113,7 +114,7 @@ def suggest_standard(
     """
     if goal not in GOALS:
         raise InputError(f"goal={goal!r} is not known; choose {' or '.join(GOALS)}.")
-    if candidates < 2 or points < 2:
+    if min(as_number(candidates, "candidates"), as_number(points, "points")) < 2:
         raise InputError("suggest needs at least two candidates and two points to judge them at.")
     calibration = calibration.standing.sound  # a wrong replicate is no reason for a further standard, nor against one
     model, gp = calibration.inverse, calibration.gp

@@ -30,6 +30,7 @@ from geonode.calibration.gp.prediction import GPPrediction, GPWeights, KrigingUp
 from geonode.calibration.measurement_noise import noise_variance
 from geonode.errors import InputError
 from geonode.metric.warp import WarpMetric
+from geonode_runtime.given_numbers import as_numbers
 
 EFFECTIVE_OUTPUTS = 8.0
 PRIOR_DOF = 2.0
@@ -92,8 +93,7 @@ class GeodesicGP:
         Raises:
             InputError: values that are not finite, shapes that do not match, or fewer than three levels.
         """
-        concentrations = np.asarray(concentrations, dtype=np.float64)
-        spectra = np.asarray(spectra, dtype=np.float64)
+        concentrations, spectra = as_numbers(concentrations, "concentrations"), as_numbers(spectra, "spectra")
         if concentrations.ndim != 1:
             raise InputError(
                 f"GeodesicGP needs one concentration per spectrum (one analyte), but the concentrations have shape "
@@ -275,7 +275,7 @@ class GeodesicGP:
         scatter = self.candidates.nugget_scatter().numpy()
         noise = np.maximum(self._shrunk(scatter[None]), self.noise_variance)
         scale2 = self._shrunk(weights.within) + between + noise
-        c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
+        c = np.atleast_1d(as_numbers(concentrations, "concentrations"))
         return GPPrediction(
             concentrations=c,
             mean=self.column_mean + weights.mean @ self.residual,

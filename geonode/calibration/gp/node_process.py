@@ -31,6 +31,7 @@ import numpy as np
 from geonode.calibration.gp.geodesic_gp import GeodesicGP
 from geonode.calibration.gp.prediction import GPPrediction, GPWeights, SpectralCovariance
 from geonode.calibration.measurement_noise import whitening_variance
+from geonode_runtime.given_numbers import as_numbers
 
 Flow = Callable[[np.ndarray], np.ndarray]
 """Concentrations ``[C]`` → spectra of the seeds ``[members, C, W]``, units of the standards."""
@@ -92,7 +93,7 @@ class NodeProcess(GeodesicGP):
 
     def predict_rows(self, concentrations: Any) -> np.ndarray:
         """B̄ ``[C, n]`` of the seeds' mean spectrum."""
-        c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
+        c = np.atleast_1d(as_numbers(concentrations, "concentrations"))
         rows = super().predict_rows(c)
         # The flow is not asked below zero where no standard lies there: a difference quotient at a blank would.
         asked = np.maximum(c, 0.0) if self.levels[0] >= 0.0 else c
@@ -101,11 +102,11 @@ class NodeProcess(GeodesicGP):
 
     def predict_mean(self, concentrations: Any) -> np.ndarray:
         """Mean spectra ``[C, W]`` of the seeds."""
-        return self.flow(np.atleast_1d(np.asarray(concentrations, dtype=np.float64))).mean(axis=0)
+        return self.flow(np.atleast_1d(as_numbers(concentrations, "concentrations"))).mean(axis=0)
 
     def predict_weights(self, concentrations: Any) -> GPWeights:
         """What predictions at ``concentrations [C]`` are made of, in terms of the standards' spectra."""
-        c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
+        c = np.atleast_1d(as_numbers(concentrations, "concentrations"))
         taught = super().predict_weights(c)
         members = self.flow(c)
         rows = taught.mean + self.rows_of(members - (self.column_mean + taught.mean @ self.residual))  # [members, C, n]
@@ -117,7 +118,7 @@ class NodeProcess(GeodesicGP):
     def predict(self, concentrations: Any) -> GPPrediction:
         """Mean spectra of the seeds, with bands for one further measured spectrum (module docstring); otherwise as
         :meth:`GeodesicGP.predict`."""
-        c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
+        c = np.atleast_1d(as_numbers(concentrations, "concentrations"))
         found, weights = self.covariance(c), self.predict_weights(c)
         return GPPrediction(
             concentrations=c,
@@ -132,7 +133,7 @@ class NodeProcess(GeodesicGP):
     def covariance(self, concentrations: Any) -> SpectralCovariance:
         """Scale matrix of the predictive Student t over wavelengths at ``concentrations [C]``, as
         :meth:`GeodesicGP.covariance`."""
-        c = np.atleast_1d(np.asarray(concentrations, dtype=np.float64))
+        c = np.atleast_1d(as_numbers(concentrations, "concentrations"))
         members = self.flow(c)
         curve = expected_square(self.teacher, self.teacher.predict_weights(c))[:, None, None]
         seeds = (members - members.mean(axis=0)).transpose(1, 0, 2) / np.sqrt(max(len(members) - 1, 1))

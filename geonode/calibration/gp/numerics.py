@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from geonode.errors import InputError
+from geonode_runtime.given_numbers import as_numbers
 
 # Candidates whose weights sum to less than this are left out of predictions: no figure of a report can show them.
 NEGLIGIBLE_WEIGHT = 1e-7
@@ -30,7 +31,7 @@ def one_thread() -> Iterator[None]:
 
 
 def concentration_tensor(values: Any) -> torch.Tensor:
-    c = torch.as_tensor(np.atleast_1d(np.asarray(values, dtype=np.float64)))
+    c = torch.as_tensor(np.atleast_1d(as_numbers(values, "concentrations")))
     if c.ndim != 1 or not bool(torch.isfinite(c).all()):
         raise InputError("the concentrations to predict must be a list of finite numbers.")
     return c

@@ -279,6 +279,8 @@ def set_concentrations_from_names(recording: Recording, where: str) -> None:
         ReaderError: units that cannot be converted into each other.
     """
     named = [(trace, found) for trace in recording.traces if (found := named_concentration(trace.name)) is not None]
+    if all(trace.name == recording.path.stem for trace, _ in named):
+        where = "the names of the files"  # a spectrum alone whose header says no more than what was measured
     for (trace, _), found in zip(named, _settled([found for _, found in named], recording.decimal), strict=True):
         if found.doubt or found.value is None:
             trace.doubt = found.doubt

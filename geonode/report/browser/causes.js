@@ -134,6 +134,14 @@ const GeonodeCauses = (function () {
       bases: (rows, x, [full]) => rows.map((row) => row.map((v) => full * 10 ** -Math.min(Math.max(v, -DENSEST), DENSEST))),
       words: ({ settings: [full] }) =>
         `transmittance (${full === 100 ? "percent" : "0 to 1"}), where the standards look like absorbance` },
+    "transmittance difference": { ...plain, otherQuantity: true, least: 0.98,
+      remedy: "export it as absorbance, or take −log10 of the transmittance",
+      axes: () => [{ values: [1, 100, -1, -100], between: false }],
+      bases: (rows, x, [full]) => rows.map((row) => row.map((v) => full * (10 ** -Math.min(Math.max(v, -DENSEST), DENSEST) - 1))),
+      words: ({ settings: [full] }) => `${full > 0 ? "a difference of transmittance, T − 1" : "absorptance, 1 − T"} ` +
+        `(${Math.abs(full) === 100 ? "percent" : "0 to 1"}), where the standards look like absorbance` },
+    "negated": { ...plain, otherQuantity: true, least: 0.98, remedy: "look at which of sample and reference was taken off which",
+      bases: (rows) => rows.map((row) => row.map((v) => -v)), words: () => "a spectrum with its sign changed" },
   };
 
   return { KINDS, NOTHING: plain, linspace };

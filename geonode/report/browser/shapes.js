@@ -3,7 +3,7 @@
 "use strict";
 const GeonodeShapes = (function () {
   const { Refusal, general, figure } = GeonodeNumbers;
-  const BEYOND = 0.1, FARTHEST_INSIDE = 0.03, PLAINLY_BEYOND = 0.1, ALIEN = 0.5, NOISY = 4, APART = 0.2, EXCESS = 9;
+  const BEYOND = 0.1, FARTHEST_INSIDE = 0.03, PLAINLY_BEYOND = 0.1, ALIEN = 0.5, NOISY = 4, PLAIN = 10, APART = 0.2, EXCESS = 9;
   const PLAINLY_THERE = 50, ON_THE_WAY = 0.2, NO_BLANK = "it is no blank's, but how little of the analyte gives it the standards cannot tell";
   const { intoTheRange } = GeonodeVerdicts;
 
@@ -73,10 +73,26 @@ const GeonodeShapes = (function () {
     return Math.sqrt(Math.max(left, 0) / size);
   }
 
+  // Whether the spectrum with its sign changed lies between the standards, and as it is far from all of them.
+  function negated(model, spectrum, usable) {
+    const { levels, x } = white(model, spectrum, usable), noise = NOISY * x.length, size = dot(x, x);
+    if (size <= PLAIN * noise) return false;
+    const nearest = (one) => Math.min(...levels.map((end, i) => {
+      const start = i === 0 ? x.map(() => 0) : levels[i - 1], step = less(end, start), away = less(one, start), square = dot(step, step);
+      const t = square > 0 ? Math.min(Math.max(dot(away, step) / square, 0), 1) : 0, rest = away.map((v, j) => v - t * step[j]);
+      return dot(rest, rest);
+    })) - noise;
+    return nearest(x.map((v) => -v)) <= BEYOND ** 2 * size && nearest(x) > ALIEN ** 2 * size;
+  }
+
   // Verdict, reason and sets when the shape is looked at too.
   function judged(model, spectrum, usable, first, sets) {
     const { rules } = model;
     if (!rules.isCurve) return { said: first, sets };
+    if (negated(model, spectrum, usable)) {
+      return { said: ["does not match", "does not match: with its sign changed the spectrum would be one of these standards' " +
+        "assay, and as it is it is far from all"], sets };
+    }
     const said = seen(model, spectrum, usable, first), [verdict, reason] = said;
     if (rules.usable && !rules.declines && ["does not match", "ambiguous", "outside calibrated range"].includes(verdict)) {
       if (saidAbove(verdict, rules, sets[1])) {

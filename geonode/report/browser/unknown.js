@@ -22,6 +22,7 @@ const GeonodeUnknown = (function () {
     }
     checkSpectrum(model, values, bad, name);
     values.forEach((one, i) => bad[i].forEach((flag, j) => { if (flag) one[j] = 0; }));
+    checkSpikes(model, values, bad, grid, name);
     const notes = [], moved = interpolated(values, bad, grid, target, notes, name);
     maskSaturated(model, moved.values, moved.bad, notes);
     const usable = Array.from(target, (_, j) => !moved.bad.some((flags) => flags[j]));
@@ -68,6 +69,31 @@ const GeonodeUnknown = (function () {
     });
   }
 
+  // Refuses a spectrum of which one value stands alone: geonode_runtime/spikes.py.
+  function checkSpikes(model, values, bad, grid, name) {
+    const target = model.measured, last = target[target.length - 1];
+    const order = grid.map((_, j) => j).filter((j) => grid[j] >= target[0] && grid[j] <= last).sort((a, b) => grid[a] - grid[b]);
+    values.forEach((one, i) => {
+      const left = order.filter((j) => !bad[i][j]), x = left.map((j) => grid[j]), own = left.map((j) => one[j]);
+      const k = spikeIn(own, rows(model.standards).map((other) => linear(x, target, other)));
+      if (k === null) return;
+      const beside = [k - 1, k + 1].filter((j) => j >= 0 && j < own.length).map((j) => figure(own[j])).join(" and ");
+      throw new Refusal(`${values.length > 1 ? `replicate ${i + 1} of ${name}` : name} is ${figure(own[k])} at wavelength ` +
+        `${general(x[k], 10)} and ${beside} beside it, and no other spectrum has anything of the kind there: a spike, or a ` +
+        "decimal mark that slipped; repair that cell, or leave that wavelength out.");
+    });
+  }
+
+  function spikeIn(values, others) {
+    if (values.length < 8) return null;
+    const n = values.length, off = (one, j) => Math.abs(one[j] - 0.5 * (one[j === 0 ? 1 : j - 1] + one[j === n - 1 ? n - 2 : j + 1]));
+    const all = values.map((_, j) => off(values, j)), size = largest(all), k = all.indexOf(size);
+    const rest = largest(all.filter((_, j) => Math.abs(j - k) > 1));
+    const reach = Math.max(...others.map(largest)) - Math.min(...others.map(smallest));
+    if (size < 0.1 * reach || size <= 10 * rest) return null;
+    return others.some((one) => off(one, k) > 0.02 * size) ? null : k;
+  }
+
   function interpolated(values, bad, grid, target, notes, name) {
     const spacing = target.length > 1 ? (target[target.length - 1] - target[0]) / (target.length - 1) : 1;
     const order = grid.map((_, j) => j).sort((a, b) => grid[a] - grid[b]);
@@ -94,7 +120,13 @@ const GeonodeUnknown = (function () {
       return { values: y.map((one) => Float64Array.from(at, (j) => one[j])),
         bad: off.map((flags) => at.map((j, k) => flags[j] || beyond[k])) };
     }
-    const gaps = gapsAround(x, target, step, name), coarse = gaps.map((gap) => gap > COARSE * step);
+    const { gaps, theirs } = gapsAround(x, target, step, name), coarse = gaps.map((gap, k) => gap > COARSE * step && !theirs[k]);
+    const beside = theirs.filter(Boolean).length;
+    if (beside) {
+      theirs.forEach((flag, k) => { beyond[k] = beyond[k] || flag; });
+      notes.push(`the standards have a gap of ${figure(largest(gaps.filter((_, k) => theirs[k])))} between their wavelengths, as ` +
+        `it has (masked in some of them, perhaps): ${beside} of their ${target.length} wavelengths beside it were left out`);
+    }
     const blurred = off.map((flags) => linear(target, x, Float64Array.from(flags, Number)));
     const made = y.map((one) => linear(target, x, one));
     if (coarse.some(Boolean)) {
@@ -104,7 +136,7 @@ const GeonodeUnknown = (function () {
         made.forEach((one, i) => { one[k] = cubic(target[k], x, y[i]); });
         beyond[k] = beyond[k] || !near[k];
       });
-      notes.push(`its wavelengths are up to ${figure(largest(gaps))} apart and the standards' ${figure(step)}: ` +
+      notes.push(`its wavelengths are up to ${figure(largest(gaps.filter((_, k) => coarse[k])))} apart and the standards' ${figure(step)}: ` +
         `compared at the ${beyond.filter((flag) => !flag).length} of their ${target.length} wavelengths that lie next to ` +
         `its own ${x.length}, since nothing between those was measured`);
     } else {
@@ -173,20 +205,26 @@ const GeonodeUnknown = (function () {
     });
   }
 
-  // How far apart the unknown's wavelengths on both sides of each of the standards' lie.
+  // How far apart the unknown's wavelengths on both sides of each of the standards' lie, and where the standards' do too.
   function gapsAround(x, target, step, name) {
     const gaps = Array.from(target, (t) => {
       if (x.length < 2) return Infinity;
       const k = Math.min(Math.max(firstNotBelow(x, t), 1), x.length - 1);
       return x[k] - x[k - 1];
     });
-    const gap = largest(gaps);
-    if (gap > COARSEST * step) {
-      throw new Refusal(`${name} has ${x.length} wavelengths, up to ${figure(gap)} apart, and the standards one ` +
-        `every ${figure(step)}: too coarse to be compared; measure it with a finer step, or fit the standards on ` +
-        "its wavelengths.");
+    const between = (k) => (k > 0 && k < target.length ? target[k] - target[k - 1] : 0);
+    const own = Array.from(target, (_, k) => Math.max(between(k), between(k + 1)));
+    const theirs = gaps.map((gap, k) => gap > COARSE * step && own[k] > COARSE * step && gap <= own[k] + COARSE * step);
+    const counted = gaps.map((gap, k) => (theirs[k] ? 0 : gap)), gap = largest(counted), worst = counted.indexOf(gap);
+    if (theirs[worst] || gap <= COARSEST * step) return { gaps, theirs };
+    if (x.length > 1 && median(x.slice(1).map((v, j) => v - x[j])) <= COARSE * step) {
+      const k = Math.min(Math.max(firstNotBelow(x, target[worst]), 1), x.length - 1), low = x[k - 1], high = x[k];
+      throw new Refusal(`${name} has no wavelengths between ${general(low)} and ${general(high)}, where the standards have ` +
+        `${target.filter((t) => t > low && t < high).length}: measure it there too, or fit the standards without that range.`);
     }
-    return gaps;
+    throw new Refusal(`${name} has ${x.length} wavelengths, up to ${figure(gap)} apart, and the standards one ` +
+      `every ${figure(step)}: too coarse to be compared; measure it with a finer step, or fit the standards on ` +
+      "its wavelengths.");
   }
 
   // Where a wavelength of the standards is the nearest to one of the unknown's, at most half a step away.

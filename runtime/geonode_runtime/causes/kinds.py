@@ -119,6 +119,48 @@ class Transmittance(Cause):
         return f"transmittance ({'percent' if percent else '0 to 1'}), where the standards look like absorbance"
 
 
+class TransmittanceDifference(Cause):
+    """What transmittance lacks of 1 where the standards are absorbance, with either sign, as a fraction or in percent:
+    T − 1 (ΔT/T), or 1 − T (absorptance). No free number."""
+
+    parameters = 0
+    remedy = "export it as absorbance, or take −log10 of the transmittance"
+    other_quantity = True
+    least = 0.98
+
+    def axes(self, wavelengths: np.ndarray) -> tuple[Axis, ...]:
+        """What 1 is called, negative for 1 − T."""
+        return (Axis(np.array([1.0, 100.0, -1.0, -100.0]), between=False),)
+
+    def base(self, curve: np.ndarray, wavelengths: np.ndarray, settings: np.ndarray) -> np.ndarray:
+        """The curve as such a difference; what is no absorbance is held where that is finite."""
+        lost = 10.0 ** -curve.clip(-_DENSEST, _DENSEST)[:, None, :] - 1.0
+        return lost * settings[:, 0][None, :, None]
+
+    def words(self, told: Told) -> str:
+        """Which of the four."""
+        full = told.settings[0]
+        what = "a difference of transmittance, T − 1" if full > 0.0 else "absorptance, 1 − T"
+        return f"{what} ({'percent' if abs(full) == 100.0 else '0 to 1'}), where the standards look like absorbance"
+
+
+class Negated(Cause):
+    """The sign changed. No free number."""
+
+    parameters = 0
+    remedy = "look at which of sample and reference was taken off which"
+    other_quantity = True
+    least = 0.98
+
+    def base(self, curve: np.ndarray, wavelengths: np.ndarray, settings: np.ndarray) -> np.ndarray:
+        """The curve upside down."""
+        return -curve[:, None, :]
+
+    def words(self, told: Told) -> str:
+        """That it is."""
+        return "a spectrum with its sign changed"
+
+
 class Shift(Cause):
     """The wavelength axis displaced."""
 
@@ -289,4 +331,6 @@ KINDS: dict[str, type[Cause]] = {
     "interferent": Interferent,
     "resolution": Resolution,
     "transmittance": Transmittance,
+    "transmittance difference": TransmittanceDifference,
+    "negated": Negated,
 }

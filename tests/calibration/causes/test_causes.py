@@ -79,7 +79,7 @@ def problem(spectrum: np.ndarray, curve) -> Problem:
 
 
 @pytest.mark.parametrize("times", SIZES)
-@pytest.mark.parametrize("name", [n for n in CAUSES if n not in ("other path length", "transmittance")])
+@pytest.mark.parametrize("name", [n for n in CAUSES if not CAUSES[n].other_quantity and n != "other path length"])
 def test_each_cause_is_named_right(name, times):
     """Nine times of ten where its size, what no concentration explains of it, is five times the noise or more."""
     said = []
