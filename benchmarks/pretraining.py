@@ -143,12 +143,12 @@ def main() -> None:
         profiles(settings, 14)
     monitor = Monitor("cuda")
     result["speed"] = []
+    path = args.out or ROOT / "benchmarks" / "results" / f"pretraining-{name}.json"
     for tokens in args.tokens or [settings.tokens]:
         result["speed"].append(speed(dataclasses.replace(settings, tokens=tokens), monitor, args.warm))
         print(json.dumps(result["speed"][-1]), flush=True)
+        write_text(Path(path), json.dumps(result, indent=1) + "\n")  # what was measured stays, if the next is cut
     monitor.stop()
-    path = args.out or ROOT / "benchmarks" / "results" / f"pretraining-{name}.json"
-    write_text(Path(path), json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import typer.testing
 from hypothesis import HealthCheck, settings
 
 from tests.interpreter import import_kernels
+from tests.known_widths import widths_made_once
 
 import_kernels()
 
@@ -45,6 +46,13 @@ def shared_data() -> Path:
     if path is None:
         pytest.skip("no real spectra here: ../shared/data is absent (GEONODE_SHARED names another folder)")
     return path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def known_widths():
+    """What `tests.known_widths` says, in every test."""
+    with widths_made_once():
+        yield
 
 
 @pytest.fixture
@@ -105,9 +113,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays: no search for garbage has to walk through it again (half a second each time)."""
+    """What is loaded by now stays: no search for garbage has to walk through it again (half a second each time). And
+    what tests load and trace later does not set off a search at every 700th object, which was up to a twentieth of
+    them."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(5_000, 10, 50)
 
 
 def _skip_without_cuda(items: list[pytest.Item]) -> None:

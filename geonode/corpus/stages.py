@@ -166,7 +166,10 @@ def prepare(lab: Lab) -> Tensor:
 
 
 def react(lab: Lab, blocks: Sequence[slice], families: Sequence[str], c: Tensor, departures: float) -> Tensor:
-    """Amounts of species [B, S, `SPECIES`], float32, of samples with true concentrations c [B, S]."""
+    """Amounts of species [B, S, `SPECIES`], float32, of samples with true concentrations c [B, S].
+
+    The last of them are the measured samples; ``departures`` as in `draw`.
+    """
     numbers, extra, whole = lab.source.table(64, torch.float64), lab.source.table(2, torch.float64), lab.axis
     able = constant(tuple(not CHEMISTRY[name].fixed for name in FAMILIES), torch.bool, c.device)[lab.family][:, None]
     # without departures no random number is taken for them: such a draw is what it was before there were any

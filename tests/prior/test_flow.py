@@ -104,7 +104,7 @@ def test_places_asked_for_together_do_not_change_each_other(network):
     assert np.abs(flow.predict_mean(asked)[::30] - alone).max() < RELATIVE * np.ptp(flow.means)
 
 
-@pytest.mark.parametrize(("levels", "width"), [(2, 8), (3, 8), (50, 64), (6, 5000)])
+@pytest.mark.parametrize(("levels", "width"), [(2, 8), (3, 8), (50, 64), (6, 3000)])  # the last in several parts
 def test_sizes_of_assays(levels, width):
     c, spectra = assay(max(levels, 3), width)
     found = AssayFlow(load_network(), c[:levels], spectra[:levels]).predict([0.5 * c[1], 1.1 * c[levels - 1]])

@@ -102,7 +102,7 @@ def test_a_level_that_cannot_be_done_is_reported_and_the_rest_go_on(level: float
         return usual(self, spectra, concentrations)
 
     monkeypatch.setattr(PLS, "_fit", without)
-    report = evaluate(zeroed(), methods=["line"], inverse=True)
+    report = evaluate(zeroed(), methods=["line"], inverse=True, inverse_methods=["pls"])
     assert report.inverse is not None
     rows = report.inverse["pls"]["per_level"]
     assert [row["level"] for row in rows if "failed" in row] == [level]
