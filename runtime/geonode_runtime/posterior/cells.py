@@ -42,8 +42,8 @@ class Cells:
         stray: ``[U, 2]`` Q and T²: misfit outside and inside the standards' span ÷ the worst left-out standard's.
         estimates: ``[U, 7]`` of :data:`METHODS`.
         at: ``[U, r]`` coordinates in the directions kept. noise: ``[U]`` their variance.
-        minima, scale, excess: ``[U, ALL_MINIMA]`` the curve's, the deepest first, their standard deviations, and how far
-            (square) each lies above the deepest; fewer minima: the deepest again. The network sees three of them.
+        minima, scale, excess: ``[U, ALL_MINIMA]`` the curve's, the deepest first, their standard deviations, and how
+            far (square) each lies above the deepest; fewer minima: the deepest again. The network sees three of them.
     """
 
     edges: np.ndarray
