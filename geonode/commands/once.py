@@ -4,7 +4,7 @@ last one win, and messages name options while the command runs."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperOption
 
 from geonode.commands.options import command_line
 from geonode.errors import InputError
+from geonode_runtime.given_paths import as_path
 from geonode_runtime.wording import on_command_line
 
 
@@ -26,6 +27,7 @@ class OnceCommand(TyperCommand):
         def parse_once(args: list[str]) -> Any:
             found = parse(args)
             _require_once(found[2])
+            _require_names(found[0], self.params)
             return found
 
         parser.parse_args = parse_once
@@ -58,3 +60,19 @@ def _require_once(met: Sequence[Any]) -> None:
             name = "/".join([option.opts[0], *option.secondary_opts[:1]])
             often = "twice" if times == 2 else f"{times} times"
             raise InputError(f"{name} is given {often}, and takes one value; give it once.")
+
+
+def _require_names(given: Mapping[str | None, Any], params: Sequence[Any]) -> None:
+    """Refuse an empty name of a file, which would be read as that of the folder one is in.
+
+    Args:
+        given: what was given, by the name of its parameter. params: those of the command.
+
+    Raises:
+        InputError: naming the option or the argument.
+    """
+    for param in params:
+        values = given.get(param.name)
+        several = values if isinstance(values, list | tuple) else [values]
+        if "" in several and param.type.name in ("path", "file", "directory"):
+            as_path("", param.opts[0] if param.param_type_name == "option" else param.human_readable_name)
