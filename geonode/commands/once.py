@@ -1,5 +1,5 @@
 """What all commands have in common: an option of one value given twice is refused by name, where parsers would let the
-last one win, and messages name options while the command runs."""
+last one win, and so is an empty value; messages name options while the command runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typer.core import TyperCommand, TyperOption
 
 from geonode.commands.options import command_line
 from geonode.errors import InputError
-from geonode_runtime.given_paths import as_path
 from geonode_runtime.wording import on_command_line
 
 
@@ -27,7 +26,7 @@ class OnceCommand(TyperCommand):
         def parse_once(args: list[str]) -> Any:
             found = parse(args)
             _require_once(found[2])
-            _require_names(found[0], self.params)
+            _require_values(found[0], self.params)
             return found
 
         parser.parse_args = parse_once
@@ -62,8 +61,9 @@ def _require_once(met: Sequence[Any]) -> None:
             raise InputError(f"{name} is given {often}, and takes one value; give it once.")
 
 
-def _require_names(given: Mapping[str | None, Any], params: Sequence[Any]) -> None:
-    """Refuse an empty name of a file, which would be read as that of the folder one is in.
+def _require_values(given: Mapping[str | None, Any], params: Sequence[Any]) -> None:
+    """Refuse an empty value, as a variable of the shell leaves that was never set: an empty name of a file would be
+    read as that of the folder one is in.
 
     Args:
         given: what was given, by the name of its parameter. params: those of the command.
@@ -72,7 +72,9 @@ def _require_names(given: Mapping[str | None, Any], params: Sequence[Any]) -> No
         InputError: naming the option or the argument.
     """
     for param in params:
-        values = given.get(param.name)
-        several = values if isinstance(values, list | tuple) else [values]
-        if "" in several and param.type.name in ("path", "file", "directory"):
-            as_path("", param.opts[0] if param.param_type_name == "option" else param.human_readable_name)
+        value = given.get(param.name)
+        if "" in (value if isinstance(value, list | tuple) else [value]):
+            if param.param_type_name == "option":
+                raise InputError(f"{param.opts[0]} is given an empty value; give one, or leave the option out.")
+            called = str(param.metavar or param.name).upper()
+            raise InputError(f"{called} is an empty name; give one.")

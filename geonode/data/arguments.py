@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -90,15 +91,19 @@ def level_number(level: Any, levels: Floats, where: str) -> int:
         InputError: no whole number, such as a concentration, or none of theirs.
     """
     last = len(levels) - 1
-    whole = isinstance(level, int | np.integer) and not isinstance(level, bool)
-    if whole and -last - 1 <= level <= last:
-        return int(level) % len(levels)
-    said = f"there is no level {level}" if whole else f"{short(level)} is not the number of a level"
+    try:
+        number = None if isinstance(level, bool) else operator.index(level)
+    except TypeError:
+        number = None
+    if number is not None and -last - 1 <= number <= last:
+        return number % len(levels)
+    said = f"there is no level {number}" if number is not None else f"{short(level)} is not the number of a level"
     try:
         same = np.flatnonzero((levels == np.array(level, dtype=np.float64)).all(axis=1))
     except (TypeError, ValueError):
         same = np.zeros(0, dtype=int)
-    meant = "" if isinstance(level, str | bool) or same.size != 1 else f"; the concentration {level} is level {same[0]}"
+    told = same.size == 1 and not isinstance(level, str | bool | np.bool_)
+    meant = f"; the concentration {level} is level {same[0]}" if told else ""
     raise InputError(f"{where}: {said}; give the number of the level, 0 to {last}{meant}.")
 
 

@@ -24,7 +24,7 @@ _CONCENTRATION = re.compile(r"conc(entrations?|\.)?([ _]*[(\[/].*)?|concentratio
 _REPLICATE = re.compile(r"\s*([-+]?\d+\.\d+)\.\d+\s*")
 """A repeated level as files of standards head it: ``5.0.1``."""
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
-_THOUSANDS = re.compile(r"[1-9]\d{0,2}(\.\d{3})+")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(\.\d{3})+|[1-9]\d{0,2}(,\d{3})+")
 _WHERE = "the standards"
 
 
@@ -149,9 +149,10 @@ def _require_no_doubt(labels: Sequence[str]) -> None:
     """
     wholes = {label for label in labels if label.isdecimal()}
     for label in labels:
-        if wholes and _THOUSANDS.fullmatch(label):
+        if (wholes or "," in label) and _THOUSANDS.fullmatch(label):
+            pointed = label.replace(",", ".")
             raise InputError(
-                f"{_WHERE}: '{label}' is {label.replace('.', '')} or {label}; name the samples by numbers, or write "
+                f"{_WHERE}: '{label}' is {pointed.replace('.', '')} or {pointed}; name the samples by numbers, or write "
                 "the level without a separator between thousands."
             )
     repeated = [label for label in labels if "." in label]

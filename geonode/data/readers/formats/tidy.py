@@ -18,6 +18,7 @@ from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.names import levels_of_headers, parse_header, quantity_in, without_thousands
 from geonode.data.readers.recording import Recording, Trace
+from geonode.data.readers.thousands import require_no_thousands
 from geonode.data.readers.transposed import refuse_transposed
 
 _FIRST = {"wavelength", "wavelengths", "wavelength (nm)", "wavelength_nm", "wavelength/nm", "wavelength [nm]"}
