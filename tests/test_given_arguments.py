@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -151,31 +152,33 @@ def test_numbers_of_levels(model, level):
 
 # --- what would be an error of Python's own -------------------------------------------------------------------------
 
-WRONG = {
+API: Any = geonode  # what its types forbid is asked of it here
+STEPS: Any = Preprocessing
+WRONG: dict[str, tuple[Any, str]] = {
     "replicates": (lambda m, t: m.quantify(TRUE, replicates=3), "replicates must be True, False or one label"),
     "replicates, text": (lambda m, t: m.quantify(STANDARDS, replicates="a-f---"), "replicates must be True, False or"),
     "replicates, files": (lambda m, t: m.quantify([str(t)], replicates=["a"]), "labels of replicates are for numbers"),
-    "preprocessing": (lambda m, t: geonode.fit(m.dataset, preprocessing=3), "preprocessing 3 is none; write for"),
-    "a step": (lambda m, t: Preprocessing.of([3]), "preprocessing step 3 is none"),
+    "preprocessing": (lambda m, t: API.fit(m.dataset, preprocessing=3), "preprocessing 3 is none; write for"),
+    "a step": (lambda m, t: STEPS.of([3]), "preprocessing step 3 is none"),
     "config": (
-        lambda m, t: geonode.fit(m.dataset, config={"a": 1}),
+        lambda m, t: API.fit(m.dataset, config={"a": 1}),
         "config must be a geonode.GeodesicConfig, but",
     ),
-    "config, text": (lambda m, t: geonode.fit(m.dataset, "gp"), "config must be a geonode.GeodesicConfig, but 'gp'"),
-    "standards": (lambda m, t: geonode.load_standards(3), "load_standards reads files, and int is none"),
-    "standards, None": (lambda m, t: geonode.load_standards(None), "load_standards reads files, and NoneType is none"),
-    "unknowns": (lambda m, t: geonode.load_unknowns(3.0), "load_unknowns reads files, and float is none"),
-    "unknowns, numbers": (lambda m, t: geonode.load_unknowns(TRUE), "load_unknowns reads files, and ndarray is none"),
-    "unknowns, none": (lambda m, t: geonode.load_unknowns([]), "load_unknowns: the list of files is empty"),
-    "unit": (lambda m, t: geonode.load_standards(t, concentration_unit=3), "concentration_unit must be the name of a"),
+    "config, text": (lambda m, t: API.fit(m.dataset, "gp"), "config must be a geonode.GeodesicConfig, but 'gp'"),
+    "standards": (lambda m, t: API.load_standards(3), "load_standards reads files, and int is none"),
+    "standards, None": (lambda m, t: API.load_standards(None), "load_standards reads files, and NoneType is none"),
+    "unknowns": (lambda m, t: API.load_unknowns(3.0), "load_unknowns reads files, and float is none"),
+    "unknowns, numbers": (lambda m, t: API.load_unknowns(TRUE), "load_unknowns reads files, and ndarray is none"),
+    "unknowns, none": (lambda m, t: API.load_unknowns([]), "load_unknowns: the list of files is empty"),
+    "unit": (lambda m, t: API.load_standards(t, concentration_unit=3), "concentration_unit must be the name of a"),
     "ends": (lambda m, t: m.dataset.wavelength_range("a", 1), "the lower end of a range of wavelengths must be one"),
     "other end": (lambda m, t: m.dataset.wavelength_range(400, None), "its upper end must be one number, but None"),
-    "load": (lambda m, t: geonode.load(None), "the bundle must be the name of a file, but None was given"),
+    "load": (lambda m, t: API.load(None), "the bundle must be the name of a file, but None was given"),
     "save": (lambda m, t: m.save(3), "the bundle must be the name of a file, but 3 was given"),
     "save a data set": (lambda m, t: m.dataset.save(None), "the file of a data set must be the name of a file"),
     "plot": (lambda m, t: m.plot(3), "the figure must be the name of a file, but 3 was given"),
     "text": (lambda m, t: m.predict_spectra("15"), "concentrations must be a number, or numbers in"),
-    "uncertainty, text": (lambda m, t: geonode.fit(m.dataset, GP, concentration_std="2"), "concentration_std must be"),
+    "uncertainty, text": (lambda m, t: API.fit(m.dataset, GP, concentration_std="2"), "concentration_std must be"),
 }
 
 

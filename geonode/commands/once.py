@@ -61,7 +61,7 @@ def _require_once(met: Sequence[Any]) -> None:
             raise InputError(f"{name} is given {often}, and takes one value; give it once.")
 
 
-def _require_values(given: Mapping[str | None, Any], params: Sequence[Any]) -> None:
+def _require_values(given: Mapping[Any, Any], params: Sequence[Any]) -> None:
     """Refuse an empty value, as a variable of the shell leaves that was never set: an empty name of a file would be
     read as that of the folder one is in.
 

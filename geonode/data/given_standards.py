@@ -152,8 +152,8 @@ def _require_no_doubt(labels: Sequence[str]) -> None:
         if (wholes or "," in label) and _THOUSANDS.fullmatch(label):
             pointed = label.replace(",", ".")
             raise InputError(
-                f"{_WHERE}: '{label}' is {pointed.replace('.', '')} or {pointed}; name the samples by numbers, or write "
-                "the level without a separator between thousands."
+                f"{_WHERE}: '{label}' is {pointed.replace('.', '')} or {pointed}; name the samples by numbers, or "
+                "write the level without a separator between thousands."
             )
     repeated = [label for label in labels if "." in label]
     if repeated and all(_may_repeat(label, wholes, labels) for label in repeated):

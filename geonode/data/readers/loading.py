@@ -142,7 +142,7 @@ def named_paths(path: Any, who: str, instead: str) -> list[PathLike]:
             an empty name, which would be that of the folder one is in.
     """
     table = hasattr(path, "columns") or hasattr(path, "dims") or not isinstance(path, Iterable | os.PathLike)
-    paths = [path] if table or isinstance(path, str | os.PathLike) else list(path)
+    paths: list[Any] = [path] if table or isinstance(path, str | os.PathLike) else list(path)
     if table or not all(isinstance(p, str | os.PathLike) for p in paths):
         raise InputError(f"{who} reads files, and {type(path).__name__} is none; {instead}.")
     if not paths:
