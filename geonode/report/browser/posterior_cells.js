@@ -3,7 +3,7 @@
 "use strict";
 const GeonodeCells = (function () {
   const { cholesky, solve, studentQuantile, studentCumulative, interpolate, median, largest, smallest } = GeonodeNumbers;
-  const CELLS = 104, MINIMA = 3, METHODS = 7, STACK = METHODS - 1, BROAD = 10, NARROWEST = 1e-7, ROUNDING = 1e-10, SHARPEST = 1e-5;
+  const CELLS = 104, MINIMA = 3, ALL_MINIMA = 8, METHODS = 7, STACK = METHODS - 1, BROAD = 10, NARROWEST = 1e-7, ROUNDING = 1e-10, SHARPEST = 1e-5;
   const PEAK = [0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999], FLANK = [0.01, 0.08, 0.3, 0.5, 0.7, 0.92, 0.99];
   const FLANKED = [0, 1, 2, 4, 5, 6];
   const COARSE = CELLS + 1 - MINIMA * PEAK.length - FLANKED.length * FLANK.length - BROAD;
@@ -63,7 +63,7 @@ const GeonodeCells = (function () {
     return { full, steps };
   }
 
-  // The up to three deepest minima of d^2: where, how wide, how much above the deepest; fewer: the deepest again.
+  // The deepest minima of d^2: where, how wide, how much above the deepest; fewer: the deepest again.
   function deepest(known, full, steps) {
     const count = steps.length, at = new Float64Array(count), nearest = new Float64Array(count), span = spanOf(known);
     const width = steps.map((v) => Math.max(v, 1e-12));
@@ -75,7 +75,7 @@ const GeonodeCells = (function () {
     const lowest = range(count).filter((k) => nearest[k] < beside(k - 1) && nearest[k] <= beside(k + 1));
     lowest.sort((i, j) => nearest[i] - nearest[j] || i - j);
     const closest = nearest[lowest[0]], where = [], scale = [], excess = [];
-    for (let m = 0; m < MINIMA; m++) {
+    for (let m = 0; m < ALL_MINIMA; m++) {
       const k = m < lowest.length ? lowest[m] : lowest[0], gap = known.places[k + 1] - known.places[k];
       where.push(known.places[k] + at[k] * gap);
       scale.push(clip(gap / Math.sqrt(width[k]), 1e-6 * span, span));
@@ -289,7 +289,9 @@ const GeonodeCells = (function () {
     const q = (outside * Math.max(width - all.length, 1) + rest) / Math.max(width - rank, 1) * replicates, phi = Math.max(q, 1);
     const noise = phi / replicates, { full, steps } = distances(known, a, noise);
     const plain = Array.from(known.places, (_, k) => sum(range(rank).map((s) => (a[s] - known.mean[k * rank + s]) ** 2)) / noise);
-    const minima = deepest(known, full, steps), { closest } = minima, { estimates, near } = estimatesOf(known, a, x);
+    const every = deepest(known, full, steps), { closest } = every;
+    const minima = Object.fromEntries(["where", "scale", "excess"].map((name) => [name, every[name].slice(0, MINIMA)]));  // as the network sees
+    const { estimates, near } = estimatesOf(known, a, x);
     const error = errorsNear(known, estimates, phi, replicates), inflation = Math.max(1, closest / Math.max(rank - 1, 1));
     const likelihood = full.map((v) => -0.5 * (known.dof + 1) * Math.log1p(Math.max(v - closest, 0) / (known.dof * inflation)));
     const profile = profileOf(known.places, likelihood), edges = edgesOf(known, minima, estimates, error, profile);
@@ -297,7 +299,7 @@ const GeonodeCells = (function () {
     const strayQ = ridge / Math.max(largest(known.left_out_ridge), 1);
     const strayT = (near * replicates / phi + rank) / (largest(known.left_out_distance) + rank);
     return {
-      edges, base, stray: [strayQ, strayT], at: a, noise, minima,
+      edges, base, stray: [strayQ, strayT], at: a, noise, minima: every,
       values: valuesOf(known, edges, base, likelihood, plain, noise, minima, estimates, error),
       whole: wholeOf(known, { replicates, q, closest, near: near * replicates, ridge, minima, estimates, error, base }),
       odd: Math.max(Math.log(Math.max(strayQ, 1e-3)), 0) + Math.max(Math.log(strayT), 0) - 3,

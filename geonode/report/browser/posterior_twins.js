@@ -7,7 +7,7 @@ const GeonodeTwins = (function () {
 
   // The posterior with the minima of the curve that it left out though the spectrum does not refute them.
   function withTwins(known, one, cells) {
-    const { where, scale } = cells.minima, distinct = [0, 1, 2].filter((k) => !where.slice(0, k).includes(where[k]));
+    const { where, scale } = cells.minima, distinct = where.map((_, k) => k).filter((k) => !where.slice(0, k).includes(where[k]));
     const at = distinct.map((k) => where[k]), wide = distinct.map((k) => scale[k] / Math.sqrt(known.power));
     let share = sharesOf(known, cells, distinct, at, wide);
     const { levels } = known, top = levels[levels.length - 1];

@@ -16,6 +16,8 @@ from geonode_runtime.posterior.standards import METHODS, PosteriorStandards, nea
 
 CELLS = 104
 MINIMA = 3
+ALL_MINIMA = 8
+"""So many minima of the curve's distance are kept for what no network decides (`geonode_runtime.posterior.twins`)."""
 _PEAK = (0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
 _FLANK = (0.01, 0.08, 0.3, 0.5, 0.7, 0.92, 0.99)
 _BROAD = 10
@@ -40,8 +42,8 @@ class Cells:
         stray: ``[U, 2]`` Q and T²: misfit outside and inside the standards' span ÷ the worst left-out standard's.
         estimates: ``[U, 7]`` of :data:`METHODS`.
         at: ``[U, r]`` coordinates in the directions kept. noise: ``[U]`` their variance.
-        minima, scale, excess: ``[U, 3]`` the curve's, their standard deviations, and how far (square) each lies above
-            the deepest; fewer minima: the deepest again.
+        minima, scale, excess: ``[U, ALL_MINIMA]`` the curve's, the deepest first, their standard deviations, and how
+            far (square) each lies above the deepest; fewer minima: the deepest again. The network sees three of them.
     """
 
     edges: np.ndarray
@@ -72,7 +74,8 @@ def unknown_cells(
     a = a_all[:, known.keep]
     full, steps = _distances(known, a, phi / replicates)
     plain = ((a[:, None] - known.mean) ** 2).sum(-1) / (phi / replicates)[:, None]
-    minima, scale, excess, closest = _minima(known, full, steps)
+    every, closest = _minima(known, full, steps)
+    minima, scale, excess = (values[:, :MINIMA] for values in every)
     estimates, near_curve = _estimates(known, a, x)
     error = known.error_of_unknown(estimates, phi, replicates)
     inflation = np.maximum(1.0, closest / max(known.rank - 1, 1))
@@ -90,7 +93,7 @@ def unknown_cells(
     )
     odd = np.clip(np.log(np.maximum(stray_q, 1e-3)), 0, None) + np.clip(np.log(stray_t), 0, None) - 3.0
     stray = np.stack([stray_q, stray_t], 1)
-    return Cells(edges, base, values, whole, odd, stray, estimates, a, phi / replicates, minima, scale, excess)
+    return Cells(edges, base, values, whole, odd, stray, estimates, a, phi / replicates, *every)
 
 
 def _distances(known: PosteriorStandards, a: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -104,16 +107,18 @@ def _distances(known: PosteriorStandards, a: np.ndarray, noise: np.ndarray) -> t
     return squared, np.einsum("kr,ukr->uk", step, inverse[:, :-1])
 
 
-def _minima(known: PosteriorStandards, full: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The up to three deepest minima of d²: concentration, local standard deviation, excess over the deepest
-    ``[U, 3]``; and the deepest ``[U]``. Fewer minima: the deepest again, with a large excess."""
+def _minima(
+    known: PosteriorStandards, full: np.ndarray, steps: np.ndarray
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+    """The deepest minima of d²: concentration, local standard deviation, excess over the deepest ``[U, ALL_MINIMA]``;
+    and the deepest ``[U]``. Fewer minima: the deepest again, with a large excess."""
     left, right, steps = full[:, :-1], full[:, 1:], np.maximum(steps, 1e-12)
     t = np.clip(0.5 + (left - right) / (2.0 * steps), 0.0, 1.0)
     nearest = np.maximum((1.0 - t) * left + t * right - t * (1.0 - t) * steps, 0.0)
     padded = np.pad(nearest, ((0, 0), (1, 1)), constant_values=np.inf)
     lowest = (nearest < padded[:, :-2]) & (nearest <= padded[:, 2:])
     ranked = np.where(lowest, nearest, np.inf)
-    order = np.argsort(ranked, axis=1, kind="stable")[:, :MINIMA]
+    order = np.argsort(ranked, axis=1, kind="stable")[:, :ALL_MINIMA]
     row = np.arange(len(full))[:, None]
     depth = ranked[row, order]
     order = np.where(np.isfinite(depth), order, order[:, :1])
@@ -121,7 +126,7 @@ def _minima(known: PosteriorStandards, full: np.ndarray, steps: np.ndarray) -> t
     where = known.places[order] + t[row, order] * gap
     scale = np.clip(gap / np.sqrt(steps[row, order]), 1e-6 * known.span, known.span)
     excess = np.where(np.isfinite(depth), depth - depth[:, :1], 60.0)
-    return where, scale, np.minimum(excess, 60.0), depth[:, 0]
+    return (where, scale, np.minimum(excess, 60.0)), depth[:, 0]
 
 
 def _estimates(known: PosteriorStandards, a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -59,6 +59,39 @@ def test_where_the_limbs_retrace_each_other_none_is_chosen(seed: int, count: int
         assert any(piece.low - 2.0 <= twin <= piece.high + 2.0 for piece in far), (c, twin, answer.verdict_components)
 
 
+def test_a_limb_counts_however_many_places_an_uncertain_curve_lies_near(monkeypatch):
+    """Six levels about the top of an even fold, 5 % noise: where the curve is so unsure that ends and gaps come nearer
+    than the limb that was measured, that limb must be among the twins all the same."""
+    levels = np.array([0.0, 10.0, 20.0, 30.0, 40.0, 50.0])
+    truth = np.array([38.0, 39.2, 42.0])
+
+    def spectra(c: np.ndarray) -> np.ndarray:
+        blue = np.exp(-(((np.asarray(c) - 25.0) / 12.0) ** 2))[:, None]
+        return 0.05 + 0.35 * band(520.0, 60.0) + 0.6 * blue * band(620.0, 40.0)
+
+    def wrong() -> int:
+        count = 0
+        for seed in (2, 33, 59):
+            draw = np.random.default_rng(seed)
+            made = Calibration(levels, spectra(levels) + 0.03 * draw.standard_normal((6, len(WAVE))), WAVE)
+            found = made.quantify_many(spectra(truth) + 0.03 * draw.standard_normal((3, len(WAVE))))
+            count += sum(
+                one.verdict in FIRM and not holds(one.verdict_components, c)
+                for c, one in zip(truth, found, strict=True)
+            )
+        return count
+
+    assert wrong() == 0
+    every = answers.with_twins
+
+    def of_three(known, one, cells, row):
+        few = {name: getattr(cells, name)[:, :3] for name in ("minima", "scale", "excess")}
+        return every(known, one, replace(cells, **few), row)
+
+    monkeypatch.setattr(answers, "with_twins", of_three)
+    assert wrong() > 0, "the case no longer shows what it is for"
+
+
 def test_limbs_that_the_noise_tells_apart_are_told_apart():
     truth = np.array([8.0, 14.0, 44.4, 58.0, 66.0])
     for c, answer in zip(truth, asked(0.03, truth), strict=True):
