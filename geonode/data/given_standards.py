@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from geonode.data.dataset import SpectralDataset
+from geonode.data.flat_tops import flat_tops
 from geonode.data.given import GivenSpectra, axis_column, given_spectra, is_of, sample_name
 from geonode.data.named_axis import unit_of
 from geonode.data.readers import load_standards
@@ -63,7 +64,7 @@ def given_standards(standards: Any) -> SpectralDataset:
 
 
 def prepared(dataset: SpectralDataset) -> SpectralDataset:
-    """The dataset as models take it: one analyte, three levels, no masked wavelength.
+    """The dataset as models take it: one analyte, three levels, no masked wavelength; noted where it is cut flat.
 
     Raises:
         InputError: several analytes, or fewer than three levels.
@@ -76,7 +77,9 @@ def prepared(dataset: SpectralDataset) -> SpectralDataset:
             f"({argument('select')}), or calibrate two at once: {two} "
             "(docs/howto/two_analytes.md, examples/two_analytes/run.py)."
         )
-    return dataset.require_levels(3).without_masked()
+    found = dataset.require_levels(3).without_masked()
+    flat = flat_tops(found.spectra, found.concentrations, found.wavelengths)
+    return found.with_metadata(notes=(*found.notes, flat)) if flat and flat not in found.notes else found
 
 
 def _of_frame(frame: Any) -> SpectralDataset:
