@@ -22,6 +22,7 @@ from geonode.flow.config import FlowConfig
 from geonode.prior.flow import AssayFlow
 from geonode.training.leave_out import Folds, build_stack, restore, select_rows
 from geonode.training.problem import Problem
+from geonode_runtime.given_paths import as_path
 
 if TYPE_CHECKING:
     from geonode.model import GeodesicModel
@@ -46,12 +47,13 @@ class ModelParts:
     weights: dict[str, str] | None = None
 
 
-def write_model(model: GeodesicModel, path: Path) -> None:
+def write_model(model: GeodesicModel, path: str | Path) -> None:
     """Write a model's bundle, whole or not at all.
 
     Raises:
-        InputError: the folder does not exist, or ``path`` is a folder.
+        InputError: the folder does not exist, or ``path`` is a folder or no name of a file.
     """
+    path = as_path(path, "the bundle")
     metadata = {
         "dataset": dataset_metadata(model.standards),
         "files": list(model.standards.files),
@@ -94,12 +96,14 @@ def _tensors(model: GeodesicModel) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def read_model(path: Path) -> tuple[ModelParts, dict[str, Any]]:
+def read_model(path: str | Path) -> tuple[ModelParts, dict[str, Any]]:
     """The parts of a model, and what it was made with.
 
     Raises:
         BundleError: missing, truncated, altered, foreign, or of a later version.
+        InputError: ``path`` is no name of a file.
     """
+    path = as_path(path, "the bundle")
     tensors, metadata = read_bundle(path)
     if metadata.get("kind") == KIND:
         raise BundleError(

@@ -25,6 +25,7 @@ from geonode.settings import check_choice, check_kind, said_once
 from geonode.training.config import TrainingConfig
 from geonode.training.terms import LOSSES, LossConfig
 from geonode_runtime import wording
+from geonode_runtime.given_numbers import short
 from geonode_runtime.wording import argument
 
 __all__ = [
@@ -231,6 +232,22 @@ class GeodesicConfig:
             "members": 1,
         }
         return cls(**recipe).replace(**changes)
+
+    @classmethod
+    def of(cls, config: GeodesicConfig | None) -> GeodesicConfig:
+        """``config`` itself, or the defaults for None.
+
+        Raises:
+            InputError: neither of the two.
+        """
+        if config is None:
+            return cls()
+        if not isinstance(config, GeodesicConfig):
+            raise InputError(
+                f"config must be a geonode.GeodesicConfig, but {short(config)} was given; make one of settings by "
+                "name, as in GeodesicConfig(margin=0.5)."
+            )
+        return config
 
     def replace(self, **changes: Any) -> GeodesicConfig:
         """A copy with some settings changed (validated again): ``changes`` by flat name, or by component.

@@ -153,8 +153,7 @@ class GeodesicModel(PredictsOnDevice):
         Raises:
             InputError: spectra or files that do not suit the standards, several given as one, an option out of range.
         """
-        together = options.get("replicates", False) is True
-        asked = asked_of_files(spectra, self.standards, select=select, replicates=together)
+        asked = asked_of_files(spectra, self.standards, select=select, replicates=options.get("replicates", False))
         if asked is None:
             found = self.calibration.quantify(spectra, wavelengths, **options)
             many = isinstance(found, list)
@@ -283,7 +282,7 @@ class GeodesicModel(PredictsOnDevice):
         Raises:
             InputError: the folder does not exist, or ``path`` is a folder.
         """
-        write_model(self, Path(path))
+        write_model(self, path)
 
 
 def fit(
@@ -342,7 +341,7 @@ def fit(
     """
     given = {"metric": metric, "flow": flow, "solver": solver, "seed": seed}
     changes = {name: value for name, value in given.items() if value is not None}
-    config = with_weights((config or GeodesicConfig()).replace(**changes), weights)
+    config = with_weights(GeodesicConfig.of(config).replace(**changes), weights)
     warn_of_idle_settings(config)
     resolve_device(device)
     chain = Preprocessing.of(preprocessing)
@@ -394,7 +393,7 @@ def load(path: str | Path) -> GeodesicModel:
     Raises:
         BundleError: missing, truncated, altered, foreign, or of a later version.
     """
-    parts, made = read_model(Path(path))
+    parts, made = read_model(path)
     model = GeodesicModel(**vars(parts))
     model.made = made
     return model

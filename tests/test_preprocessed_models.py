@@ -362,7 +362,7 @@ def test_evaluate_command(table, tmp_path):
     ("steps", "sentence"),
     [
         (["nonsense"], "there is no preprocessing step 'nonsense'; there are airpls"),
-        ([""], "preprocessing step '' is none"),
+        ([""], "--preprocess is given an empty value"),
         (["snv:3"], "'3' is one too many; snv takes no value"),
         (["savgol:width=3"], "has no parameter 'width'; it has window_length"),
         (["savgol:4.5,2"], "must be an int"),

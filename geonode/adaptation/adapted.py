@@ -17,6 +17,7 @@ from geonode.device import resolve_device
 from geonode.errors import InputError
 from geonode.prior.network import Network
 from geonode.prior.stored import load_network, save_network, weights_path, weights_record
+from geonode_runtime.given_paths import as_path
 from geonode_runtime.wording import argument
 
 
@@ -51,7 +52,7 @@ class Adapted:
         Raises:
             InputError: adapting did not help, another suffix, or a folder that is not there.
         """
-        path = Path(path)
+        path = as_path(path, "the file of weights")
         if path.suffix != ".safetensors":
             raise InputError(f"{path}: weights are written as .safetensors; give such a name.")
         if not path.absolute().parent.is_dir():

@@ -13,6 +13,7 @@ from geonode.analytes.surface_gp import SurfaceGP
 from geonode.bundle import VERSION, read_bundle, write_bundle
 from geonode.data.bundled import dataset_arrays, dataset_from, dataset_metadata
 from geonode.errors import BundleError
+from geonode_runtime.given_paths import as_path
 
 KIND = "plane"
 """What `kind` says in the metadata of such a bundle; bundles of one analyte have no `kind`."""
@@ -35,7 +36,7 @@ def save_plane(plane: PlaneCalibration, path: str | Path) -> None:
         "gp": settings,
         "learned": [plane.widening, plane.q_limit, plane.t2_limit, plane.left_out],
     }
-    write_bundle(Path(path), tensors, metadata, VERSION)
+    write_bundle(as_path(path, "the bundle"), tensors, metadata, VERSION)
 
 
 def load_plane(path: str | Path) -> PlaneCalibration:
@@ -44,7 +45,7 @@ def load_plane(path: str | Path) -> PlaneCalibration:
     Raises:
         BundleError: missing, truncated, altered, of a later version, or of one analyte.
     """
-    path = Path(path)
+    path = as_path(path, "the bundle")
     tensors, metadata = read_bundle(path)
     if metadata.get("kind") != KIND:
         raise BundleError(f"{path} is a calibration of one analyte; read it with geonode.load.")
@@ -68,4 +69,4 @@ def is_plane(path: str | Path) -> bool:
     Raises:
         BundleError: it cannot be read.
     """
-    return read_bundle(Path(path))[1].get("kind") == KIND
+    return read_bundle(as_path(path, "the bundle"))[1].get("kind") == KIND

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from geonode.calibration.unknown_files import UnknownSpectra
+from geonode.calibration.unknown_files import UnknownSpectra, replicates_said
 from geonode.data.given import given_spectra
 from geonode.data.readers.dilutions import number_in, unused_dilutions
 from geonode.errors import InputError
@@ -67,6 +67,7 @@ def questions(
     bad = _mask(mask, given.values.shape, name)
     if given.mask is not None:
         bad = given.mask if bad is None else bad | given.mask
+    replicates = replicates_said(replicates)
     labels = _labels(given.groups, replicates, len(given.values), name)
     if labels is None:
         names = [name] if given.one else list(given.names) or [f"{name} {k + 1}" for k in range(len(given.values))]
@@ -82,7 +83,7 @@ def questions(
 
 
 def _labels(
-    groups: tuple[str, ...] | None, replicates: bool | Sequence[Any], count: int, name: str
+    groups: tuple[str, ...] | None, replicates: bool | Sequence[str], count: int, name: str
 ) -> Sequence[str] | None:
     if replicates is True:
         if groups is not None and len(set(groups)) > 1:
@@ -94,12 +95,11 @@ def _labels(
         return [name] * count
     if replicates is False:
         return groups
-    labels = [str(one) for one in replicates]
-    if len(labels) != count:
+    if len(replicates) != count:
         raise InputError(
-            f"replicates must have one label for each of the {count} spectra of {name}, not {len(labels)}."
+            f"replicates must have one label for each of the {count} spectra of {name}, not {len(replicates)}."
         )
-    return labels
+    return replicates
 
 
 def _mask(mask: Any, shape: tuple[int, ...], name: str) -> np.ndarray | None:

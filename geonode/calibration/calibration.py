@@ -307,8 +307,8 @@ class Calibration(ShownCalibration, ExplainingCalibration):
         """The unknown with its matrix taken off, and the replicates its mean is then worth."""
         own = given_spectra(blank, name="the matrix blank")
         axis, _ = own.in_unit(self.wavelength_unit, self.measured.wavelengths, "the matrix blank")
-        grid = grid if axis is None else axis
-        matrix = self.measured.aligned(own.values, wavelengths=grid, check_units=False, name="the matrix blank")
+        how: dict[str, Any] = {"wavelengths": grid if axis is None else axis, "mask": own.mask}
+        matrix = self.measured.aligned(own.values, check_units=False, name="the matrix blank", **how)
         at_zero = self.measured.gp.predict_mean([0.0])[0]
         return without_matrix(unknown, matrix, at_zero, self.has_blank)
 

@@ -20,6 +20,7 @@ from geonode.calibration.assessment.coverage import coverage
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.columns import in_order_of, wavelengths_of
 from geonode.errors import BundleError, InputError
+from geonode_runtime.given_paths import as_path
 from geonode_runtime.verdicts import Quantification
 
 _KIND = "geodesic_calibrator"
@@ -187,7 +188,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         """
         arrays, meta = self.state()
         tensors = {name: torch.from_numpy(np.array(value)) for name, value in arrays.items()}
-        write_bundle(Path(path), tensors, {_KIND: meta}, PLAIN)
+        write_bundle(as_path(path, "the bundle"), tensors, {_KIND: meta}, PLAIN)
 
     @classmethod
     def load(cls, path: str | Path) -> GeodesicCalibrator:
@@ -196,7 +197,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         Raises:
             BundleError: missing, truncated, altered, of a later version, or no calibrator.
         """
-        tensors, meta = read_bundle(Path(path))
+        tensors, meta = read_bundle(as_path(path, "the bundle"))
         if _KIND not in meta:
             raise BundleError(f"{path} holds no GeodesicCalibrator; read it with geonode.load, or save one anew.")
         return cls.from_state({name: value.numpy() for name, value in tensors.items()}, meta[_KIND])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,11 @@ from geonode.data.checks import IDENTICAL_AT_LEAST, check_order, check_same_grid
 from geonode.data.readers import record
 from geonode.data.readers.concentrations import listing
 from geonode.data.readers.dilutions import number_in, unused_dilutions
+from geonode.data.readers.loading import named_paths
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.selection import Found, select_traces
 from geonode.errors import InputError
+from geonode_runtime.given_numbers import short
 from geonode_runtime.replicates import ask_each
 from geonode_runtime.wording import argument, either
 
@@ -74,27 +76,37 @@ def load_unknowns(
 
     Raises:
         ReaderError: a file that cannot be read as spectra.
-        InputError: another signal or unit than the standards', the same spectrum twice, replicates on different
-            wavelengths.
+        InputError: no file or an empty name; another signal or unit than the standards', the same spectrum twice,
+            replicates on different wavelengths.
     """
-    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    paths = named_paths(path, "load_unknowns", "GeodesicModel.quantify takes arrays and tables as they are")
     return read_unknowns(paths, standards, select=select, each=not replicates, average=replicates)
 
 
 def asked_of_files(
-    spectra: Any, standards: SpectralDataset, *, select: str | None, replicates: bool
+    spectra: Any, standards: SpectralDataset, *, select: str | None, replicates: Any
 ) -> AskedFiles | None:
     """The unknowns in files, or of `load_unknowns`; None where ``spectra`` are numbers.
 
     Raises:
-        InputError: a file of several spectra that is given as one unknown, ``select`` without files, and as
-            `load_unknowns`.
+        InputError: a file of several spectra that is given as one unknown, ``select`` without files, labels of
+            replicates for files, and as `load_unknowns`.
     """
+    said = replicates_said(replicates)
+    replicates = said is True
     if isinstance(spectra, UnknownSpectra):
         return AskedFiles([spectra], one=True)
     several = isinstance(spectra, list | tuple) and bool(spectra)
     if several and all(isinstance(one, UnknownSpectra) for one in spectra):
         return AskedFiles(list(spectra), one=False)
+    files = isinstance(spectra, str | os.PathLike) or (
+        several and all(isinstance(one, str | os.PathLike) for one in spectra)
+    )
+    if files and not isinstance(said, bool):
+        raise InputError(
+            "labels of replicates are for numbers; give the files of one sample alone, with "
+            f"{argument('replicates', True)}."
+        )
     if isinstance(spectra, str | os.PathLike):
         found = load_unknowns(spectra, standards, select=select, replicates=replicates)
         if len(found) > 1:
@@ -104,11 +116,26 @@ def asked_of_files(
                 f"name with {argument('select')}."
             )
         return AskedFiles(found, one=True)
-    if several and all(isinstance(one, str | os.PathLike) for one in spectra):
+    if files:
         return AskedFiles(load_unknowns(spectra, standards, select=select, replicates=replicates), one=replicates)
     if select is not None:
         raise InputError("select chooses spectra of files by their names; numbers have none, so leave it out.")
     return None
+
+
+def replicates_said(replicates: Any) -> bool | list[str]:
+    """Whether all spectra are of one sample, or the label of each.
+
+    Raises:
+        InputError: neither of the two.
+    """
+    if isinstance(replicates, bool | np.bool_):
+        return bool(replicates)
+    if isinstance(replicates, str | bytes) or not isinstance(replicates, Iterable) or np.ndim(replicates) == 0:  # pyright: ignore[reportArgumentType]
+        raise InputError(
+            f"replicates must be True, False or one label for each spectrum, but {short(replicates)} was given."
+        )
+    return [str(one) for one in replicates]
 
 
 def read_unknowns(

@@ -1,10 +1,10 @@
 """What all commands have in common: an option of one value given twice is refused by name, where parsers would let the
-last one win, and messages name options while the command runs."""
+last one win, and so is an empty value; messages name options while the command runs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -26,6 +26,7 @@ class OnceCommand(TyperCommand):
         def parse_once(args: list[str]) -> Any:
             found = parse(args)
             _require_once(found[2])
+            _require_values(found[0], self.params)
             return found
 
         parser.parse_args = parse_once
@@ -58,3 +59,22 @@ def _require_once(met: Sequence[Any]) -> None:
             name = "/".join([option.opts[0], *option.secondary_opts[:1]])
             often = "twice" if times == 2 else f"{times} times"
             raise InputError(f"{name} is given {often}, and takes one value; give it once.")
+
+
+def _require_values(given: Mapping[Any, Any], params: Sequence[Any]) -> None:
+    """Refuse an empty value, as a variable of the shell leaves that was never set: an empty name of a file would be
+    read as that of the folder one is in.
+
+    Args:
+        given: what was given, by the name of its parameter. params: those of the command.
+
+    Raises:
+        InputError: naming the option or the argument.
+    """
+    for param in params:
+        value = given.get(param.name)
+        if "" in (value if isinstance(value, list | tuple) else [value]):
+            if param.param_type_name == "option":
+                raise InputError(f"{param.opts[0]} is given an empty value; give one, or leave the option out.")
+            called = str(param.metavar or param.name).upper()
+            raise InputError(f"{called} is an empty name; give one.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from geonode.data.checks import Floats, format_level
 from geonode.errors import InputError
+from geonode_runtime.given_numbers import as_number, mask_of, short
 
 DEFAULT_ANALYTE = "concentration"
 
@@ -74,11 +76,44 @@ def label_samples(names: Sequence[str] | None, c: Floats, where: str) -> list[st
     return [str(name) for name in names]
 
 
-def as_mask(mask: ArrayLike | None, shape: tuple[int, ...], where: str) -> NDArray[np.bool_]:
+def as_mask(mask: ArrayLike | None, spectra: ArrayLike, shape: tuple[int, ...], where: str) -> NDArray[np.bool_]:
+    """``mask`` and that of ``spectra`` themselves, a numpy masked array, together."""
     result = np.zeros(shape, dtype=np.bool_) if mask is None else np.array(mask, dtype=np.bool_)
     if result.shape != shape:
         raise InputError(f"{where}: the mask has shape {result.shape}, the spectra {shape}.")
-    return result
+    return mask_of(spectra, shape, result)
+
+
+def level_number(level: Any, levels: Floats, where: str) -> int:
+    """The number of one of ``levels`` ``[n, D]``, from 0; a negative one counts from the end.
+
+    Raises:
+        InputError: no whole number, such as a concentration, or none of theirs.
+    """
+    last = len(levels) - 1
+    try:
+        number = None if isinstance(level, bool) else operator.index(level)
+    except TypeError:
+        number = None
+    if number is not None and -last - 1 <= number <= last:
+        return number % len(levels)
+    said = f"there is no level {number}" if number is not None else f"{short(level)} is not the number of a level"
+    try:
+        same = np.flatnonzero((levels == np.array(level, dtype=np.float64)).all(axis=1))
+    except (TypeError, ValueError):
+        same = np.zeros(0, dtype=int)
+    told = same.size == 1 and not isinstance(level, str | bool | np.bool_)
+    meant = f"; the concentration {level} is level {same[0]}" if told else ""
+    raise InputError(f"{where}: {said}; give the number of the level, 0 to {last}{meant}.")
+
+
+def span(low: Any, high: Any) -> tuple[float, float]:
+    """The ends of a range of wavelengths.
+
+    Raises:
+        InputError: what is no number.
+    """
+    return as_number(low, "the lower end of a range of wavelengths"), as_number(high, "its upper end")
 
 
 def as_groups(groups: Sequence[Any] | NDArray[Any], n: int, where: str) -> NDArray[Any]:

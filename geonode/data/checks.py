@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from geonode.errors import InputError
 from geonode_runtime.axes import other_unit_between
+from geonode_runtime.given_numbers import floats_in
 from geonode_runtime.spikes import spike_in, spike_words
 
 Floats = NDArray[np.float64]
@@ -27,18 +28,15 @@ _FEWEST_IN_ORDER = 6  # wavelengths of which one may be said to be out of order
 
 
 def as_floats(values: ArrayLike, what: str, ndim: int | tuple[int, ...], where: str) -> Floats:
-    """A float64 copy of ``values``, or an `InputError` that names ``what`` if it is no real array of ``ndim`` axes."""
+    """A float64 copy of ``values``, NaN where numpy masks them, or an `InputError` that names ``what`` if it is no real
+    array of ``ndim`` axes."""
     allowed = (ndim,) if isinstance(ndim, int) else ndim
-    detach = getattr(values, "detach", None)
-    if callable(detach):  # a torch tensor, on any device
-        values = detach().cpu().numpy()  # pyright: ignore[reportAttributeAccessIssue]
     try:
-        given = np.asarray(values)
-        array = np.array(np.real(given), dtype=np.float64)
+        array, _ = floats_in(values, f"{where}: {what}")
     except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{where}: {what} must be real numbers in a rectangular array ({error}).") from None
-    if np.iscomplexobj(given):
-        raise InputError(f"{where}: {what} must be real numbers, and complex ones were given; give their real part.")
     if array.ndim not in allowed:
         shape = " or ".join(f"{n}-dimensional" for n in allowed)
         raise InputError(f"{where}: {what} must be {shape}, got shape {array.shape}.")

@@ -36,7 +36,7 @@ class SpectralDataset:
         notes: sentences on what was done to the data before.
         source: the file it comes from, or a list of files (`files`; as one text `source`); used in error messages.
         names: ``[N]`` names of the samples, as the source has them.
-        mask: ``[N, W]``, True where the value is unusable (saturated, dead pixel); those values become NaN.
+        mask: ``[N, W]``, True where the value is unusable (saturated, dead pixel), as where numpy masks it: then NaN.
         signal: what is measured. signal_unit: its unit. wavelength_unit: by default what ``wavelengths`` say themselves
             (a pandas Index or Series by its name, a DataArray by its attributes), else ``nm``.
 
@@ -71,7 +71,7 @@ class SpectralDataset:
         c = (c[:, None] if c.ndim == 1 else c) + 0.0  # no negative zero
         arguments.check_shapes(y, c, x, where)
         labels = arguments.label_samples(names, c, where)
-        bad = arguments.as_mask(mask, y.shape, where)
+        bad = arguments.as_mask(mask, spectra, y.shape, where)
         unit, said = arguments.unit_of_axis(wavelengths, wavelength_unit, where)
         checks.check_wavelengths(x, where, unit)
         checks.check_levels(c, labels, where)
@@ -226,8 +226,9 @@ class SpectralDataset:
         """The wavelengths from ``low`` to ``high``, both included, in `wavelength_unit`.
 
         Raises:
-            InputError: no wavelength lies there.
+            InputError: no wavelength lies there, or an end that is no number.
         """
+        low, high = arguments.span(low, high)
         inside = (self._wavelengths >= low) & (self._wavelengths <= high)
         if not inside.any():
             raise InputError(
@@ -237,12 +238,16 @@ class SpectralDataset:
         return self.select_wavelengths(inside)
 
     def without_level(self, level: int) -> SpectralDataset:
-        """Everything but the samples of ``levels[level]``, all its replicates together."""
-        return self.select_samples(self._level_index != self._checked_level(level))
+        """Everything but the samples of ``levels[level]``, all its replicates together.
+
+        Raises:
+            InputError: no number of a level, from 0.
+        """
+        return self.select_samples(self._level_index != arguments.level_number(level, self._levels, self._where))
 
     def only_level(self, level: int) -> SpectralDataset:
-        """The samples of ``levels[level]`` alone."""
-        return self.select_samples(self._level_index == self._checked_level(level))
+        """The samples of ``levels[level]`` alone; errors as for `without_level`."""
+        return self.select_samples(self._level_index == arguments.level_number(level, self._levels, self._where))
 
     def without_masked(self) -> SpectralDataset:
         """The wavelengths at which no value is masked; a note counts the rest.
@@ -307,11 +312,6 @@ class SpectralDataset:
             said = checks.negative_levels(self.levels, unit, is_unit(unit), where)
             if said and said not in self.notes:
                 self.notes += (said,)
-
-    def _checked_level(self, level: int) -> int:
-        if not -len(self._levels) <= level < len(self._levels):
-            raise InputError(f"{self._where}: there is no level {level}; there are {len(self._levels)}.")
-        return level % len(self._levels)
 
     def _derive(self, *, rows: NDArray[np.intp] | None = None, columns: NDArray[np.intp] | None = None, **changes: Any):
         rows = np.arange(len(self)) if rows is None else rows

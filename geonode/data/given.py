@@ -17,6 +17,7 @@ from geonode.data.frame_labels import Beside, numbers_of, wavelengths_across, wi
 from geonode.data.named_axis import NAMELESS, NamedAxis, axis_of_values, named_axis, names_other_axis
 from geonode.data.readers import units
 from geonode.errors import InputError
+from geonode_runtime.given_numbers import masked_in
 
 GROUP = "group"
 """Name of a coordinate, index or column that says which spectra are replicates of one sample."""
@@ -76,7 +77,7 @@ def given_spectra(spectra: Any, wavelengths: Any = None, name: str = "the unknow
     Args:
         spectra: ``[V]`` or ``[k, V]`` as numbers, a torch tensor, an xarray.DataArray (its dimension of wavelengths
             named so, or its last), a pandas Series (index: wavelengths), a pandas DataFrame (see below), or a
-            `SpectralDataset`; a list of any of them with the same wavelengths.
+            `SpectralDataset`; a list of any of them with the same wavelengths. Values that numpy masks are unusable.
         wavelengths: ``[V]``, where ``spectra`` have none of their own.
         name: of the unknown, for messages.
 
@@ -120,7 +121,8 @@ def _own(spectra: Any, name: str) -> GivenSpectra:
     if isinstance(spectra, list | tuple) and any(_has_axis(one) for one in spectra):
         return _of_several(spectra, name)
     values = _values_of(spectra, name, (1, 2))
-    return GivenSpectra(np.atleast_2d(values), values.ndim == 1)
+    mask = masked_in(spectra)
+    return GivenSpectra(np.atleast_2d(values), values.ndim == 1, mask=None if mask is None else np.atleast_2d(mask))
 
 
 def is_of(value: Any, package: str, kind: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from geonode.data.dataset import SpectralDataset
+from geonode.data.flat_tops import flat_tops
 from geonode.data.given import GivenSpectra, axis_column, given_spectra, is_of, sample_name
 from geonode.data.named_axis import unit_of
 from geonode.data.readers import load_standards
@@ -24,7 +25,7 @@ _CONCENTRATION = re.compile(r"conc(entrations?|\.)?([ _]*[(\[/].*)?|concentratio
 _REPLICATE = re.compile(r"\s*([-+]?\d+\.\d+)\.\d+\s*")
 """A repeated level as files of standards head it: ``5.0.1``."""
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
-_THOUSANDS = re.compile(r"[1-9]\d{0,2}(\.\d{3})+")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(\.\d{3})+|[1-9]\d{0,2}(,\d{3})+")
 _WHERE = "the standards"
 
 
@@ -63,7 +64,7 @@ def given_standards(standards: Any) -> SpectralDataset:
 
 
 def prepared(dataset: SpectralDataset) -> SpectralDataset:
-    """The dataset as models take it: one analyte, three levels, no masked wavelength.
+    """The dataset as models take it: one analyte, three levels, no masked wavelength; noted where it is cut flat.
 
     Raises:
         InputError: several analytes, or fewer than three levels.
@@ -76,7 +77,9 @@ def prepared(dataset: SpectralDataset) -> SpectralDataset:
             f"({argument('select')}), or calibrate two at once: {two} "
             "(docs/howto/two_analytes.md, examples/two_analytes/run.py)."
         )
-    return dataset.require_levels(3).without_masked()
+    found = dataset.require_levels(3).without_masked()
+    flat = flat_tops(found.spectra, found.concentrations, found.wavelengths)
+    return found.with_metadata(notes=(*found.notes, flat)) if flat and flat not in found.notes else found
 
 
 def _of_frame(frame: Any) -> SpectralDataset:
@@ -149,10 +152,11 @@ def _require_no_doubt(labels: Sequence[str]) -> None:
     """
     wholes = {label for label in labels if label.isdecimal()}
     for label in labels:
-        if wholes and _THOUSANDS.fullmatch(label):
+        if (wholes or "," in label) and _THOUSANDS.fullmatch(label):
+            pointed = label.replace(",", ".")
             raise InputError(
-                f"{_WHERE}: '{label}' is {label.replace('.', '')} or {label}; name the samples by numbers, or write "
-                "the level without a separator between thousands."
+                f"{_WHERE}: '{label}' is {pointed.replace('.', '')} or {pointed}; name the samples by numbers, or "
+                "write the level without a separator between thousands."
             )
     repeated = [label for label in labels if "." in label]
     if repeated and all(_may_repeat(label, wholes, labels) for label in repeated):

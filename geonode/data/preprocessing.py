@@ -12,7 +12,7 @@ pickle: the description of the steps and the spectra they were fitted on, from w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +32,7 @@ from geonode.data.steps import (
     parameters_of,
 )
 from geonode.errors import InputError
+from geonode_runtime.given_numbers import short
 
 __all__ = ["LEARNING", "RANGE", "STEPS", "Preprocessing"]
 
@@ -74,12 +75,14 @@ class Preprocessing:
         ``given``: text as for `parse`, or several, one a step; a chain, whose steps are taken unfitted; or None.
 
         Raises:
-            InputError: as `parse`; an empty step.
+            InputError: as `parse`; an empty step, or what is no text.
         """
         if given is None:
             return None
         if isinstance(given, Preprocessing):
             return given.fresh() if len(given) else None
+        if not isinstance(given, Iterable):
+            raise InputError(f"preprocessing {short(given)} is none; write for example snv or range:400-700.")
         texts = [given] if isinstance(given, str) else list(given)
         for text in texts:
             if not isinstance(text, str) or not text.strip(" ,"):

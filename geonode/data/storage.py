@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from geonode.data.arguments import parted_source
 from geonode.data.dataset import SpectralDataset
 from geonode.errors import InputError, ReaderError
 from geonode_runtime.files import write_atomically
+from geonode_runtime.given_paths import as_path
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -87,7 +87,7 @@ def save(data: SpectralDataset, path: str | os.PathLike[str]) -> None:
         InputError: the folder does not exist.
         OutputError: it cannot be written.
     """
-    target = Path(path)
+    target = as_path(path, "the file of a data set")
     if not target.parent.is_dir():
         raise InputError(f"{target}: the folder {target.parent} does not exist; create it first.")
     stored = to_xarray(data)

@@ -20,6 +20,7 @@ from geonode.export.node import NodeSpectra, spectra_module, spectral_range
 from geonode.export.onnx_file import gather, onnx_model, require_packages, traced, write_onnx
 from geonode.model import GeodesicModel
 from geonode_runtime.files import write_atomically
+from geonode_runtime.given_paths import as_path
 from geonode_runtime.model import Model, load
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def export_onnx(
     predictor = predictor or model.config.predictor
     with torch.no_grad():
         full = spectra_module(model, predictor).eval()
+    path = as_path(path, "the exported model")
     limit = LIMITS["int8" if int8 else "distilled" if distill else "full"] if max_error is None else float(max_error)
     check = _Check(model, predictor)
     with tempfile.TemporaryDirectory() as folder:
@@ -117,14 +119,14 @@ def export_onnx(
         best = good[0]
         module = best.module
         facts = {**best.facts, "form": best.form, "int8": int8, "mean_error": best.error, "std_error": best.std_error}
-        checksum = write_onnx(best.graph, facts, best.arrays, Path(path))
+        checksum = write_onnx(best.graph, facts, best.arrays, path)
     return ExportReport(
         form=best.form,
         int8=int8,
         mean_error=best.error,
         std_error=best.std_error,
         limit=limit,
-        bytes=Path(path).stat().st_size,
+        bytes=path.stat().st_size,
         milliseconds=best.milliseconds,
         full_milliseconds=full_milliseconds,
         units=int(getattr(module, "units", 0)),
@@ -147,10 +149,11 @@ def export_package(model: GeodesicModel, path: str | Path, predictor: str | None
     """
     from geonode import __version__
 
+    path = as_path(path, "the exported model")
     module, width = in_process(model, predictor)
     data = io.BytesIO()
     torch.export.save(traced(module, width), data, extra_files={"geonode": __version__})
-    write_atomically(Path(path), lambda temporary: Path(temporary).write_bytes(data.getvalue()))
+    write_atomically(path, lambda temporary: Path(temporary).write_bytes(data.getvalue()))
 
 
 def compiled(model: GeodesicModel, predictor: str | None = None, backend: str = "inductor") -> nn.Module:

@@ -13,6 +13,7 @@ from geonode.report.answer_figure import answer_figure, answer_svg
 from geonode.report.shell import document
 from geonode.report.style import figure_path, save_figure
 from geonode_runtime.files import write_text
+from geonode_runtime.given_paths import as_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,7 +82,7 @@ def plot_answers(answers: Sequence[Answer], path: str | Path) -> Path:
     Raises:
         InputError: a suffix that is neither, or more rows than a figure holds.
     """
-    path = Path(path)
+    path = as_path(path, "the page or figure")
     require_drawable(path)
     if path.suffix.lower() in PAGES:
         parts = "".join(f"<h2>{escape(one.name)}</h2>{one.html()}" for one in answers)

@@ -9,6 +9,7 @@ import numpy as np
 
 from geonode.errors import InputError
 from geonode_runtime.files import write_atomically
+from geonode_runtime.given_paths import as_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +84,7 @@ def figure_path(path: str | Path) -> Path:
     Raises:
         InputError: a suffix that is no format of figures.
     """
-    path = Path(path)
+    path = as_path(path, "the figure")
     path = path if path.suffix else path.with_suffix(".png")
     if path.suffix.lower() not in FORMATS:
         raise InputError(f"{path}: figures are written as {', '.join(FORMATS)}; give such a name.")

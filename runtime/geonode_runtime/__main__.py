@@ -11,6 +11,7 @@ from typing import Any
 
 from geonode_runtime.errors import GeonodeError, InputError
 from geonode_runtime.files import write_text
+from geonode_runtime.given_paths import as_path
 from geonode_runtime.model import load
 from geonode_runtime.outputs import ANSWER, PREDICTION, check_output
 from geonode_runtime.text_files import read_replicates
@@ -58,25 +59,32 @@ class _Parser(argparse.ArgumentParser):
         self.register("action", None, _Once)
 
 
+def _path(text: str) -> Path:
+    try:
+        return as_path(text, "the name of a file")
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="geonode-runtime", description="Predict and quantify with an exported model.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     predict = commands.add_parser("predict", help="spectra at given concentrations")
-    predict.add_argument("model", type=Path, metavar="MODEL.onnx")
+    predict.add_argument("model", type=_path, metavar="MODEL.onnx")
     predict.add_argument("--at", type=float, action="append", required=True, help="concentration; repeatable")
-    predict.add_argument("--out", "-o", type=Path, help="CSV to write; without it, to the screen")
+    predict.add_argument("--out", "-o", type=_path, help="CSV to write; without it, to the screen")
     predict.set_defaults(run=_predict)
     quantify = commands.add_parser("quantify", help="the concentration of an unknown")
-    quantify.add_argument("model", type=Path, metavar="MODEL.onnx")
+    quantify.add_argument("model", type=_path, metavar="MODEL.onnx")
     quantify.add_argument(
-        "unknown", type=Path, nargs="+", metavar="UNKNOWN.csv",
+        "unknown", type=_path, nargs="+", metavar="UNKNOWN.csv",
         help="text files of wavelength and absorbance; several are replicates of one unknown",
     )  # fmt: skip
     quantify.add_argument("--each", action="store_true", help="every file is an unknown of its own")
     quantify.add_argument("--level", type=float, default=0.8, help="nominal coverage of the interval")
     quantify.add_argument("--dilution", type=float, default=1.0, help="factor of dilution before measuring")
     quantify.add_argument("--dilution-std", type=float, default=0.0, help="standard uncertainty of that factor")
-    quantify.add_argument("--blank", type=Path, action="append", help="spectrum of the matrix without analyte")
+    quantify.add_argument("--blank", type=_path, action="append", help="spectrum of the matrix without analyte")
     quantify.add_argument("--method", help="posterior (the default, wherever it can answer) or profile")
     quantify.add_argument("--saturation", type=float, help="values at or above this are masked")
     quantify.add_argument(
@@ -86,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (predict, quantify):
         command.add_argument("--force", action="store_true", help="replace an output of geonode that is there already")
     inspect = commands.add_parser("inspect", help="what a model says of itself")
-    inspect.add_argument("model", type=Path, metavar="MODEL.onnx")
+    inspect.add_argument("model", type=_path, metavar="MODEL.onnx")
     inspect.set_defaults(run=_inspect)
     for command in (predict, quantify, inspect):
         command.set_defaults(called=_named(command))

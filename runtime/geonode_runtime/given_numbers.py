@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,28 +13,67 @@ _LONGEST = 40
 
 
 def as_numbers(value: Any, what: str) -> np.ndarray:
-    """``value`` as float64, of any shape; a tensor of any device too.
+    """``value`` as float64, of any shape; a tensor of any device too. NaN where numpy masks it.
 
     Args:
         what: the argument, as a sentence begins with it.
 
     Raises:
-        InputError: text that is no number, None, complex numbers, rows of several lengths, or no array at all.
+        InputError: text, None, complex numbers, true and false, rows of several lengths, or no array at all.
+    """
+    try:
+        if not isinstance(value, str | bytes):
+            found, given = floats_in(value, what)
+            if given.dtype != object or not any(one is None for one in given.ravel()):
+                return found
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+    raise InputError(f"{what} must be a number, or numbers in a list or an array, but {short(value)} was given.")
+
+
+def floats_in(value: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
+    """``value`` as float64 of any shape, NaN where numpy masks it, and as the array that it was.
+
+    Raises:
+        InputError: complex numbers; true and false, which are a mask or a comparison and nothing measured.
+        TypeError, ValueError: what else is no number.
     """
     detach = getattr(value, "detach", None)
     if callable(detach):
         value = detach().cpu().numpy()  # pyright: ignore[reportAttributeAccessIssue]
-    try:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Warning: converting a masked element to nan", UserWarning)
         given = np.asarray(value)
-        if np.iscomplexobj(given):
-            raise InputError(f"{what} must be real numbers, and complex ones were given; give their real part.")
-        missing = given.dtype == object and any(one is None for one in given.ravel())
-        if not missing:
-            return given.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-    raise InputError(f"{what} must be a number, or numbers in a list or an array, but {_short(value)} was given.")
+    if np.iscomplexobj(given):
+        raise InputError(f"{what} must be real numbers, and complex ones were given; give their real part.")
+    if given.dtype.kind == "b":
+        raise InputError(f"{what} must be numbers, and true or false was given; give what was measured.")
+    found = np.array(given, dtype=np.float64)
+    masked = masked_in(value)
+    if masked is not None:
+        found[masked] = np.nan
+    return found, given
+
+
+def masked_in(value: Any) -> np.ndarray | None:
+    """Where numpy masks ``value``, a masked array or a list that holds one, in its shape; None of anything else."""
+    if isinstance(value, np.ma.MaskedArray):
+        return np.ma.getmaskarray(value)
+    if not isinstance(value, list | tuple):
+        return None
+    parts = [masked_in(one) for one in value]
+    if all(part is None for part in parts):
+        return None
+    rows = zip(parts, value, strict=True)
+    return np.stack([np.zeros(np.shape(one), dtype=bool) if part is None else part for part, one in rows])
+
+
+def mask_of(value: Any, shape: tuple[int, ...], mask: Any = None) -> np.ndarray:
+    """``mask``, brought to ``shape``, and where numpy masks ``value`` besides; True where a value is unusable."""
+    own = masked_in(value)
+    found = np.zeros(shape, dtype=bool) | (False if mask is None else np.asarray(mask, dtype=bool))
+    return found if own is None else found | own
 
 
 def as_number(value: Any, what: str) -> float:
@@ -47,10 +87,11 @@ def as_number(value: Any, what: str) -> float:
     except InputError:
         found = np.zeros(0)
     if found.size != 1:
-        raise InputError(f"{what} must be one number, but {_short(value)} was given.")
+        raise InputError(f"{what} must be one number, but {short(value)} was given.")
     return float(found.ravel()[0])
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """``value`` as Python writes it, cut where it is long."""
     said = " ".join(repr(value).split())
     return said if len(said) <= _LONGEST else said[: _LONGEST - 1] + "…"

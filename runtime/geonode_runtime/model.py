@@ -17,7 +17,8 @@ from geonode_runtime.answers import Facts, answer, answer_many, check_options, w
 from geonode_runtime.causes.explainer import Explainer, ExportedAnswer
 from geonode_runtime.distributions import f1_quantile
 from geonode_runtime.errors import InputError
-from geonode_runtime.given_numbers import as_numbers
+from geonode_runtime.given_numbers import as_numbers, mask_of
+from geonode_runtime.given_paths import as_path
 from geonode_runtime.pls import PLSRegression
 from geonode_runtime.posterior.answers import LearnedPosterior
 from geonode_runtime.posterior.methods import chosen_method
@@ -205,7 +206,7 @@ class Model:
         check_options(level, dilution, dilution_std)
         if np.ndim(spectra) == 2 and not replicates:
             rows = as_numbers(spectra, name)
-            masks = [None] * len(rows) if mask is None else np.broadcast_to(np.asarray(mask, dtype=bool), rows.shape)
+            masks = mask_of(spectra, rows.shape, mask)
             options: dict[str, Any] = {"level": level, "dilution": dilution, "dilution_std": dilution_std}
             options |= {"blank": blank, "blank_wavelengths": blank_wavelengths, "saturation": saturation}
             options["method"] = method
@@ -278,7 +279,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     Raises:
         InputError: missing, truncated, altered, foreign, or of a later version; onnxruntime is not installed.
     """
-    path = Path(path)
+    path = as_path(path, "the exported model")
     if not path.is_file():
         raise InputError(f"{path} does not exist or is not a file; give the model that `geonode export --onnx` wrote.")
     onnxruntime = _onnxruntime(path)

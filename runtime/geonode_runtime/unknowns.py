@@ -10,7 +10,7 @@ import numpy as np
 from geonode_runtime.axes import other_unit_between
 from geonode_runtime.errors import InputError
 from geonode_runtime.figures import figure
-from geonode_runtime.given_numbers import as_number, as_numbers
+from geonode_runtime.given_numbers import as_number, as_numbers, mask_of
 from geonode_runtime.spikes import spike_in, spike_words
 from geonode_runtime.wording import either
 
@@ -58,7 +58,7 @@ def prepare_unknown(
         spectra: ``[V]`` or ``[k, V]``.
         calibration_wavelengths: ``[W]``; standards: ``[n, W]`` their level means.
         wavelengths: ``[V]`` of the unknown, None where V = W and the grids are the same.
-        mask: ``[k, V]`` or ``[V]``, True where a value is unusable.
+        mask: ``[k, V]`` or ``[V]``, True where a value is unusable; where numpy masks ``spectra`` it is so too.
         saturation: values at or above it are masked; None looks for a plateau above the standards.
         check_units: refuse values that must be in another unit.
         genuine: the spectra are known to be of this assay (its own standards): neither their unit nor that they are
@@ -78,7 +78,7 @@ def prepare_unknown(
     values = np.atleast_2d(as_numbers(spectra, name)).copy()
     if values.ndim != 2 or values.shape[0] == 0 or values.shape[1] == 0:
         raise InputError(f"{name} must be one spectrum or a list of replicate spectra, but has shape {values.shape}.")
-    bad = np.zeros(values.shape, dtype=bool) | (False if mask is None else np.asarray(mask, dtype=bool))
+    bad = mask_of(spectra, values.shape, mask)
     grid = _grid_of(values, wavelengths, calibration_wavelengths, name)
     _check_finite(values, bad, grid, name)
     _check_masked(values, bad, name)

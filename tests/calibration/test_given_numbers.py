@@ -40,7 +40,7 @@ def test_what_is_no_number_is_refused_by_name(value):
         as_number(value, "the level")
 
 
-@pytest.mark.parametrize("value", [15, 15.0, np.float32(15.0), torch.tensor(15.0, requires_grad=True), "15", [15]])
+@pytest.mark.parametrize("value", [15, 15.0, np.float32(15.0), torch.tensor(15.0, requires_grad=True), ["15"], [15]])
 def test_what_is_one_is_taken(value):
     assert as_number(value, "it") == 15.0 and as_numbers(value, "it").dtype == np.float64
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from geonode.calibration.calibration import Calibration
 from geonode.data.checks import negative_levels
 from geonode.data.dataset import SpectralDataset
+from geonode.data.flat_tops import flat_tops
 
 
 def dataset_warnings(dataset: SpectralDataset) -> list[str]:
-    """Everything that speaks against the standards: a level below zero, a replicate that is not of its level, no
-    response, wide limits, a level that contradicts the others. Nothing is said of several analytes.
+    """Everything that speaks against the standards: a level below zero, spectra that are cut flat, a replicate that is
+    not of its level, no response, wide limits, a level that contradicts the others. Nothing of several analytes.
 
     Raises:
         InputError: fewer than three levels, or every wavelength masked in some standard.
@@ -18,4 +19,5 @@ def dataset_warnings(dataset: SpectralDataset) -> list[str]:
         return []
     # Standards of a unit that is an amount were refused before.
     below = negative_levels(dataset.levels, dataset.units["concentration"], False, dataset.source or "spectra")
-    return [*([below] if below else []), *Calibration.from_dataset(dataset).standing.warnings]
+    flat = flat_tops(dataset.spectra, dataset.concentrations, dataset.wavelengths)
+    return [*filter(None, (below, flat)), *Calibration.from_dataset(dataset).standing.warnings]

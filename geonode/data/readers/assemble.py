@@ -17,6 +17,7 @@ from geonode.data.readers.selection import Found, alternatives, narrowed, said_o
 from geonode.data.readers.transmittance import transmittance_note
 from geonode.data.readers.unit_words import is_concentration, unknown_unit
 from geonode.errors import InputError, ReaderError
+from geonode_runtime.given_numbers import short
 from geonode_runtime.wording import argument, either
 
 
@@ -247,6 +248,8 @@ def _on_one_grid(found: Found, names: list[str], notes: list[str], where: str):
 
 def _with_unit(data: SpectralDataset, unit: str | None, where: str) -> SpectralDataset:
     """The data set with its concentration unit stated by the caller; a contradiction is refused."""
+    if unit is not None and not isinstance(unit, str):
+        raise InputError(f"concentration_unit must be the name of a unit, such as 'µM', but {short(unit)} was given.")
     if unit is None or spelled(unit) == spelled(data.concentration_unit):
         return data
     if data.concentration_unit:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from geonode.data.checks import named_files
 from geonode.data.dataset import SpectralDataset
@@ -17,6 +18,7 @@ from geonode.data.readers.recognition import PathLike, read_file
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.tablefinder import FEWEST_ROWS
 from geonode.errors import InputError, ReaderError
+from geonode_runtime.given_paths import as_path
 
 Concentrations = PathLike | Mapping[str, float | Sequence[float]]
 
@@ -52,7 +54,8 @@ def load_standards(
 
     Raises:
         ReaderError: one sentence naming the file and the place; also for fewer than three levels.
-        InputError: an empty list of files, or a column where the concentrations are a mapping.
+        InputError: no file, an empty name or list, a unit that is no text, or a column where the concentrations are a
+            mapping.
     """
     recordings = record(path, concentrations=concentrations, column=column, decimal=decimal, sheet=sheet)
     return standards_of(recordings, select=select, concentration_unit=concentration_unit)
@@ -96,16 +99,15 @@ def record(
 
     Args and errors as for `load_standards`.
     """
-    paths: list[PathLike] = [path] if isinstance(path, str | os.PathLike) else list(path)
-    if hasattr(path, "columns") or hasattr(path, "dims") or not all(isinstance(p, str | os.PathLike) for p in paths):
-        raise InputError(
-            f"load_standards reads files, and {type(path).__name__} is none; geonode.fit takes DataFrames and "
-            "DataArrays as they are, and geonode.SpectralDataset(spectra, concentrations, wavelengths) arrays."
-        )
-    if not paths:
-        raise InputError("load_standards: the list of files is empty; name at least one.")
+    paths = named_paths(
+        path,
+        "load_standards",
+        "geonode.fit takes DataFrames and DataArrays as they are, and geonode.SpectralDataset(spectra, concentrations, "
+        "wavelengths) arrays",
+    )
     options = ReadingOptions(decimal or "", sheet or "")
-    note = None if concentrations is None or isinstance(concentrations, Mapping) else Path(concentrations)
+    table = None if concentrations is None or isinstance(concentrations, Mapping) else concentrations
+    note = None if table is None else as_path(table, "the table of concentrations")
     paths, left_out = files_of(paths, note)
     recordings = [_read_among(p, paths, options) for p in paths]
     recordings[0].on_all += left_out
@@ -114,8 +116,8 @@ def record(
             raise InputError("load_standards: a column is named, but the concentrations are no table; leave it out.")
         _apply_to_all(recordings, lambda r: apply_mapping(r, concentrations))
         return recordings
-    if concentrations is not None:
-        found = read_table(Path(concentrations), options.decimal)
+    if note is not None:
+        found = read_table(note, options.decimal)
         used: set[int] = set()
         _apply_to_all(recordings, lambda r: used.update(apply_table(r, found, column)))
         _note_unused(recordings, found, used)
@@ -130,6 +132,24 @@ def record(
         elif column is not None:
             apply_columns(recording, column)
     return recordings
+
+
+def named_paths(path: Any, who: str, instead: str) -> list[PathLike]:
+    """The files that ``path`` names, one or a list of them.
+
+    Raises:
+        InputError: in the name of the function ``who``: what names no file, with what to do ``instead``; an empty list;
+            an empty name, which would be that of the folder one is in.
+    """
+    table = hasattr(path, "columns") or hasattr(path, "dims") or not isinstance(path, Iterable | os.PathLike)
+    paths: list[Any] = [path] if table or isinstance(path, str | os.PathLike) else list(path)
+    if table or not all(isinstance(p, str | os.PathLike) for p in paths):
+        raise InputError(f"{who} reads files, and {type(path).__name__} is none; {instead}.")
+    if not paths:
+        raise InputError(f"{who}: the list of files is empty; name at least one.")
+    for one in paths:
+        as_path(one, f"{who}: the name of a file")
+    return paths
 
 
 def _read_among(path: PathLike, paths: Sequence[PathLike], options: ReadingOptions) -> Recording:

@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 from geonode.data.readers import text
 from geonode.data.readers.dialect import decimal_either_way, doubtful_number, two_readings
 from geonode.data.readers.recording import Recording
+from geonode.data.readers.thousands import require_no_thousands
 
 # Unit → (family, power of ten): within a family concentrations convert exactly, in decimal arithmetic.
 _FAMILIES = {
@@ -357,6 +358,7 @@ def levels_of_headers(header: Sequence[str], decimal: str, recording: Recording)
     cells = [cell.replace(",", ".") if decimal == "," and "," in cell else cell for cell in header]
     parsed = [parse_header(cell) for cell in cells]
     if not all(parsed):
+        require_no_thousands(header, recording)
         return None
     grouped = next((cell for cell in header if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", cell)), None)
     doubt = grouped if decimal == "," and not has_points else None

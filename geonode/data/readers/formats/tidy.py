@@ -18,6 +18,7 @@ from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.dialect import Dialect
 from geonode.data.readers.names import levels_of_headers, parse_header, quantity_in, without_thousands
 from geonode.data.readers.recording import Recording, Trace
+from geonode.data.readers.thousands import require_no_thousands
 from geonode.data.readers.transposed import refuse_transposed
 
 _FIRST = {"wavelength", "wavelengths", "wavelength (nm)", "wavelength_nm", "wavelength/nm", "wavelength [nm]"}
@@ -105,6 +106,7 @@ def _parse_headers(header: list[str], recording: Recording) -> dict[int, float]:
     for column, cell in enumerate(header[1:], start=1):
         parsed = parse_header(cell)
         if parsed is None:
+            require_no_thousands(header[1:], recording)
             raise recording.fail(
                 f"column {column + 1} is headed '{text.shorten(cell)}', which is no concentration; remove that column "
                 "if it is no standard, or head it by its concentration, such as 5.0, and its replicates 5.0.1, 5.0.2."
