@@ -27,12 +27,12 @@ def spike_in(values: np.ndarray, others: np.ndarray) -> int | None:
     there is none."""
     if len(values) < FEWEST or not len(others):
         return None
-    off = np.abs(_off(values))
+    off = _off(values)
     k = int(off.argmax())
     rest = np.delete(off, np.arange(max(k - 1, 0), min(k + 2, len(off))))
     if off[k] < LARGE * float(np.ptp(others)) or off[k] <= ALONE * float(rest.max()):
         return None
-    return None if float(np.abs(_off(others)[:, k]).max()) > OTHERS * off[k] else k
+    return None if float(_off(others)[:, k].max()) > OTHERS * off[k] else k
 
 
 def spike_words(values: np.ndarray, wavelengths: np.ndarray, k: int, unit: str = "") -> str:
@@ -47,7 +47,12 @@ def spike_words(values: np.ndarray, wavelengths: np.ndarray, k: int, unit: str =
 
 
 def _off(values: np.ndarray) -> np.ndarray:
-    """How far each value lies off the line between its neighbours, along the last axis; at an end off its neighbour."""
-    before = np.concatenate([values[..., 1:2], values[..., :-1]], axis=-1)
-    after = np.concatenate([values[..., 1:], values[..., -2:-1]], axis=-1)
-    return values - 0.5 * (before + after)
+    """How far each value lies off the line between its neighbours, along the last axis, without a sign.
+
+    At an end, off the line through the two before it, less what a spike of the one before would make of that (a steep
+    edge is no spike, and one beside the end is not the end's).
+    """
+    bend = np.abs(np.diff(values, 2, axis=-1))  # twice what the inner values are off
+    first = np.maximum(bend[..., :1] - 2.0 * bend[..., 1:2], 0.0)
+    last = np.maximum(bend[..., -1:] - 2.0 * bend[..., -2:-1], 0.0)
+    return np.concatenate([first, 0.5 * bend, last], axis=-1)

@@ -22,6 +22,7 @@ def falling(c) -> np.ndarray:
 
 TRUTHS = {"monotone": monotone, "folding": folding, "straight": straight, "falling": falling}
 SPIKES = {"times 1000": (44, lambda v: 1000.0 * v), "a count": (71, lambda v: 65535.0), "first": (0, lambda v: v + 4.0)}
+SPIKES |= {"second": (1, lambda v: v + 4.0), "last": (len(WAVE) - 1, lambda v: v + 4.0)}
 
 
 @pytest.fixture(scope="module", params=TRUTHS)
@@ -64,6 +65,16 @@ def test_a_sharp_line_of_the_analyte_is_no_spike(width):
     assert all(spike_in(one, np.delete(spectra, i, axis=0)) is None for i, one in enumerate(spectra))
     assert spike_in(2.0 * spectra[2], spectra) is None
     assert spike_in(spectra[2] + 200.0 * (np.arange(len(WAVE)) == 20), spectra[:2]) == 20
+
+
+@pytest.mark.parametrize(
+    "edge", [lambda x: 3.0 * x**2, lambda x: np.exp(6.0 * x), lambda x: 8.0 * x, lambda x: 2.0 / (1.05 - x)]
+)
+def test_a_steep_end_is_no_spike(edge):
+    """A band that the window cuts, or a solvent's: of one spectrum alone, without noise, at either end."""
+    for x in (np.linspace(0.0, 1.0, 20), np.linspace(1.0, 0.0, 20)):
+        others = np.array([[1.0], [2.0]]) * np.linspace(0.1, 0.3, 20)
+        assert spike_in(0.3 + edge(x), others) is None
 
 
 # ---------------------------------------------------------------------- the sign

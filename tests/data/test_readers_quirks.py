@@ -93,11 +93,11 @@ def test_order_of_wavelengths(tmp_path, order):
 
 def test_duplicate_wavelengths_are_averaged_and_noted_or_refused(tmp_path):
     body = rows(delimiter="\t", decimal=".")
-    seam = body[10].replace(f"{spectrum(0.0)[10]:.3f}", f"{spectrum(0.0)[10] + 0.2:.3f}", 1)
+    seam = body[10].replace(f"{spectrum(0.0)[10]:.3f}", f"{spectrum(0.0)[10] + 0.01:.3f}", 1)
     path = write(tmp_path / "a.txt", "\n".join(["nm\t0\t5\t10", *body[:11], seam, *body[11:]]))
     data = geonode.load_standards(path)
     assert "wavelength 410 recorded more than once and averaged, in 3 spectra" in data.notes
-    assert data.spectra[0, 10] == pytest.approx(spectrum(0.0)[10] + 0.1)
+    assert data.spectra[0, 10] == pytest.approx(spectrum(0.0)[10] + 0.005)
     np.testing.assert_allclose(data.spectra[1:], [spectrum(5.0), spectrum(10.0)])
     assert len(body) * MOST_DUPLICATES < 2
     twice = [line for line in body for _ in range(2)]

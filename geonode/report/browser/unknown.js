@@ -86,7 +86,9 @@ const GeonodeUnknown = (function () {
 
   function spikeIn(values, others) {
     if (values.length < 8) return null;
-    const n = values.length, off = (one, j) => Math.abs(one[j] - 0.5 * (one[j === 0 ? 1 : j - 1] + one[j === n - 1 ? n - 2 : j + 1]));
+    const n = values.length, bend = (one, j) => Math.abs(one[j - 1] - 2 * one[j] + one[j + 1]);
+    const off = (one, j) => (j > 0 && j < n - 1 ? 0.5 * bend(one, j)
+      : Math.max(j ? bend(one, n - 2) - 2 * bend(one, n - 3) : bend(one, 1) - 2 * bend(one, 2), 0));
     const all = values.map((_, j) => off(values, j)), size = largest(all), k = all.indexOf(size);
     const rest = largest(all.filter((_, j) => Math.abs(j - k) > 1));
     const reach = Math.max(...others.map(largest)) - Math.min(...others.map(smallest));
