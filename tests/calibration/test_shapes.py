@@ -122,7 +122,7 @@ def test_a_strong_spectrum_before_a_far_first_standard_is_no_blanks(far_first, m
         assert not any("cannot be told from a blank" in note for note in answer.notes)
     for answer in far_first.quantify_many(weak, method=method):
         assert answer.verdict == "below detection limit"
-        assert answer.notes[0] == "the 95 % set includes zero: it cannot be told from a blank"
+        assert "the 95 % set includes zero: it cannot be told from a blank" in answer.notes
 
 
 def test_whatever_the_sets_say_a_strong_spectrum_is_no_blanks(far_first):

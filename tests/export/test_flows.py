@@ -88,8 +88,9 @@ def test_dead_units_are_left_out_and_no_spectrum_changes(trained, kill, units):
     assert NodeSpectra(trained).pruned == whole.pruned == 0
     assert lean.pruned == len(units) and lean.omega.shape[2] == whole.omega.shape[2] - len(units)
     asked = torch.linspace(-3.0, 70.0, 33)
-    with torch.no_grad():
-        torch.testing.assert_close(lean(asked)[0], whole(asked)[0], rtol=0, atol=2e-6)
+    with torch.no_grad():  # in single precision, and what is left out are large terms of sums
+        found, expected = lean(asked)[0], whole(asked)[0]
+    assert float((found - expected).abs().max()) < EXPORTED * float(expected.max() - expected.min())
 
 
 def test_a_pruned_file_is_smaller_and_says_so(node):

@@ -38,7 +38,7 @@ OTHER = {
     "metric.hidden": [4],
     "metric.table_nodes": 12,
     "path.christoffel": "finite_difference",
-    "path.newton_steps": 6,
+    "path.newton_steps": 2,
     "path.ode_steps": 5,
     "path.nodes": 3,
     "path.interval_nodes": 2,
