@@ -15,13 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from geonode.analytes.reach import require_within_reach
+from geonode.analytes.reach import places, require_within_reach
 from geonode.analytes.surface_gp import SurfaceGP
 from geonode.config import GeodesicConfig
 from geonode.errors import InputError
 from geonode.flow import GradientFlow, MultiAnalyteODE
 from geonode.geodesic import GeodesicSolution
-from geonode_runtime.given_numbers import as_numbers
 
 _HIDDEN = 256
 _NEAR = 1e-2  # squared embedding distance below which sources count alike
@@ -46,7 +45,7 @@ class SurfaceNode:
         Raises:
             InputError: farther outside the standards than `geonode.analytes.reach` allows.
         """
-        c = np.atleast_2d(as_numbers(concentrations, "concentrations"))
+        c = places(concentrations)
         require_within_reach(c, self.gp.levels)
         x, at = self.gp.coordinates(c), self.gp.coordinates(self.gp.levels)
         embedding = self.gp.embedding()

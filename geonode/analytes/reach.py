@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
 from geonode.errors import InputError
+from geonode_runtime.given_numbers import as_numbers
 from geonode_runtime.reach import FARTHEST
+
+
+def places(concentrations: Any) -> np.ndarray:
+    """Concentrations of several analytes as they were given, ``[C, D]`` or those of one place, as float64 ``[C, D]``.
+
+    Raises:
+        InputError: what is no number.
+    """
+    return np.atleast_2d(as_numbers(concentrations, "concentrations"))
 
 
 def require_within_reach(concentrations: np.ndarray, levels: np.ndarray) -> None:

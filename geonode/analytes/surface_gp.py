@@ -24,12 +24,11 @@ from torch import Tensor
 
 from geonode.analytes.bands import RowEffect, new_values, outside_hull, row_effect
 from geonode.analytes.embedding import EmbeddingMetric, EnsembleEmbedding, Surfaces
-from geonode.analytes.reach import require_within_reach
+from geonode.analytes.reach import places, require_within_reach
 from geonode.calibration.gp.numerics import one_thread
 from geonode.errors import InputError
 from geonode.metric import WarpMetric
 from geonode.metric.warp import WARPS, scaled_warps
-from geonode_runtime.given_numbers import as_numbers
 
 _JITTER = 1e-9
 
@@ -253,7 +252,7 @@ class SurfaceGP:
         Raises:
             InputError: values that are not finite, or another number of analytes.
         """
-        c = np.atleast_2d(as_numbers(concentrations, "concentrations"))
+        c = places(concentrations)
         if c.ndim != 2 or c.shape[1] != self.dim or not np.isfinite(c).all():
             raise InputError(f"concentrations must be finite numbers of shape [C, {self.dim}], got shape {c.shape}.")
         return self._surfaces.coordinates(_warped(c, self.levels)[None])[0]
@@ -271,8 +270,9 @@ class SurfaceGP:
         Raises:
             InputError: as `coordinates`, or farther outside than `geonode.analytes.reach` allows.
         """
-        require_within_reach(np.atleast_2d(as_numbers(concentrations, "concentrations")), self.levels)
-        rows, _ = self.rows_at(self.coordinates(concentrations))
+        c = places(concentrations)
+        require_within_reach(c, self.levels)
+        rows, _ = self.rows_at(self.coordinates(c))
         return self.column_mean + rows.mean(0).numpy() @ self.residual
 
     def predict(self, concentrations: Any) -> SurfacePrediction:
@@ -285,9 +285,9 @@ class SurfaceGP:
         Raises:
             InputError: as `coordinates`, or farther outside than `geonode.analytes.reach` allows.
         """
-        require_within_reach(np.atleast_2d(as_numbers(concentrations, "concentrations")), self.levels)
-        within = self.predict_within(concentrations)
-        c = np.atleast_2d(as_numbers(concentrations, "concentrations"))
+        c = places(concentrations)
+        require_within_reach(c, self.levels)
+        within = self.predict_within(c)
         new = new_values(c, self.levels)
         claimed, share = ~within.extrapolated, np.zeros(len(c))
         for d in np.flatnonzero(new.any(0)):
@@ -323,7 +323,7 @@ class SurfaceGP:
         own = (q + self.prior_dof * shared) / self.dof
         within = np.einsum("sc,sw->cw", variance.numpy() + self.eta[:, None], own) / self.starts
         means = rows.numpy() @ self.residual
-        new = new_values(np.atleast_2d(as_numbers(concentrations, "concentrations")), self.levels)
+        new = new_values(places(concentrations), self.levels)
         between = np.asarray(new.any(1))
         outside = outside_hull(at.numpy(), self._x.numpy())
         return SurfacePrediction(

@@ -179,12 +179,12 @@ def react(lab: Lab, blocks: Sequence[slice], families: Sequence[str], c: Tensor,
         axis, kind = Axis(*(part[rows] for part in whole)), CHEMISTRY[families[i]]()
         acting = c[rows] if apart is None else apart.concentration[rows]
         found = kind.amounts(numbers[rows], acting, axis)
+        added = reagent(extra[rows], c[rows]) if kind.window is None else None
         if apart is not None:
-            found = found * apart.factor[rows, :, : found.shape[-1]]
-        if found.shape[-1] < SPECIES:
-            brought = reagent(extra[rows], c[rows]) if kind.window is None else torch.zeros_like(c[rows, :, None])
-            further = torch.zeros_like(brought) if apart is None else apart.further[rows]
-            found = torch.cat([found, torch.where(further > 0.0, further, brought)], -1)
+            found, further = found * apart.factor[rows, :, : found.shape[-1]], apart.further[rows]
+            added = further if added is None else torch.where(further > 0.0, further, added)
+        if added is not None and found.shape[-1] < SPECIES:
+            found = torch.cat([found, added], -1)
         return torch.nn.functional.pad(found, (0, SPECIES - found.shape[-1])).float()
 
     return by_block(blocks, amounts)

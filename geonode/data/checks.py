@@ -33,9 +33,9 @@ def as_floats(values: ArrayLike, what: str, ndim: int | tuple[int, ...], where: 
     allowed = (ndim,) if isinstance(ndim, int) else ndim
     try:
         array, _ = floats_in(values, f"{where}: {what}")
+    except InputError:  # a ValueError too, and it says more
+        raise
     except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{where}: {what} must be real numbers in a rectangular array ({error}).") from None
     if array.ndim not in allowed:
         shape = " or ".join(f"{n}-dimensional" for n in allowed)

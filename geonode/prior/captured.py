@@ -69,8 +69,7 @@ class CapturedLoss:
                 found.append(self._part(part, list(weights.values()), len(part.levels) / len(batch.levels)))
         for branch in self._branches[: len(parts)]:
             here.wait_stream(branch)
-        total = [torch.stack(same).sum(0) for same in zip(*found, strict=True)]
-        loss, summary, *gradients = total
+        loss, summary, *gradients = (torch.stack(same).sum(0) for same in zip(*found, strict=True))
         torch.ops.aten._foreach_copy_.default(into_parts, gradients)
         return loss, summary
 

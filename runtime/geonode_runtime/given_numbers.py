@@ -26,9 +26,10 @@ def as_numbers(value: Any, what: str) -> np.ndarray:
             found, given = floats_in(value, what)
             if given.dtype != object or not any(one is None for one in given.ravel()):
                 return found
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:  # a ValueError too, and it says more
+        raise
+    except (TypeError, ValueError):
+        pass
     raise InputError(f"{what} must be a number, or numbers in a list or an array, but {short(value)} was given.")
 
 

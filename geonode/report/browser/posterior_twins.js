@@ -35,7 +35,6 @@ const GeonodeTwins = (function () {
     return { ...one, mass, below, above };
   }
 
-  // What the spectrum gives each of the distinct minima and concentrations above the standards.
   // What the levels on either side of each minimum, and those before the top, are off by, left out; the larger of two.
   function missedAt(known, at) {
     const { levels } = known, n = levels.length, missed = new Float64Array(n);
@@ -47,6 +46,7 @@ const GeonodeTwins = (function () {
     });
   }
 
+  // What the spectrum gives each of the distinct minima and concentrations above the standards.
   function sharesOf(known, cells, distinct, at, wide) {
     const { levels } = known, n = levels.length, rank = known.keep.length, across = acrossOf(known, cells.at, at).map((v) => v / cells.noise);
     const nearest = smallest(across), turned = at[across.indexOf(nearest)] < levels[n - 2];
