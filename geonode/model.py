@@ -13,10 +13,10 @@ import torch
 from geonode.artifact import read_model, write_model
 from geonode.bundle import checksums, environment
 from geonode.calibration import Calibration, GeodesicGP
+from geonode.calibration.asked_files import asked_of_files
 from geonode.calibration.assessment.coverage import coverage
 from geonode.calibration.gp.node_process import NodeEnsemble
 from geonode.calibration.levels import level_std
-from geonode.calibration.unknown_files import asked_of_files
 from geonode.config import GeodesicConfig
 from geonode.data import Preprocessing, SpectralDataset
 from geonode.data.given_standards import given_standards, prepared
@@ -148,7 +148,8 @@ class GeodesicModel(PredictsOnDevice):
 
         Returns:
             An `Answer` (a `Quantification` that can be printed, plotted and asked ``why``) for one spectrum and for
-            ``replicates=True``; else a list, one for each sample.
+            ``replicates=True``; else a list, one for each sample. A file that cannot be answered among others costs
+            them nothing: a `Refused` with verdict "refused" and its reason (``why``) stands in its place.
 
         Raises:
             InputError: spectra or files that do not suit the standards, several given as one, an option out of range.
@@ -159,8 +160,7 @@ class GeodesicModel(PredictsOnDevice):
             many = isinstance(found, list)
             return [Answer.from_explained(one) for one in found] if many else Answer.from_explained(found)
         options = {name: value for name, value in options.items() if name != "replicates"}
-        answers = [Answer.from_explained(self.calibration.quantify(one, **options)) for one in asked.unknowns]
-        return answers[0] if asked.one else answers
+        return asked.answered(lambda one: Answer.from_explained(self.calibration.quantify(one, **options)))
 
     def arc_length(self, concentrations: Sequence[float] | np.ndarray) -> np.ndarray | None:
         """Arc length of the full metric at ``concentrations`` [C] of the served range, [C, W], scaled to [−1, 1] on the

@@ -182,6 +182,30 @@ def test_files_of_unknowns(model, tmp_path):
         model.quantify(SPECTRUM, select="b")
 
 
+def test_of_several_files_one_that_is_refused_costs_no_other_its_answer(model, tmp_path):
+    """In a list and in a folder, on reading and on answering; alone, as replicates or all of them it is an error."""
+    write(tmp_path / "a.csv", {"u": PAIR[0]})
+    write(tmp_path / "b.csv", {"u": 0.0 * WAVE})
+    write(tmp_path / "c.csv", {"u": np.where(WAVE == 400.0, np.nan, SPECTRUM)})
+    write(tmp_path / "d.csv", {"u": PAIR[1]})
+    files = sorted(str(path) for path in tmp_path.glob("*.csv"))
+    for answers in (model.quantify(files), model.quantify(geonode.load_unknowns(tmp_path))):
+        close(answers[0], 12.0)
+        close(answers[3], 45.0)
+        assert [one.verdict for one in answers[1:3]] == ["refused"] * 2 and answers[1].estimate is None
+        assert "is zero at every wavelength" in answers[1].why[0] and "column 2" in answers[2].why[0]
+        assert str(tmp_path / "c.csv") in answers[2].sentence() and answers[2].name == "c.csv"
+        with pytest.raises(AttributeError, match=r"c\.csv has no interval, for it was refused: .*is empty"):
+            answers[2].interval  # noqa: B018
+    for given in (files[1], files[2], [files[1]], [files[2]], files[1:3], geonode.load_unknowns(files[1:2])):
+        with pytest.raises(InputError, match=r"is zero at every|is empty"):
+            model.quantify(given)
+    with pytest.raises(InputError, match="is empty"):
+        geonode.load_unknowns(files, replicates=True)
+    with pytest.raises(InputError, match=r"^the level of .* 80"):
+        model.quantify(files[:2], level=80)  # of the question, not of the unknowns: said once, as it is
+
+
 def test_standards_in_every_form(tmp_path):
     data = standards()
     columns = {f"{c:g}": row for c, row in zip(LEVELS, data.spectra, strict=True)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -232,16 +234,17 @@ def test_of_many_unknowns_one_without_an_answer_costs_no_other_its(bundle, tmp_p
     plate = write(tmp_path / "plate.csv", columns, heads)
     made = run("quantify", bundle, plate, "--each", "--json", tmp_path / "r.json", "--table", tmp_path / "t.csv")
     assert made.exit_code == 2 and "no answer: " in made.output and said in made.output
-    assert "no answer for 1 of 3 unknowns" in made.output.splitlines()[-1] and made.output.count(said) == 1
+    assert "1 of 3 unknowns was not answered: " in made.output.splitlines()[-1] and made.output.count(said) == 1
     silent = run("quantify", bundle, plate, "--each", "--quiet")
     assert silent.exit_code == 2 and silent.output.count(said) == 1
     entries = json.loads((tmp_path / "r.json").read_text())["unknowns"]
     assert [entry["name"].split(": ")[-1] for entry in entries] == heads
     assert said in entries[1]["refused"] and "estimate" not in entries[1]
     assert [entries[k]["estimate"] for k in (0, 2)] == pytest.approx([15.0, 50.0], abs=2.0)
-    assert len((tmp_path / "t.csv").read_text().splitlines()) == 3
+    row = list(csv.DictReader((tmp_path / "t.csv").open()))[1]
+    assert (row["verdict"], row["estimate / ppb"]) == ("refused", "") and said in row["why"]
     none = run("quantify", bundle, write(tmp_path / "none.csv", [bad, 2 * bad], ["a", "b"]), "--each")
-    assert none.exit_code == 2 and "none of the 2 unknowns has an answer" in none.output
+    assert none.exit_code == 2 and "none of the 2 unknowns was answered" in none.output
     assert none.output.count("no answer: ") == 2
 
 
@@ -256,3 +259,39 @@ def test_an_unknown_in_another_unit_of_the_axis_is_converted_and_says_so(bundle,
     assert done.exit_code == 0 and "to nm, that of the standards" in done.output, done.output
     (found,) = json.loads((tmp_path / "r.json").read_text())["unknowns"]
     assert found["estimate"] == pytest.approx(27.0, abs=1.0)
+
+
+def test_of_many_files_one_that_cannot_be_read_costs_no_other_its_answer(bundle: str, tmp_path: Path) -> None:
+    """A file of words, one that is not there, another signal, an empty folder and a copy, among two good ones."""
+    good = [write(tmp_path / f"{name}.csv", spectrum(c)) for name, c in (("a", 15.0), ("b", 50.0))]
+    (tmp_path / "words.csv").write_text("dear colleague,\nthe spectrum is attached\n")
+    (tmp_path / "empty").mkdir()
+    copy = write(tmp_path / "c.csv", spectrum(15.0))
+    bad = {
+        "words.csv": (str(tmp_path / "words.csv"), "words.csv"),
+        "gone.csv": (str(tmp_path / "gone.csv"), "there is no such file"),
+        "empty": (str(tmp_path / "empty"), "no file in this folder is recognised as spectra"),
+        "c.csv": (copy, "'c.csv' is identical to 'a.csv'"),
+    }
+    files = [good[0], *(path for path, _ in bad.values()), good[1]]
+    out, page = tmp_path / "r.json", tmp_path / "p.html"
+    table = tmp_path / "t.csv"
+    done = run("quantify", bundle, *files, "--each", "--json", out, "--plot", page, "--table", table)
+    assert done.exit_code == 2 and "Traceback" not in done.output
+    last = done.output.splitlines()[-1]
+    assert "4 of 6 unknowns were not answered: words.csv, gone.csv, empty, c.csv; why is said in the place of" in last
+    entries = json.loads(out.read_text())["unknowns"]
+    assert [one["name"] for one in entries] == ["a.csv", *bad, "b.csv"]
+    assert [entries[k]["estimate"] for k in (0, 5)] == pytest.approx([15.0, 50.0], abs=2.0)
+    rows = list(csv.DictReader(table.open()))
+    for entry, row, (_, reason) in zip(entries[1:5], rows[1:5], bad.values(), strict=True):
+        assert reason in entry["refused"] and row["verdict"] == "refused" and row["why"] == entry["refused"]
+        assert done.output.count(f"no answer: {entry['refused']}") == 1
+        assert escape(entry["refused"]) in page.read_text()
+    together = run("quantify", bundle, *files[:2])
+    assert together.exit_code == 2 and "words.csv" in together.output  # replicates of one: refused whole
+    alone = run("quantify", bundle, files[1], "--each")
+    assert alone.exit_code == 2 and len(alone.output.strip().splitlines()) == 1
+    none = run("quantify", bundle, *files[1:4], "--each", "--json", out, "--plot", tmp_path / "p.png", "--force")
+    assert none.exit_code == 2 and "none of the 3 unknowns was answered" in none.output.splitlines()[-1]
+    assert all(one["refused"] for one in json.loads(out.read_text())["unknowns"])

@@ -15,8 +15,8 @@ from geonode.analytes.plane import Plane, PlaneDensity
 from geonode.analytes.plane_sets import Region, log_density, one_analyte, region
 from geonode.analytes.space import SurfaceSpace
 from geonode.analytes.surface_gp import SurfaceGP
+from geonode.calibration.asked_files import asked_of_files
 from geonode.calibration.asking import Question, questions
-from geonode.calibration.unknown_files import asked_of_files
 from geonode.data import SpectralDataset
 from geonode.errors import InputError
 from geonode_runtime.answers import check_options, require_usable
@@ -132,7 +132,8 @@ class PlaneCalibration:
             level: nominal coverage of the regions, 0 < level < 1.
 
         Returns:
-            A `PlaneAnswer` for one spectrum and for ``replicates=True``; else a list, one for each sample.
+            A `PlaneAnswer` for one spectrum and for ``replicates=True``; else a list, one for each sample, with
+            a `Refused` in the place of a file that cannot be answered.
 
         Raises:
             InputError: spectra or files that do not suit the standards, replicates that are different samples, a level
@@ -141,17 +142,17 @@ class PlaneCalibration:
         check_options(level, 1.0, 0.0)
         together = replicates is True
         files = asked_of_files(spectra, self.dataset, select=select, replicates=together)
-        asked = (
-            [(spectra, wavelengths, replicates)] if files is None else [(one, None, False) for one in files.unknowns]
-        )
-        found: list[PlaneAnswer] = []
-        single = True
-        for given, grid, how in asked:
+
+        def answers(given: Any, grid: Any, how: bool | Sequence[Any]) -> tuple[list[PlaneAnswer], bool]:
             unit = self.dataset.units["wavelength"]
             options = {"replicates": how, "mask": mask, "name": name, "unit": unit, "standards": self.wavelengths}
             several, single = questions(given, grid, **options)
-            found += [self._answer(one, level, saturation) for one in several]
-        return found[0] if (single if files is None else files.one) else found
+            return [self._answer(one, level, saturation) for one in several], single
+
+        if files is not None:
+            return files.answered(lambda one: answers(one, None, False)[0][0])
+        found, single = answers(spectra, wavelengths, replicates)
+        return found[0] if single else found
 
     def _answer(self, asked: Question, level: float, saturation: float | None) -> PlaneAnswer:
         unknown = prepare_unknown(

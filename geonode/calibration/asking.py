@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from geonode.calibration.unknown_files import UnknownSpectra, replicates_said
+from geonode.calibration.asked_files import replicates_said
+from geonode.calibration.unknown_files import UnknownSpectra
 from geonode.data.given import given_spectra
 from geonode.data.readers.dilutions import number_in, unused_dilutions
 from geonode.errors import InputError

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ from geonode.data.checks import IDENTICAL_AT_LEAST, check_order, check_same_grid
 from geonode.data.readers import record
 from geonode.data.readers.concentrations import listing
 from geonode.data.readers.dilutions import number_in, unused_dilutions
+from geonode.data.readers.folders import files_of
 from geonode.data.readers.loading import named_paths
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.selection import Found, select_traces
-from geonode.errors import InputError
-from geonode_runtime.given_numbers import short
+from geonode.errors import InputError, ReaderError
+from geonode_runtime.refused import Refused, require_one_taken
 from geonode_runtime.replicates import ask_each
 from geonode_runtime.wording import argument, either
 
@@ -48,21 +50,13 @@ class UnknownSpectra:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class AskedFiles:
-    """What files hold of unknowns; ``one``: a single answer is wanted."""
-
-    unknowns: list[UnknownSpectra]
-    one: bool
-
-
 def load_unknowns(
     path: PathLike | Sequence[PathLike],
     standards: SpectralDataset | None = None,
     *,
     select: str | None = None,
     replicates: bool = False,
-) -> list[UnknownSpectra]:
+) -> list[UnknownSpectra | Refused]:
     """Read the spectra of unknowns from one file or several; `GeodesicModel.quantify` takes what comes back.
 
     Args:
@@ -72,70 +66,18 @@ def load_unknowns(
         replicates: they are all of one unknown; else each spectrum is one of its own.
 
     Returns:
-        One `UnknownSpectra` for each unknown.
+        One `UnknownSpectra` for each unknown; in the place of a file or spectrum that cannot be taken, where there are
+        others, a `Refused` with its reason.
 
     Raises:
-        ReaderError: a file that cannot be read as spectra.
+        ReaderError: the only file, or each of several, cannot be read as spectra; a file of replicates.
         InputError: no file or an empty name; another signal or unit than the standards', the same spectrum twice,
             replicates on different wavelengths.
     """
     paths = named_paths(path, "load_unknowns", "GeodesicModel.quantify takes arrays and tables as they are")
-    return read_unknowns(paths, standards, select=select, each=not replicates, average=replicates)
-
-
-def asked_of_files(
-    spectra: Any, standards: SpectralDataset, *, select: str | None, replicates: Any
-) -> AskedFiles | None:
-    """The unknowns in files, or of `load_unknowns`; None where ``spectra`` are numbers.
-
-    Raises:
-        InputError: a file of several spectra that is given as one unknown, ``select`` without files, labels of
-            replicates for files, and as `load_unknowns`.
-    """
-    said = replicates_said(replicates)
-    replicates = said is True
-    if isinstance(spectra, UnknownSpectra):
-        return AskedFiles([spectra], one=True)
-    several = isinstance(spectra, list | tuple) and bool(spectra)
-    if several and all(isinstance(one, UnknownSpectra) for one in spectra):
-        return AskedFiles(list(spectra), one=False)
-    files = isinstance(spectra, str | os.PathLike) or (
-        several and all(isinstance(one, str | os.PathLike) for one in spectra)
-    )
-    if files and not isinstance(said, bool):
-        raise InputError(
-            "labels of replicates are for numbers; give the files of one sample alone, with "
-            f"{argument('replicates', True)}."
-        )
-    if isinstance(spectra, str | os.PathLike):
-        found = load_unknowns(spectra, standards, select=select, replicates=replicates)
-        if len(found) > 1:
-            raise InputError(
-                f"{spectra}: {len(found)} spectra ({listing(one.name for one in found)}); give the file in a list for "
-                f"an answer to each, say {argument('replicates', True)} where they are of one sample, or choose by "
-                f"name with {argument('select')}."
-            )
-        return AskedFiles(found, one=True)
-    if files:
-        return AskedFiles(load_unknowns(spectra, standards, select=select, replicates=replicates), one=replicates)
-    if select is not None:
-        raise InputError("select chooses spectra of files by their names; numbers have none, so leave it out.")
-    return None
-
-
-def replicates_said(replicates: Any) -> bool | list[str]:
-    """Whether all spectra are of one sample, or the label of each.
-
-    Raises:
-        InputError: neither of the two.
-    """
-    if isinstance(replicates, bool | np.bool_):
-        return bool(replicates)
-    if isinstance(replicates, str | bytes) or not isinstance(replicates, Iterable) or np.ndim(replicates) == 0:  # pyright: ignore[reportArgumentType]
-        raise InputError(
-            f"replicates must be True, False or one label for each spectrum, but {short(replicates)} was given."
-        )
-    return [str(one) for one in replicates]
+    found = read_unknowns(paths, standards, select=select, each=not replicates, average=replicates)
+    require_one_taken(found)
+    return found
 
 
 def read_unknowns(
@@ -147,14 +89,15 @@ def read_unknowns(
     average: bool = False,
     decimal: str | None = None,
     sheet: str | None = None,
-) -> list[UnknownSpectra]:
+) -> list[UnknownSpectra | Refused]:
     """Read the spectra of one unknown, or of several.
 
     Args:
         paths: files, one spectrum each, which are replicates of one unknown.
         standards: what they will be compared with; None for anything.
         select: keep the spectra of this name or, where none has it, those whose name contains it.
-        each: every spectrum is an unknown of its own; a file may then hold several.
+        each: every spectrum is an unknown of its own; a file may then hold several, and what is wrong with one of
+            several files or spectra costs no other its place: a `Refused` stands there.
         average: all that are kept are replicates of one unknown; a file may then hold several.
         decimal, sheet: as for `geonode.load_standards`.
 
@@ -168,25 +111,101 @@ def read_unknowns(
             f"{argument('each')} asks for an answer to every spectrum and {argument('average')} for one to all; give "
             "one of them."
         )
-    recordings, left_out = _of_spectra(record(list(paths), decimal=decimal, sheet=sheet))
-    if standards is not None:
-        for recording in recordings:
-            _require_comparable(recording, standards)
-            _convert_axis(recording, standards)
+    how = {"decimal": decimal, "sheet": sheet}
+    if each:
+        return _read_each(paths, standards, select, how)
+    recordings, left_out = _of_spectra(record(list(paths), **how))
+    for recording in recordings:
+        _made_comparable(recording, standards)
+    found = _chosen(recordings, select, paths)
+    if not average:
+        _require_one_each(found, select)
+    _require_no_copies(found)
+    return [_together(found, select, _on_all(recordings, left_out))]
+
+
+def _read_each(
+    paths: Sequence[PathLike], standards: SpectralDataset | None, select: str | None, how: dict[str, Any]
+) -> list[UnknownSpectra | Refused]:
+    """Every spectrum as an unknown of its own, in the order of the files; what is wrong with one file or spectrum
+    stands in its place.
+
+    Raises:
+        InputError: the only file cannot be read, or nothing is selected.
+    """
+    read, left_out = _recorded_each(paths, standards, how)
+    if len(read) == 1 and isinstance(read[0], Refused):
+        raise ReaderError(read[0].reason)
+    recordings = [one for one in read if isinstance(one, Recording)]
+    if not recordings:
+        return [one for one in read if isinstance(one, Refused)]
+    recordings, empty = _of_spectra(recordings)
+    on_all = _on_all(recordings, [*left_out, *empty])
+    found = _chosen(recordings, select, paths)
+    copies = _copies(found)
+    unknowns: list[UnknownSpectra | Refused] = []
+    for one in read:
+        if isinstance(one, Refused):
+            unknowns.append(one)
+            continue
+        unknowns += [_alone(r, t, copies.get(id(t)), select, on_all) for r, t in found if r is one]
+    return unknowns
+
+
+def _recorded_each(
+    paths: Sequence[PathLike], standards: SpectralDataset | None, how: dict[str, Any]
+) -> tuple[list[Recording | Refused], list[str]]:
+    """Each file, or why it cannot be taken, and what must be said of folders."""
+    found: list[Recording | Refused] = []
+    said: list[str] = []
+    for path in paths:
+        try:
+            files, left_out = files_of([path])
+        except ReaderError as error:
+            found.append(Refused(Path(path).name, str(error)))
+            continue
+        said += left_out
+        for file in files:
+            try:
+                (recording,) = record([file], **how)
+                _made_comparable(recording, standards)
+                found.append(recording)
+            except InputError as error:
+                found.append(Refused(Path(file).name, str(error)))
+    return found, said
+
+
+def _alone(
+    recording: Recording, trace: Trace, copy: str | None, select: str | None, on_all: list[str]
+) -> UnknownSpectra | Refused:
+    try:
+        if copy is not None:
+            raise InputError(copy)
+        return _together([(recording, trace)], select, on_all)
+    except InputError as error:
+        label = _label(recording, trace)
+        return Refused(label, str(error), (label,))
+
+
+def _chosen(recordings: Sequence[Recording], select: str | None, paths: Sequence[PathLike]) -> Found:
+    """The spectra that are meant."""
     found: Found = []
     for recording in recordings:
         own = [(recording, trace) for trace in recording.traces]
         # Instruments say which of the wells are samples; blanks and standards beside them are none.
         marked = [(r, t) for r, t in own if t.unknown]
         found += marked or own
-    found = select_traces(found, select, listing(str(path) for path in paths))
-    if not each and not average:
-        _require_one_each(found, select)
-    _require_no_copies(found)
-    groups = [[one] for one in found] if each else [found]
-    on_all = [note for recording in recordings for note in recording.on_all]
-    on_all += left_out
-    return [_together(group, select, on_all) for group in groups]
+    return select_traces(found, select, listing(str(path) for path in paths))
+
+
+def _on_all(recordings: Sequence[Recording], left_out: list[str]) -> list[str]:
+    return [*(note for recording in recordings for note in recording.on_all), *left_out]
+
+
+def _made_comparable(recording: Recording, standards: SpectralDataset | None) -> None:
+    if standards is not None:
+        _require_comparable(recording, standards)
+        _convert_axis(recording, standards)
 
 
 def _of_spectra(recordings: list[Recording]) -> tuple[list[Recording], list[str]]:
@@ -244,17 +263,26 @@ def _require_one_each(found: Found, select: str | None) -> None:
 
 
 def _require_no_copies(found: Found) -> None:
+    for said in _copies(found).values():
+        raise InputError(said)
+
+
+def _copies(found: Found) -> dict[int, str]:
+    """Of each trace (its ``id``) that is a copy of one before it, what must be said."""
     seen: dict[bytes, str] = {}
+    copies: dict[int, str] = {}
     for recording, trace in found:
         label, key = _label(recording, trace), trace.values.tobytes()
         if trace.values.size < IDENTICAL_AT_LEAST or not np.any(trace.values):
             continue  # too few to tell, or zero throughout, which is refused for that
         if key in seen:
-            raise InputError(
+            copies[id(trace)] = (
                 f"'{label}' is identical to '{seen[key]}' at every wavelength, so it is a copy and not a replicate; "
                 "leave one of them out."
             )
-        seen[key] = label
+        else:
+            seen[key] = label
+    return copies
 
 
 def _label(recording: Recording, trace: Trace) -> str:

@@ -12,6 +12,7 @@ import typer
 from geonode.commands.common import remarkable, say, write_text
 from geonode.errors import InputError
 from geonode.schema import SCHEMAS
+from geonode_runtime.refused import Refused, answered, not_answered
 
 if TYPE_CHECKING:
     from geonode.analytes import PlaneCalibration
@@ -115,9 +116,15 @@ def quantify_two(
     found = read_unknowns(list(unknowns), made.dataset, **reading)
     if plot is not None and len(found) > 1:
         raise InputError(f"--plot draws the plane of one unknown, and there are {len(found)}; ask for one at a time.")
-    entries = []
+    entries, answers = [], []
     for unknown in found:
-        answer = made.quantify(unknown, level=level, saturation=saturation)
+        asked = lambda one: made.quantify(one, level=level, saturation=saturation)  # noqa: E731
+        answer = answered(unknown, asked, alone=len(found) == 1)
+        answers.append(answer)
+        if isinstance(unknown, Refused) or isinstance(answer, Refused):
+            entries.append(answer.to_dict())
+            say("\n".join(answer.lines()), quiet)
+            continue
         say(f"{unknown.name}: {answer.sentence()}", quiet)
         if len(unknown.spectra_names) > 1:
             say(f"  average of {len(unknown.spectra_names)} spectra: {listing(unknown.spectra_names)}", quiet)
@@ -136,3 +143,5 @@ def quantify_two(
             "unknowns": entries,
         }
         write_text(json_path, json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    if any(isinstance(one, Refused) for one in answers):
+        raise InputError(not_answered(answers, said=not quiet))

@@ -15,6 +15,7 @@ from geonode.commands.outputs import ANSWER, DRAWING, RESULTS, Force, check_outp
 from geonode.commands.plane import quantify_two
 from geonode.commands.reading import Decimal, Sheet
 from geonode.errors import InputError
+from geonode_runtime.refused import Refused, answered, not_answered
 
 if TYPE_CHECKING:
     from geonode.calibration.unknown_files import UnknownSpectra
@@ -105,7 +106,7 @@ def register(app: typer.Typer) -> None:
         from geonode.analytes.plane_file import is_plane
         from geonode.calibration.unknown_files import read_unknowns
         from geonode.model import load
-        from geonode.report.answer import plot_answers
+        from geonode.report.answer import can_draw, plot_answers
         from geonode.report.results_table import answer_rows, write_table
         from geonode.schema import SCHEMAS
 
@@ -132,59 +133,48 @@ def register(app: typer.Typer) -> None:
             **_blank(blank, model, decimal),
         }
         unit = model.dataset.units["concentration"]
-        entries, answers, refused = _answered(model, found, options, nominal, quiet)
-        if not answers:
-            raise InputError(f"none of the {len(refused)} unknowns has an answer{_why(refused, quiet)}")
+        entries, answers = _answered(model, found, options, nominal, quiet)
         standing = _standing(model, method)
         say(standing["sentence"], quiet)
-        if plot is not None:
+        if plot is not None and can_draw(answers, plot):
             say(f"drawn in {plot_answers(answers, plot)}", quiet)
         if table is not None:
-            write_table(table, answer_rows(answers))
+            write_table(table, answer_rows(answers, unit))
         if json_path is not None:
             head = {"schema_version": SCHEMAS["quantify"], "bundle": str(bundle), "unit": unit, "standards": standing}
             text = json.dumps({**head, "unknowns": entries}, indent=2, ensure_ascii=False, allow_nan=False)
             write_text(json_path, text + "\n")
-        if refused:
-            raise InputError(f"no answer for {len(refused)} of {len(found)} unknowns{_why(refused, quiet)}")
+        if any(isinstance(one, Refused) for one in answers):
+            raise InputError(not_answered(answers, said=not quiet))
         if not all(entry["qc"]["passed"] for entry in entries if "qc" in entry):
             raise typer.Exit(1)
 
 
 def _answered(
-    model: GeodesicModel, found: list[UnknownSpectra], options: dict[str, Any], qc: float | None, quiet: bool
-) -> tuple[list[dict[str, Any]], list[Answer], list[str]]:
-    """Entries for the JSON file, answers, and what was said of unknowns that have none.
+    model: GeodesicModel, found: list[UnknownSpectra | Refused], options: dict[str, Any], qc: float | None, quiet: bool
+) -> tuple[list[dict[str, Any]], list[Answer | Refused]]:
+    """Entries for the JSON file, and answers, with what was refused in its place.
 
     Raises:
         InputError: the only unknown has none.
     """
     unit = model.dataset.units["concentration"]
-    entries, answers, refused = [], [], []
-    shared = _shared_notes(found)
+    entries, answers = [], []
+    shared = _shared_notes([one for one in found if not isinstance(one, Refused)])
     for note, count in shared.items():
         say(f"note: {f'all {count}' if count == len(found) else f'{count} of {len(found)}'} unknowns: {note}", quiet)
     elsewhere = "\n".join([*shared, *model.conclusion.caveats])
     for unknown in found:
-        try:
-            answer = model.quantify(unknown, **options)
-        except InputError as error:
-            if len(found) == 1:
-                raise
-            refused.append(str(error))
-            entries.append({"name": unknown.name, "spectra": list(unknown.spectra_names), "refused": str(error)})
-            say(f"no answer: {error}", quiet)
-            continue
+        answer = answered(unknown, lambda one: model.quantify(one, **options), alone=len(found) == 1)
         answers.append(answer)
+        if isinstance(unknown, Refused) or isinstance(answer, Refused):
+            entries.append(answer.to_dict())
+            say("\n".join(answer.lines()), quiet)
+            continue
         entries.append(_told(unknown, answer, unit, elsewhere, quiet))
         if qc is not None:
             entries[-1]["qc"] = _control(model, unknown, qc, quiet)
-    return entries, answers, refused
-
-
-def _why(refused: list[str], quiet: bool) -> str:
-    """Behind how many have no answer: the reason of the first where nothing was printed, else where it stands."""
-    return f": {refused[0]}" if quiet else "; why is said in the place of each answer."
+    return entries, answers
 
 
 def _shared_notes(found: list[UnknownSpectra]) -> dict[str, int]:
@@ -246,6 +236,7 @@ def _blank(paths: list[Path] | None, model: GeodesicModel, decimal: str | None) 
     if not paths:
         return {}
     (found,) = read_unknowns(paths, model.standards, decimal=decimal)
+    assert not isinstance(found, Refused)  # replicates of one: refused whole
     return {"blank": found.spectra, "blank_wavelengths": found.wavelengths}
 
 

@@ -14,6 +14,7 @@ from geonode.report.shell import document
 from geonode.report.style import figure_path, save_figure
 from geonode_runtime.files import write_text
 from geonode_runtime.given_paths import as_path
+from geonode_runtime.refused import Refused
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,8 +77,14 @@ def require_drawable(path: Path) -> None:
         figure_path(path)
 
 
-def plot_answers(answers: Sequence[Answer], path: str | Path) -> Path:
-    """Draw several answers into one file: a page (``.html``), or a figure with a row for each.
+def can_draw(answers: Sequence[Answer | Refused], path: Path) -> bool:
+    """Whether there is anything to draw: a page has words of what was refused, a figure nothing."""
+    return path.suffix.lower() in PAGES or any(isinstance(one, Answer) for one in answers)
+
+
+def plot_answers(answers: Sequence[Answer | Refused], path: str | Path) -> Path:
+    """Draw several answers into one file: a page (``.html``), which has words in the place of what was refused, or a
+    figure with a row for each that was not.
 
     Raises:
         InputError: a suffix that is neither, or more rows than a figure holds.
@@ -87,4 +94,4 @@ def plot_answers(answers: Sequence[Answer], path: str | Path) -> Path:
     if path.suffix.lower() in PAGES:
         parts = "".join(f"<h2>{escape(one.name)}</h2>{one.html()}" for one in answers)
         return write_text(path, document("Answers", f"<main><h1>Answers</h1>{parts}</main>") + "\n")
-    return save_figure(answer_figure(answers), path)
+    return save_figure(answer_figure([one for one in answers if isinstance(one, Answer)]), path)

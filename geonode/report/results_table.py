@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from geonode.errors import InputError
 from geonode.report.tables import csv_rows
 from geonode_runtime.files import write_atomically, write_text
+from geonode_runtime.refused import Refused
 
 if TYPE_CHECKING:
     from geonode.calibration.calibration import Calibration
@@ -73,30 +74,39 @@ def workbook(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return buffer.getvalue()
 
 
-def answer_rows(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """A row for each answer: verdict, estimate, set, cause."""
-    rows = []
-    for answer in answers:
-        unit = f" / {answer.calibration.unit}" if answer.calibration.unit else ""
-        low, high = answer.interval if answer.rests_on(answer.level) == "standards" else answer.model_interval
-        found = answer.explanation
-        rows.append(
-            {
-                "name": answer.name,
-                "verdict": answer.verdict,
-                f"estimate{unit}": answer.estimate,
-                f"low{unit}": low,
-                f"high{unit}": high,
-                "level": answer.level,
-                "interval rests on": answer.rests_on(answer.level) if answer.matches else None,
-                "replicates": answer.replicates,
-                "dilution": answer.dilution,
-                "cause": None if found is None else found.cause,
-                "why": "; ".join(answer.why),
-                "notes": "; ".join(answer.notes),
-            }
-        )
-    return rows
+def answer_rows(answers: Sequence[Answer | Refused], unit: str) -> list[dict[str, Any]]:
+    """A row for each answer: verdict, estimate, set, cause; what was refused has its reason and no numbers.
+
+    Args:
+        answers: of unknowns. unit: of concentrations.
+    """
+    behind = f" / {unit}" if unit else ""
+    return [_refused_row(one, behind) if isinstance(one, Refused) else _answer_row(one, behind) for one in answers]
+
+
+def _answer_row(answer: Answer, unit: str) -> dict[str, Any]:
+    low, high = answer.interval if answer.rests_on(answer.level) == "standards" else answer.model_interval
+    found = answer.explanation
+    return {
+        "name": answer.name,
+        "verdict": answer.verdict,
+        f"estimate{unit}": answer.estimate,
+        f"low{unit}": low,
+        f"high{unit}": high,
+        "level": answer.level,
+        "interval rests on": answer.rests_on(answer.level) if answer.matches else None,
+        "replicates": answer.replicates,
+        "dilution": answer.dilution,
+        "cause": None if found is None else found.cause,
+        "why": "; ".join(answer.why),
+        "notes": "; ".join(answer.notes),
+    }
+
+
+def _refused_row(refused: Refused, unit: str) -> dict[str, Any]:
+    numbers = (f"estimate{unit}", f"low{unit}", f"high{unit}", "level", "interval rests on", "replicates", "dilution")
+    head = {"name": refused.name, "verdict": refused.verdict, **dict.fromkeys(numbers)}
+    return {**head, "cause": None, "why": refused.reason, "notes": ""}
 
 
 def standard_rows(calibration: Calibration, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -6,14 +6,16 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from geonode_runtime.errors import GeonodeError, InputError
 from geonode_runtime.files import write_text
 from geonode_runtime.given_paths import as_path
-from geonode_runtime.model import load
+from geonode_runtime.model import ExportedAnswer, Model, load
 from geonode_runtime.outputs import ANSWER, PREDICTION, check_output
+from geonode_runtime.refused import Refused, answered, not_answered
 from geonode_runtime.text_files import read_replicates
 from geonode_runtime.wording import CommandLine, on_command_line
 
@@ -148,33 +150,53 @@ def _quantify(options: argparse.Namespace) -> None:
     if options.blank:
         settings["blank_wavelengths"], settings["blank"] = read_replicates(options.blank)
     standing = model.standing(options.method)
-    entries, said = [], []
+    entries, answers, said = [], [], []
     for group in groups:
-        grid, spectra = read_replicates(group)
-        name = group[0].name if len(group) == 1 else f"{group[0].name} and {len(group) - 1} more"
-        result = model.quantify(spectra, grid, replicates=True, name=name, **settings)
-        entries.append({"name": name, "spectra": [path.name for path in group], **result.to_dict()})
-        entries[-1]["explanation"] = result.explanation_dict()
-        said.append(f"{name}: {result.sentence(model.unit)}")
-        said += [f"  cause: {reason}" for reason in result.why]
-        said += [f"  note: {note}" for note in result.notes if note not in standing["sentence"]]
+        asked = _Asked(group[0].name if len(group) == 1 else f"{group[0].name} and {len(group) - 1} more", group)
+        answer = answered(asked, lambda one: one.answer(model, settings), alone=len(groups) == 1)
+        answers.append(answer)
+        if isinstance(answer, Refused):
+            entries.append(answer.to_dict())
+            said += answer.lines()
+            continue
+        entries.append({"name": asked.name, "spectra": list(asked.spectra_names), **answer.to_dict()})
+        entries[-1]["explanation"] = answer.explanation_dict()
+        said.append(f"{asked.name}: {answer.sentence(model.unit)}")
+        said += [f"  cause: {reason}" for reason in answer.why]
+        said += [f"  note: {note}" for note in answer.notes if note not in standing["sentence"]]
     said.append(standing["sentence"])
     if options.json != "-":
         print("\n".join(said))
-    if options.json is None:
-        return
-    data = {
-        "schema_version": SCHEMA,
-        "bundle": str(options.model),
-        "unit": model.unit,
-        "standards": standing,
-        "unknowns": entries,
-    }
+    if options.json is not None:
+        head = {"schema_version": SCHEMA, "bundle": str(options.model), "unit": model.unit, "standards": standing}
+        _write_json(options.json, {**head, "unknowns": entries})
+    if any(isinstance(one, Refused) for one in answers):
+        raise InputError(not_answered(answers, said=options.json != "-"))
+
+
+def _write_json(where: str, data: dict[str, Any]) -> None:
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    if options.json == "-":
+    if where == "-":
         sys.stdout.write(text)
     else:
-        write_text(options.json, text)
+        write_text(where, text)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The files of one unknown; ``name``: of it."""
+
+    name: str
+    files: list[Path]
+
+    @property
+    def spectra_names(self) -> tuple[str, ...]:
+        return tuple(path.name for path in self.files)
+
+    def answer(self, model: Model, settings: dict[str, Any]) -> ExportedAnswer:
+        """Raises InputError where its files cannot be read, or ``model`` refuses it."""
+        grid, spectra = read_replicates(self.files)
+        return model.quantify(spectra, grid, replicates=True, name=self.name, **settings)
 
 
 def _inspect(options: argparse.Namespace) -> None:

@@ -251,6 +251,18 @@ def on_disk(made, plate, tmp_path_factory):
     return folder
 
 
+def test_of_several_files_one_that_is_refused_costs_no_other_its_answer(made, on_disk, tmp_path):
+    (tmp_path / "words.csv").write_text("dear colleague\n")
+    files = [tmp_path / "words.csv", on_disk / "u.csv"]
+    out = tmp_path / "a.json"
+    said = run("quantify", on_disk / "plane.bundle", *files, "--each", "--json", out, code=2).output
+    assert "1 of 2 unknowns was not answered: words.csv" in said.splitlines()[-1]
+    entries = json.loads(out.read_text())["unknowns"]
+    assert "words.csv" in entries[0]["refused"] and entries[1]["estimate"] == pytest.approx([7.2, 50.0], rel=0.25)
+    answers = made.quantify([str(path) for path in files])
+    assert [one.verdict for one in answers] == ["refused", entries[1]["verdict"]]
+
+
 @pytest.mark.parametrize(("command", "honoured"), [("fit", FIT), ("quantify", QUANTIFY)])
 def test_every_option_is_honoured_or_refused_by_name(command, honoured, on_disk, monkeypatch):
     monkeypatch.chdir(on_disk)

@@ -89,6 +89,13 @@ def test_quantify_says_and_writes_what_the_library_does(gp, tmp_path, capsys):
     assert verdict in result.output
     assert main(["quantify", str(gp.path), *files, "--each", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["unknowns"]) == 2
+    (tmp_path / "words.csv").write_text("dear colleague\n")
+    files.insert(1, str(tmp_path / "words.csv"))
+    assert main(["quantify", str(gp.path), *files, "--each", "--json", str(tmp_path / "each.json")]) == 2
+    given = capsys.readouterr()
+    assert "1 of 3 unknowns was not answered: words.csv" in given.err and given.out.count("no answer: ") == 1
+    entries = json.loads((tmp_path / "each.json").read_text())["unknowns"]
+    assert ["refused" in one for one in entries] == [False, True, False] and "words.csv" in entries[1]["refused"]
 
 
 @pytest.mark.parametrize("size", [0.1, 0.2, 0.4])
