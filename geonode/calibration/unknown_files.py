@@ -133,9 +133,9 @@ def _read_each(
     Raises:
         InputError: the only file cannot be read, or nothing is selected.
     """
-    read, left_out = _recorded_each(paths, standards, how)
-    if len(read) == 1 and isinstance(read[0], Refused):
-        raise ReaderError(read[0].reason)
+    files, left_out = _files_of_each(paths)
+    alone = len(files) == 1
+    read = [one if isinstance(one, Refused) else _recorded(one, standards, how, alone) for one in files]
     recordings = [one for one in read if isinstance(one, Recording)]
     if not recordings:
         return [one for one in read if isinstance(one, Refused)]
@@ -152,27 +152,46 @@ def _read_each(
     return unknowns
 
 
-def _recorded_each(
-    paths: Sequence[PathLike], standards: SpectralDataset | None, how: dict[str, Any]
-) -> tuple[list[Recording | Refused], list[str]]:
-    """Each file, or why it cannot be taken, and what must be said of folders."""
-    found: list[Recording | Refused] = []
+def _files_of_each(paths: Sequence[PathLike]) -> tuple[list[PathLike | Refused], list[str]]:
+    """The files, folders replaced by what is in them or by why they cannot be taken, and what must be said of folders.
+
+    Raises:
+        ReaderError: the only path is a folder without spectra.
+    """
+    found: list[PathLike | Refused] = []
     said: list[str] = []
     for path in paths:
         try:
             files, left_out = files_of([path])
         except ReaderError as error:
-            found.append(Refused(Path(path).name, str(error)))
-            continue
+            if len(paths) == 1:
+                raise
+            files, left_out = [Refused(Path(path).name, str(error))], []
+        found += files
         said += left_out
-        for file in files:
-            try:
-                (recording,) = record([file], **how)
-                _made_comparable(recording, standards)
-                found.append(recording)
-            except InputError as error:
-                found.append(Refused(Path(file).name, str(error)))
     return found, said
+
+
+def _recorded(
+    file: PathLike, standards: SpectralDataset | None, how: dict[str, Any], alone: bool
+) -> Recording | Refused:
+    """What a file holds, or why it cannot be taken; that is raised where it is the only one."""
+    try:
+        (recording,) = record([file], **how)
+        _made_comparable(recording, standards)
+        return recording
+    except InputError as error:
+        if alone:
+            raise
+        unread = isinstance(error, ReaderError)
+        return Refused(Path(file).name, _or_no_spectra(file, str(error)) if unread else str(error))
+
+
+def _or_no_spectra(file: PathLike, reason: str) -> str:
+    """Among others it may be no file of spectra at all, such as a list of times; one that is not there is not that."""
+    if not Path(file).is_file():
+        return reason
+    return f"{reason.removesuffix('.')}; if {Path(file).name} holds no spectra, leave it out."
 
 
 def _alone(

@@ -99,11 +99,14 @@ NOT_SPECTRA = {
 def test_a_file_that_is_none_of_spectra_is_named_with_the_remedy(bundle, tmp_path, kind):
     files = [unknown(tmp_path / f"{name}.csv", c) for name, c in (("a", 10), ("b", 30))]
     foreign = write(tmp_path / "times.csv", NOT_SPECTRA[kind])
-    code, said = run("quantify", bundle, *files, foreign, "--each")
+    code, said = run("quantify", bundle, *files, foreign)
     assert code == 2 and f"geonode: {foreign}: " in said
     assert "if times.csv holds no spectra, take it out of the 3 files that are read together" in said
+    code, said = run("quantify", bundle, *files, foreign, "--each")
+    assert code == 2 and f"no answer: {foreign}: " in said and "if times.csv holds no spectra, leave it out" in said
+    assert "1 of 3 unknowns was not answered: times.csv" in said
     code, said = run("quantify", bundle, tmp_path, "--each")  # of a folder what is none is left out, if that shows
-    assert (code == 0 and "left out of the folder" in said) or "if times.csv holds no spectra, take it out" in said
+    assert (code == 0 and "left out of the folder" in said) or "if times.csv holds no spectra, leave it out" in said
     with pytest.raises(ReaderError) as refused:  # alone it is no foreign file among others
         load_standards(foreign)
     assert "take it out" not in str(refused.value)

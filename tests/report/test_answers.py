@@ -314,6 +314,12 @@ def rows_of(delimiter: str, decimal: str, c: float = 25.0, digits: int = 5) -> s
     return "\n".join(rows).replace(".", decimal) + "\n"
 
 
+def quoted(delimiter: str) -> str:
+    """Every cell in quotes, with a decimal comma; wavelengths too."""
+    rows = (line.split(";") for line in rows_of(";", ",").splitlines())
+    return "".join(f'"{x},0"{delimiter}"{y}"\n' for x, y in rows)
+
+
 def with_cells(**cells: str) -> str:
     lines = rows_of(",", ".").splitlines()
     for place, cell in cells.items():
@@ -342,6 +348,17 @@ FILES = {
     "commas within": ("nm,A\n" + rows_of(",", ",")).encode(),
     "commas within two": ("nm,A,B\n" + rows_of(",", ",").replace("\n", ",0,01\n")).encode(),
     "quoted thousands": "\n".join(f'{x:g},"{c}"' for x, c in zip(WAVE, ["1,773", "2,752"] * 51, strict=False)).encode(),
+    "quoted, semicolons": quoted(";").encode(),
+    "quoted, tabs": quoted("\t").encode(),
+    "quoted, commas": quoted(",").encode(),
+    "quoted, commas, heading": ('"nm","Abs"\n' + quoted(",")).encode(),
+    "quoted, commas, several": "\n".join(
+        f'{row},"0,1{k % 7}"' for k, row in enumerate(quoted(",").splitlines())
+    ).encode(),
+    "quoted, commas, exponents": quoted(",").replace('"\n', 'E-1"\n').encode(),
+    "quoted, wavelengths plain": "\n".join(f'{x:g},"{0.5 + x / 1e4:.5f}"'.replace(".", ",") for x in WAVE).encode(),
+    "quoted, a comma bare": quoted(",").replace('"', "", 4).encode(),
+    "quoted, one part only": quoted(",").replace('"', "", 2).encode(),
     "three digits": "\n".join(f"{x:g};{c}" for x, c in zip(WAVE, ["1,773", "2,752"] * 51, strict=False)).encode(),
     "electronvolts": ("energy / eV,absorbance\n" + rows_of(",", ".")).encode(),
     "wavenumbers": ("wavenumber / cm-1,absorbance\n" + rows_of(",", ".")).encode(),
@@ -356,6 +373,7 @@ FILES = {
 } | {maker.__name__: maker() for maker in samples.MAKERS}
 MUST_READ = ("plain", "heading", "semicolons, decimal comma", "tabs, UTF-16", "Latin-1", "blanks", "comments")
 MUST_READ += ("descending", "several", "capped", "over range", "pairs", "delimited")
+MUST_READ += tuple(name for name in FILES if name.startswith("quoted, ") and not name.endswith(("bare", "only")))
 MUST_REFUSE = (
     "words between",
     "thousands",

@@ -6,6 +6,7 @@ const GeonodeText = (function () {
   const { Refusal, general, largest } = GeonodeNumbers;
   const MOST_BYTES = 32 * 2 ** 20, FEWEST_ROWS = 3, CAP_RUN = 3, CAP = 2, CAP_REACHES = 12;
   const DIALECTS = [["\t", "."], ["\t", ","], [";", "."], [";", ","], [",", "."], [" ", "."], [" ", ","]];
+  const QUOTED = [",", ","], QUOTED_COMMA = /"[+-]?\d+,\d+([eE][+-]?\d+)?"/;  // only where quotes tell one comma from the other
   const NUMBER = { ".": /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$/, ",": /^[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d{1,3})?$/ };
   const OVERFLOW = /^([<>]\s*[\d.,]+|ov(e?r)?f(lo?w|lw)?|over(flow|range)?|sat(urated)?|#{2,}|-{3,}|\*{2,})$/i;
   const NO_SPECTRUM = /\b(dark|ref(erence)?|background|raw|baseline|scope|std|sd|error|uncertainty|conc(entration)?|time|temp(erature)?|index|pixel)\b|^(#|no\.?|nr\.?|n|i|idx)$/i;
@@ -73,7 +74,7 @@ const GeonodeText = (function () {
     const lines = text.split("\n").map((line, i) => ({ text: line, number: i + 1 }))
       .filter((line) => line.text.trim() && !line.text.trim().startsWith("#"));
     let best = null;
-    for (const dialect of DIALECTS) {
+    for (const dialect of QUOTED_COMMA.test(text) ? [...DIALECTS, QUOTED] : DIALECTS) {
       const run = runOf(lines, dialect);
       if (run && (!best || run.rows.length > best.rows.length ||
         (run.rows.length === best.rows.length && run.width > best.width))) best = run;
