@@ -7,8 +7,8 @@ from collections import defaultdict
 
 import pytest
 
-from geonode.bench import curves, extras, problem, timing
-from geonode.bench.case import Case, Setting, Size
+from geonode.bench import curves, extras, problem, suite, timing
+from geonode.bench.case import Case, Setting, Size, load
 
 FULL = Setting("cpu", "full")
 
@@ -42,3 +42,12 @@ def test_what_breaks_beside_the_cases_is_said_and_the_rest_is_measured(untimed, 
     assert broken == ("broken", {"text": "work–precision of the initial-value problem: ValueError: no such method"})
     assert loop[0] == "sequential" and loop[1]["seconds_each"] > 0 and loop[1]["error"] < 1e-5
     assert loop[1]["problems"] < problem.CHECKED
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_every_size_is_one_row(device):
+    twice = Case("twice", "t", lambda s, z: None, lambda s: [Size(1, 1), Size(1, 1)])  # type: ignore[arg-type, return-value]
+    cases, setting = [*load().values(), twice], Setting(device, "full")
+    rows = [(row["case"], tuple(row["size"])) for row in suite._rows(cases, setting)]
+    assert len(rows) == len(set(rows)) and ("twice", (1, 1)) in rows
+    assert all(len(set(case.sizes(setting))) == len(case.sizes(setting)) for case in cases[:-1])
