@@ -179,7 +179,7 @@ def left_out(setting: Setting, restarts: int, peers: bool) -> list[str]:
     text = [
         "2 s of samples a case instead of 0.2",
         "the largest sizes",
-        "tsit5, bf16, the finer steps and the training gradient in the curves",
+        "dopri8, bf16, the finer steps and the training gradient in the curves",
     ]
     text.append("the third process for the noise" + (" of long calls" if restarts > 2 else ""))
     if peers and setting.device == "cuda":

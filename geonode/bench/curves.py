@@ -72,7 +72,7 @@ def initial_value(setting: Setting, budget: float) -> Iterator[Extra]:
                 return solution.end, solution.end_velocity  # type: ignore[return-value]
 
             yield _curve(f"geonode {method}", f"{steps} steps", fixed, exact, setting, budget)
-    for method in ("dopri5", "tsit5") if full else ("dopri5",):
+    for method in ("dopri5", "dopri8") if full else ("dopri5",):
         for rtol in (1e-3, 1e-5):
 
             def adaptive(method: str = method, rtol: float = rtol) -> tuple[Tensor, Tensor]:

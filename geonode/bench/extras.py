@@ -18,18 +18,26 @@ Extra = tuple[str, dict[str, Any]]
 
 def all_of(cases: Sequence[Case], setting: Setting, plan: dict[str, Any]) -> Iterator[Extra]:
     """Every extra that fits the chosen cases."""
-    names = {case.name for case in cases}
+    names, budget = {case.name for case in cases}, plan["budget"]
     for case in cases:
-        yield from sweep(case, setting, plan["budget"])
+        yield from _told(f"batch sizes of {case.name}", sweep(case, setting, budget))
         if setting.device == "cuda":
-            yield from crossover(case, setting, plan["budget"])
+            yield from _told(f"CPU against GPU, {case.name}", crossover(case, setting, budget))
     if "geodesic-ivp" in names:
-        yield from curves.initial_value(setting, plan["budget"])
-        yield sequential(setting)
+        yield from _told("work–precision of the initial-value problem", curves.initial_value(setting, budget))
+        yield from _told("the sequential loop", sequential(setting))
     if names & {"geodesic-shoot", "geodesic-closed-form"}:
-        yield from curves.two_points(setting, plan["budget"])
+        yield from _told("work–precision of two points", curves.two_points(setting, budget))
     if any(name.startswith("node-") for name in names):
-        yield from curves.coupled(setting, plan["budget"])
+        yield from _told("work–precision of the coupled ODE", curves.coupled(setting, budget))
+
+
+def _told(what: str, extras: Iterator[Extra]) -> Iterator[Extra]:
+    """``extras``; where one fails that is said, and what comes after it is measured all the same."""
+    try:
+        yield from extras
+    except Exception as failure:
+        yield "broken", {"text": f"{what}: {type(failure).__name__}: {failure}"}
 
 
 def sweep(case: Case, setting: Setting, budget: float) -> Iterator[Extra]:
@@ -62,7 +70,7 @@ def crossover(case: Case, setting: Setting, budget: float) -> Iterator[Extra]:
             yield "crossover", {"case": case.name, "size": list(size), "device": where.device, "ms": ms}
 
 
-def sequential(setting: Setting, count: int = 12) -> Extra:
+def sequential(setting: Setting, count: int = 12) -> Iterator[Extra]:
     """One problem after another by scipy.integrate.solve_ivp (RK45, rtol 1e-6), as one would without batching."""
     from scipy.integrate import solve_ivp
 
@@ -80,9 +88,12 @@ def sequential(setting: Setting, count: int = 12) -> Extra:
         seconds.append(time.perf_counter() - begin)
         ends.append(solution.y[:, -1])
     exact = problem.reference(problem.CHECKED)[:, :count]
-    return "sequential", {
-        "seconds_each": statistics.median(seconds),
-        "problems": count,
-        "error": problem.error(np.stack(ends, 1), exact),
-        "method": "scipy.integrate.solve_ivp, RK45, rtol 1e-6, atol 1e-9, one problem at a time, one process",
-    }
+    yield (
+        "sequential",
+        {
+            "seconds_each": statistics.median(seconds),
+            "problems": count,
+            "error": problem.error(np.stack(ends, 1), exact),
+            "method": "scipy.integrate.solve_ivp, RK45, rtol 1e-6, atol 1e-9, one problem at a time, one process",
+        },
+    )

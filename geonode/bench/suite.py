@@ -90,7 +90,7 @@ def _rows(cases: Sequence[Case], setting: Setting) -> list[Row]:
     rows: list[Row] = []
     for case in cases:
         reason = case.absent(setting)
-        for size in case.sizes(setting):
+        for size in dict.fromkeys(case.sizes(setting)):  # a row is found by its case and size
             row = {"case": case.name, "title": case.title, "size": list(size), "label": size.label}
             rows.append({**row, "status": "skipped", "reason": reason} if reason else row)
     return rows

@@ -2,11 +2,12 @@
 
 from geonode.geodesic.arclength import arc_length_geodesic
 from geonode.geodesic.chebyshev import chebyshev_nodes, integration_matrix
-from geonode.geodesic.ivp import STEPPERS, RungeKutta, exponential_map
+from geonode.geodesic.ivp import ADAPTIVE, STEPPERS, RungeKutta, exponential_map
 from geonode.geodesic.shooting import shoot
 from geonode.geodesic.solution import GeodesicSolution, Status
 
 __all__ = [
+    "ADAPTIVE",
     "STEPPERS",
     "GeodesicSolution",
     "RungeKutta",

@@ -25,7 +25,7 @@ from geonode_kernels.runge_kutta import STEPPERS, Field, RungeKutta, State
 
 __all__ = ["ADAPTIVE", "STEPPERS", "Flow", "RungeKutta", "exponential_map", "fewest_rebuilt"]
 
-ADAPTIVE = ("dopri5", "dopri8", "bosh3", "tsit5")
+ADAPTIVE = ("dopri5", "dopri8", "bosh3", "fehlberg2", "adaptive_heun")
 
 # Above this many evaluations of the metric the graph of a loop is rebuilt in the backward pass instead of stored:
 # a stored evaluation of a 64-wide network takes about 3 kB in float64.
@@ -258,8 +258,8 @@ def exponential_map(
         start, velocity: [...] (D = 1; [..., 1] also accepted beside a wavelength [...]) or [..., D]; user units.
         wavelength: [...], broadcast; None for metrics that use none.
         steps: number of fixed steps.
-        method: a key of STEPPERS ("rk4" has order 4), or "dopri5", "dopri8", "bosh3", "tsit5" of torchdiffeq with
-            ``rtol`` and ``atol`` (a check: not differentiable under torch.func).
+        method: a key of STEPPERS ("rk4" has order 4), or one of ADAPTIVE, torchdiffeq's methods with ``rtol`` and
+            ``atol`` ("dopri5" has order 5; a check: not differentiable under torch.func).
         christoffel: a rule or its name, see ``geonode.christoffel``.
         jacobian: also return ∂c(1)/∂ċ(0), the Jacobi fields at t = 1 (fixed-step methods).
         drift_tolerance: a path along which g(ċ, ċ) changes by more, relatively, or whose end moves by more of its

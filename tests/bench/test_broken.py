@@ -122,7 +122,7 @@ def test_what_is_not_green_is_timed_at_no_other_size_and_a_break_beside_the_rows
     done, folder = odd_run
     result = json.loads((folder / "b.json").read_text())
     assert result["sweep"] == [] and rows_of(odd_run)["a-sweeping"]["status"] == "green"
-    told = "a worker ended early: ValueError: too many pairs"
+    told = "batch sizes of a-sweeping: ValueError: too many pairs"
     assert result["broken"] == [told] and told in (folder / "b.html").read_text()
     assert told in done.stdout.split("not green: ")[1]
 

@@ -22,8 +22,8 @@ Sizes = Callable[[Setting], Sequence[Size]]
 
 
 def sizes(cpu: Sequence[Size], cuda: Sequence[Size], more: Sequence[Size] = ()) -> Sizes:
-    """Sizes by device; the full suite adds ``more``."""
-    return lambda s: (*(cuda if s.device == "cuda" else cpu), *(more if s.suite == "full" else ()))
+    """Sizes by device, each once; the full suite adds ``more``."""
+    return lambda s: (*dict.fromkeys([*(cuda if s.device == "cuda" else cpu), *(more if s.suite == "full" else ())]),)
 
 
 def arguments(setting: Setting, n: int, rotation: int = 0, dtype: torch.dtype = torch.float32) -> list[Tensor]:
