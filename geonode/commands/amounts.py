@@ -76,6 +76,7 @@ def concentration(text: str, option: str, unit: str) -> tuple[float, str]:
         InputError: no such amount, or a unit that does not convert to that of the standards.
     """
     from geonode.data.readers.names import is_unit, quantity_in, spelled, to_unit
+    from geonode.data.readers.unit_words import beside_label
 
     try:
         return float(text), ""
@@ -83,6 +84,8 @@ def concentration(text: str, option: str, unit: str) -> tuple[float, str]:
         pass
     own = f"in {unit}, that of the standards" if unit else "without a unit: the standards state none"
     found = quantity_in(text.strip())
+    if found is None and unit and (labelled := beside_label(text, unit)) is not None:
+        return labelled, ""
     if found is None:
         point = " with a decimal point" if "," in text else ""
         raise InputError(

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from geonode.commands import amounts
 from geonode.data.readers import load_standards
 from geonode.data.readers.inspection import inspect_file
 from geonode.data.readers.transmittance import transmittance_note
-from geonode.data.readers.unit_words import is_concentration
+from geonode.data.readers.unit_words import beside_label, is_concentration
+from geonode.errors import InputError, ReaderError
 from tests.calibration.assays import LEVELS, WAVE, folding, monotone, noisy, straight
 
 LOOKS = "look like percent transmittance"
@@ -71,12 +73,56 @@ def test_a_unit_that_nobody_uses_is_told_with_those_that_are_known(unit, tmp_pat
     assert found.units["concentration"] == unit
     (said,) = [note for note in found.notes if "is no unit of concentration that is known" in note]
     assert said.startswith(f"'{unit}' is no unit") and "ppb" in said and "mg/L" in said
+    assert said.endswith("it was taken as a label: nothing is converted to it or from it")
+
+
+@pytest.mark.parametrize(
+    ("unit", "way"),
+    [("drops", "{} drops"), ("drops", "{}(drops)"), ("spoons of sugar", "{}_spoons of sugar"), ("pH", "pH {}"),
+     ("pH", "pH={}"), ("g/100 mL", "{} g/100 mL")],
+)  # fmt: skip
+def test_a_label_written_in_both_places_the_same_is_the_unit(unit, way, tmp_path):
+    """In the headers of the file and where the unit is asked for; without the second, or beside another, it is none."""
+    first, *rows = written(tmp_path / "s.csv", noisy(straight, LEVELS, 1)).read_text().splitlines()
+    heads = [way.format(one) for one in first.split(",")[1:]]
+    (tmp_path / "s.csv").write_text("\n".join([",".join(["wavelength", *heads]), *rows]) + "\n")
+    found = load_standards(tmp_path / "s.csv", concentration_unit=unit)
+    assert found.levels.ravel().tolist() == LEVELS.tolist() and found.units["concentration"] == unit
+    assert sum("taken as a label" in note for note in found.notes) == (not is_concentration(unit))
+    assert amounts.concentration(way.format("15.5"), "--qc", unit) == (15.5, "")
+    for other in (None, "bananas", "mg/L"):
+        with pytest.raises(ReaderError, match="no concentration is known for"):
+            load_standards(tmp_path / "s.csv", concentration_unit=other)
+    with pytest.raises(InputError, match=r"--qc 15 mg/L: mg/L does not convert|--qc 15 mg/L: that is no"):
+        amounts.concentration("15 mg/L", "--qc", unit)
+
+
+def test_a_label_of_a_table_of_concentrations_is_told_too(tmp_path):
+    path = written(tmp_path / "s.csv", noisy(straight, LEVELS, 1))
+    _, *rows = path.read_text().splitlines()
+    path.write_text("\n".join(["wavelength,a,b,c,d,e,f", *rows]) + "\n")
+    listed = "".join(f"{name},{c:g}\n" for name, c in zip("abcdef", LEVELS, strict=True))
+    for unit, count in (("drops", 1), ("mg/L", 0)):
+        (tmp_path / "note.csv").write_text(f"sample,amount ({unit})\n{listed}")
+        found = load_standards(path, concentrations=tmp_path / "note.csv")
+        assert found.units["concentration"] == unit
+        assert sum("taken as a label" in note for note in found.notes) == count
+
+
+@pytest.mark.parametrize("text", ["1,050 drops", "drops", "5 drop", "5 drops more", "5 5 drops", "drops of 5"])
+def test_what_is_no_number_beside_its_label(text):
+    assert beside_label(text, "drops") is None
+
+
+@pytest.mark.parametrize(("text", "value"), [("0,125 drops", 0.125), ("1,5 drops", 1.5), ("2e3drops", 2000.0)])
+def test_a_number_beside_its_label(text, value):
+    assert beside_label(text, "drops") == value
 
 
 @pytest.mark.parametrize(
     "unit",
     ["ppb", "mg/L", "%", "IU/mL", "pH", "uM", "µmol/L", "mg/dL", "mg_L-1", "wt%", "% (w/v)", "v/v", "cells/mL", "U/L",
-     "mol/kg", "µg/g", "°Bx", "NTU", "mEq/L", "CFU/mL", "equiv."],
+     "mol/kg", "µg/g", "°Bx", "NTU", "g/100 mL", "mg/100g", "relative", "mEq/L", "CFU/mL", "equiv."],
 )  # fmt: skip
 def test_units_that_are_used_are_taken_without_a_word(unit, tmp_path):
     assert is_concentration(unit)

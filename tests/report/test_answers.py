@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 import subprocess
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 
 import geonode
-from geonode.calibration.unknown_files import read_unknowns
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
 from geonode.errors import GeonodeError
@@ -23,9 +21,7 @@ from geonode.report.browser.data import answer_data
 from geonode.report.browser.section import ANSWERING, script
 from tests.calibration.assays import LEVELS, WAVE, band, folding, monotone, noisy, straight
 from tests.calibration.posterior.test_twins import retracing
-from tests.data import samples
 
-pytest.importorskip("h5netcdf")  # the files below are made when this is collected, and one is NetCDF
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed: the page's scripts cannot run here")
 
@@ -303,114 +299,3 @@ def test_the_overlay_is_the_predicted_spectrum(models):
     (mine,) = asked(answer_data(model), [as_json(unknowns_of(folding, 4)[0])])
     mean, _ = model.predict_spectra(mine["nearest"][0])
     assert np.abs(np.array(mine["predicted"]) - mean.values[0]).max() < 1e-4 * np.ptp(mean.values)
-
-
-# ---------------------------------------------------------------------- files
-
-
-def rows_of(delimiter: str, decimal: str, c: float = 25.0, digits: int = 5) -> str:
-    (values,) = noisy(monotone, [c], 3)
-    rows = (f"{x:g}{delimiter}{y:.{digits}f}" for x, y in zip(WAVE, values, strict=True))
-    return "\n".join(rows).replace(".", decimal) + "\n"
-
-
-def quoted(delimiter: str) -> str:
-    """Every cell in quotes, with a decimal comma; wavelengths too."""
-    rows = (line.split(";") for line in rows_of(";", ",").splitlines())
-    return "".join(f'"{x},0"{delimiter}"{y}"\n' for x, y in rows)
-
-
-def with_cells(**cells: str) -> str:
-    lines = rows_of(",", ".").splitlines()
-    for place, cell in cells.items():
-        lines[int(place[1:])] = lines[int(place[1:])].split(",")[0] + "," + cell
-    return "\n".join(lines)
-
-
-SEVERAL = "wavelength,u1,u2\n" + "\n".join(
-    f"{x:g},{a:.5f},{b:.5f}" for x, a, b in zip(WAVE, *noisy(monotone, [5.0, 45.0], 8), strict=True)
-)
-FILES = {
-    "plain": rows_of(",", ".").encode(),
-    "heading": ("wavelength / nm,absorbance\n" + rows_of(",", ".")).encode(),
-    "semicolons, decimal comma": ("nm;Abs\n" + rows_of(";", ",")).encode("utf-8-sig"),
-    "tabs, UTF-16": ("λ\tA\n" + rows_of("\t", ".")).encode("utf-16"),
-    "Latin-1": ("Wellenlänge;Probe µ\r\n" + rows_of(";", ",").replace("\n", "\r\n")).encode("latin-1"),
-    "blanks": rows_of("   ", ".").encode(),
-    "comments": ("# made by hand\n\n" + rows_of(",", ".")).encode(),
-    "descending": "\n".join(reversed(rows_of(",", ".").splitlines())).encode(),
-    "several": SEVERAL.encode(),
-    "capped": with_cells(r10="3.00000", r11="3.00000", r12="3.00000").encode(),
-    "over range": with_cells(r10="OVRFLW", r20="-0").encode(),
-    "an empty cell": with_cells(r20="").encode(),
-    "words between": with_cells(r50="see below").encode(),
-    "thousands": "\n".join(f"{x:g};{c}" for x, c in zip(WAVE, ["773", "2.752", "1.204"] * 34, strict=False)).encode(),
-    "commas within": ("nm,A\n" + rows_of(",", ",")).encode(),
-    "commas within two": ("nm,A,B\n" + rows_of(",", ",").replace("\n", ",0,01\n")).encode(),
-    "quoted thousands": "\n".join(f'{x:g},"{c}"' for x, c in zip(WAVE, ["1,773", "2,752"] * 51, strict=False)).encode(),
-    "quoted, semicolons": quoted(";").encode(),
-    "quoted, tabs": quoted("\t").encode(),
-    "quoted, commas": quoted(",").encode(),
-    "quoted, commas, heading": ('"nm","Abs"\n' + quoted(",")).encode(),
-    "quoted, commas, several": "\n".join(
-        f'{row},"0,1{k % 7}"' for k, row in enumerate(quoted(",").splitlines())
-    ).encode(),
-    "quoted, commas, exponents": quoted(",").replace('"\n', 'E-1"\n').encode(),
-    "quoted, wavelengths plain": "\n".join(f'{x:g},"{0.5 + x / 1e4:.5f}"'.replace(".", ",") for x in WAVE).encode(),
-    "quoted, a comma bare": quoted(",").replace('"', "", 4).encode(),
-    "quoted, one part only": quoted(",").replace('"', "", 2).encode(),
-    "three digits": "\n".join(f"{x:g};{c}" for x, c in zip(WAVE, ["1,773", "2,752"] * 51, strict=False)).encode(),
-    "electronvolts": ("energy / eV,absorbance\n" + rows_of(",", ".")).encode(),
-    "wavenumbers": ("wavenumber / cm-1,absorbance\n" + rows_of(",", ".")).encode(),
-    "percent": ("nm,%T\n" + rows_of(",", ".")).encode(),
-    "counted": "\n".join(f"{k},{0.1 + 0.01 * k:.3f}" for k in range(40)).encode(),
-    "scan forth and back": (rows_of(",", ".") + "\n".join(reversed(rows_of(",", ".").splitlines()))).encode(),
-    "one number": b"0.345\n",
-    "nothing": b"",
-    "a picture": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
-    "a workbook": b"PK\x03\x04" + b"\0" * 40,
-    "prose": b"dear colleague,\nthe spectrum is attached\nto the next letter\n",
-} | {maker.__name__: maker() for maker in samples.MAKERS}
-MUST_READ = ("plain", "heading", "semicolons, decimal comma", "tabs, UTF-16", "Latin-1", "blanks", "comments")
-MUST_READ += ("descending", "several", "capped", "over range", "pairs", "delimited")
-MUST_READ += tuple(name for name in FILES if name.startswith("quoted, ") and not name.endswith(("bare", "only")))
-MUST_REFUSE = (
-    "words between",
-    "thousands",
-    "electronvolts",
-    "wavenumbers",
-    "percent",
-    "counted",
-    "scan forth and back",
-)
-MUST_REFUSE += ("commas within", "commas within two", "quoted thousands", "three digits")
-MUST_REFUSE += ("one number", "nothing", "a picture", "a workbook", "prose", "jcamp", "spc", "xlsx", "netcdf")
-
-
-@pytest.fixture(scope="module")
-def read(models) -> dict[str, dict[str, Any]]:
-    unknowns = [{"file": f"{name}.txt", "bytes": base64.b64encode(data).decode()} for name, data in FILES.items()]
-    return dict(zip(FILES, asked(answer_data(models("saturating")), unknowns), strict=True))
-
-
-@needs_node
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_is_read_as_geonode_reads_it_or_refused(name, read, models, tmp_path):
-    """Never another number than the readers': where the page reads at all, wavelengths, values and masks are theirs."""
-    mine, standards = read[name], models("saturating").standards
-    if "refused" in mine:
-        assert name not in MUST_READ, mine
-        assert mine["refused"].startswith(f"{name}.txt") and mine["refused"].endswith(".")
-        return
-    assert name not in MUST_REFUSE
-    path = tmp_path / f"{name}.txt"
-    path.write_bytes(FILES[name])
-    theirs = read_unknowns([path], standards, each=True)
-    assert len(mine["spectra"]) == len(theirs)
-    order = np.argsort(mine["wavelengths"])
-    for one, other in zip(mine["spectra"], theirs, strict=True):
-        assert np.array(mine["wavelengths"])[order] == pytest.approx(other.wavelengths)
-        masked = np.array(one["masked"])[order]
-        assert (masked == other.mask[0]).all()
-        values = np.array([np.nan if v is None else v for v in one["values"]])[order]
-        assert values[~masked] == pytest.approx(other.spectra[0][~masked])

@@ -15,7 +15,7 @@ from geonode.data.readers.naming import how_to_call_blanks, how_to_head_replicat
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.selection import Found, alternatives, narrowed, said_of_selection, select_traces
 from geonode.data.readers.transmittance import transmittance_note
-from geonode.data.readers.unit_words import is_concentration, unknown_unit
+from geonode.data.readers.unit_words import beside_label, label_notes
 from geonode.errors import InputError, ReaderError
 from geonode_runtime.given_numbers import short
 from geonode_runtime.wording import argument, either
@@ -42,6 +42,7 @@ def assemble(
     kept = said_of_selection(found, select, of_all)
     found, unknown = _without_unknowns(found)
     _require_one_series(found, select, where)
+    _take_label(found, recordings, concentration_unit)
     _require_concentrations(found, recordings, where)
     _require_one_condition(found, select, where)
     shared: dict[str, Any] = {
@@ -147,6 +148,17 @@ def _without_repeated_zeros(found: Found) -> tuple[Found, list[str]]:
     return kept, left
 
 
+def _take_label(found: Found, recordings: Sequence[Recording], unit: Any) -> None:
+    """Concentrations of names such as ``5 drops``, where the caller says that unit and the file says none."""
+    if not isinstance(unit, str) or not unit.strip() or any(r.concentration_unit for r in recordings):
+        return
+    values = [beside_label(trace.name, unit) for _, trace in found]
+    if None in values or any(trace.concentration is not None for _, trace in found):
+        return
+    for (_, trace), value in zip(found, values, strict=True):
+        trace.concentration = (float(value or 0.0),)
+
+
 def _require_concentrations(found: Found, recordings: Sequence[Recording], where: str) -> None:
     for recording, _ in found:
         if recording.untold is not None:
@@ -247,14 +259,15 @@ def _on_one_grid(found: Found, names: list[str], notes: list[str], where: str):
 
 
 def _with_unit(data: SpectralDataset, unit: str | None, where: str) -> SpectralDataset:
-    """The data set with its concentration unit stated by the caller; a contradiction is refused."""
+    """The data set with its concentration unit stated by the caller, or by the file, and what must be said of it; a
+    contradiction is refused."""
     if unit is not None and not isinstance(unit, str):
         raise InputError(f"concentration_unit must be the name of a unit, such as 'µM', but {short(unit)} was given.")
+    told = [note for note in label_notes(unit or data.concentration_unit) if note not in data.notes]
     if unit is None or spelled(unit) == spelled(data.concentration_unit):
-        return data
+        return data.with_metadata(notes=(*data.notes, *told)) if told else data
     if data.concentration_unit:
         raise InputError(
             f"{where}: concentrations are in {data.concentration_unit}, not in {unit}; leave the unit out, or convert."
         )
-    notes = () if is_concentration(unit) else (unknown_unit(unit),)
-    return data.with_metadata(concentration_unit=unit, notes=(*data.notes, *notes))
+    return data.with_metadata(concentration_unit=unit, notes=(*data.notes, *told))
