@@ -261,6 +261,21 @@ def test_a_genuine_sample_above_the_range_is_not_said_to_hold_something_else(c) 
     assert answer.verdict == "does not match" or any("holds something" in note for note in answer.notes)
 
 
+@pytest.mark.parametrize(("c", "shift"), [(8.0, 5.0), (50.0, 2.0), (60.0, 2.0), (80.0, 2.0)])
+def test_what_makes_an_answer_doubtful_stands_first_and_names_no_other_cause(c, shift) -> None:
+    """Of a spectrum whose wavelengths are shifted: the cause, then that it is strange, then what rests on its being of
+    this assay; each probability says of what it is one."""
+    calibration = Calibration(LEVELS, noisy(monotone, LEVELS, 1), WAVE)
+    answer = calibration.quantify(np.interp(WAVE, WAVE + shift, noisy(monotone, [c], 3)[0]))
+    assert (answer.matches and "a shift of the wavelengths" in " ".join(answer.why)) or answer.verdict.startswith(
+        "outside"
+    )
+    strange, *others = [note for note in answer.notes if "probability" in note]
+    assert strange == answer.notes[0] and re.search(r"do not \(probability 0\.\d\d that it does, misfit", strange)
+    assert "the cause that is named, or where none is an interferent" in strange
+    assert [note.endswith("if the spectrum is of this assay") for note in others] == [True] * (c > 60.0)
+
+
 @pytest.mark.parametrize(("c", "told"), [(20.0, 0), (30.0, 0), (200.0, 1), (600.0, 1)])
 def test_what_does_not_match_may_be_too_concentrated(c, told) -> None:
     """A spectrum that no concentration explains and that lies above the range is told so; one within it is not."""

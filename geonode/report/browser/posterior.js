@@ -28,9 +28,11 @@ const GeonodePosterior = (function () {
     const grown = carriedOn(model, mean, usable, said[0], sets[1]);
     const odd = grown === null ? stray > ODD || strange > STRANGE : stray > ODD * grown;
     if (said[0] !== "does not match" && odd) {
-      said.push(`the spectrum holds something that the standards do not (probability ${strange.toFixed(2)}, misfit ` +
-        `${general(stray, 3)} times, square, that of the worst standard left out): an interferent or another matrix may have ` +
-        "moved the result");
+      // before the reasons, all of which it questions; of several curves PLS's own notes say what the number is
+      said.splice(said[0] === "no curve" ? said.length : 1, 0,
+        `the spectrum holds something that the standards do not (probability ${strange.toFixed(2)} that it does, misfit ` +
+        `${general(stray, 3)} times, square, that of the worst standard left out): the cause that is named, or where none is ` +
+        "an interferent or another matrix, may have moved the result");
     }
     return { said, sets, strange, q: cells.stray[0], t2: cells.stray[1], nearest: own[0].components.map((c) => c.estimate), dof: known.dof };
   }
@@ -76,7 +78,7 @@ const GeonodePosterior = (function () {
   function tooConcentrated(rules, one) {
     const over = 1 - belowOf(one, rules.highest);
     return over <= TOO_CONCENTRATED || !rules.usable ? [] : [`were it a sample of this assay, it would lie above the standards' range with probability ` +
-      `${over.toFixed(2)}: ${DILUTE}`];
+      `${over.toFixed(2)}; if no cause is named that explains the spectrum, ${DILUTE}`];
   }
 
   function bySets(rules, one, found, at95) {
@@ -85,7 +87,7 @@ const GeonodePosterior = (function () {
     if (1 - under - over < INSIDE) {
       const side = over > under ? "above" : "below";
       return ["outside calibrated range", `with probability ${Math.max(over, under).toFixed(3)} the concentration lies ` +
-        `${side} ${limits}`];
+        `${side} ${limits}, if the spectrum is of this assay`];
     }
     const why = doubt(rules, found, at95);
     if (why) return ["ambiguous", why];

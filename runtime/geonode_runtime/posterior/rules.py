@@ -21,7 +21,8 @@ quantify nothing.
 At last the shape of the spectrum is looked at (there too): what lies on the extension of the curve is above the
 calibrated range and not foreign, and what has next to nothing of the standards' shapes does not match.
 
-One note stands beside any verdict but *does not match*: that the spectrum holds something strange. Above the range
+One note stands beside any verdict but *does not match*, and before its reasons: that the spectrum holds something
+strange, which may have moved all that they say. Above the range
 nearly every spectrum is strange to a network that saw few from there; where the standards' own shapes carried on are
 all but a tenth of it, its misfit alone counts, beyond what the standards' own noise makes of it when it is carried on.
 """
@@ -110,12 +111,19 @@ def judge(
     grown = carried_on(facts.shapes, rules, spectrum, usable, said, sets[1])
     odd = stray > ODD or strange > STRANGE if grown is None else stray > ODD * grown
     if said != "does not match" and odd:
-        reasons += (
-            f"the spectrum holds something that the standards do not (probability {strange:.2f}, misfit {stray:.3g} "
-            "times, square, that of the worst standard left out): an interferent or another matrix may have moved the "
-            "result",
-        )
+        # It questions all that the others say; of several curves PLS's own notes say what the number is.
+        note = _strange(strange, stray)
+        reasons = (*reasons, note) if said == "no curve" else (note, *reasons)
     return said, reasons, sets, pls
+
+
+def _strange(strange: float, stray: float) -> str:
+    """Of a spectrum as a whole, whatever its concentration; a cause that fits is named in a line of its own."""
+    return (
+        f"the spectrum holds something that the standards do not (probability {strange:.2f} that it does, misfit "
+        f"{stray:.3g} times, square, that of the worst standard left out): the cause that is named, or where none is "
+        "an interferent or another matrix, may have moved the result"
+    )
 
 
 def _too_concentrated(rules: VerdictRules, posterior: Posterior) -> list[str]:
@@ -124,7 +132,8 @@ def _too_concentrated(rules: VerdictRules, posterior: Posterior) -> list[str]:
     if over <= TOO_CONCENTRATED or not rules.usable:
         return []
     return [
-        f"were it a sample of this assay, it would lie above the standards' range with probability {over:.2f}: {DILUTE}"
+        f"were it a sample of this assay, it would lie above the standards' range with probability {over:.2f}; "
+        f"if no cause is named that explains the spectrum, {DILUTE}"
     ]
 
 
@@ -161,7 +170,8 @@ def _verdict(
         limits = f"{rules.lowest:g} to {rules.highest:g}"
         return (
             "outside calibrated range",
-            f"with probability {max(over, under):.3f} the concentration lies {side} the standards' range {limits}",
+            f"with probability {max(over, under):.3f} the concentration lies {side} the standards' range {limits}, if "
+            "the spectrum is of this assay",
         )
     doubtful = doubt(rules, found, at_95)
     if doubtful:
