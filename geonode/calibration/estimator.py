@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from geonode.bundle import PLAIN, read_bundle, write_bundle
 from geonode.calibration.assessment.coverage import coverage
 from geonode.calibration.calibration import Calibration
 from geonode.calibration.columns import in_order_of, wavelengths_of
+from geonode.calibration.estimator_input import validated
 from geonode.errors import BundleError, InputError
 from geonode_runtime.given_paths import as_path
 from geonode_runtime.verdicts import Quantification
@@ -78,11 +79,12 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
                 they were prepared: the concentration of a group is its mean. None: equal ``y`` are a group.
 
         Raises:
-            InputError: fewer than two levels, or not one group label per spectrum.
-            ValueError: (of scikit-learn) values that are not finite, or fewer than three spectra.
+            InputError: fewer than two levels, not one group label per spectrum, values that are not finite, fewer than
+                three spectra, X that is not ``[N, W]`` or y that is not ``[N]``.
+            ValueError: (of scikit-learn) anything else that it refuses.
         """
         self.wavelengths_in_ = wavelengths_of(X)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=3)
+        X, y = validated(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=3)
         y = np.asarray(y, dtype=np.float64)
         if groups is not None:
             y = _group_means(y, groups)
@@ -105,7 +107,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
             level: of the interval; None for that of the constructor.
 
         Raises:
-            InputError: a ``mismatch`` that is neither of the two.
+            InputError: a ``mismatch`` that is neither of the two, and as `quantify`.
         """
         if self.mismatch not in MISMATCHES:
             raise InputError(f"mismatch={self.mismatch!r} is not known; choose from {', '.join(MISMATCHES)}.")
@@ -130,8 +132,13 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
 
         Args:
             X: ``[U, W]``. y: ``[U]`` true concentrations. sample_weight: ``[U]`` or None.
+
+        Raises:
+            InputError: y of another length, and as `quantify`.
         """
         found = self._answers(X, None, self.method, genuine=True)
+        if np.shape(y)[:1] != (len(found),):
+            raise InputError(f"y must have one concentration for each of the {len(found)} spectra of X.")
         return float(r2_score(y, [one.nearest for one in found], sample_weight=sample_weight))
 
     @property
@@ -152,7 +159,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
 
         Raises:
             NotFittedError: (of scikit-learn) before `fit`.
-            ValueError: (of scikit-learn) values that are not finite, or another number of wavelengths.
+            InputError: values that are not finite, another number of wavelengths, or X that is not ``[U, W]``.
         """
         return self._answers(X, level, method or self.method)
 
@@ -206,7 +213,7 @@ class GeodesicCalibrator(RegressorMixin, BaseEstimator):
         named = hasattr(self, "feature_names_in_") and all(isinstance(v, str) for v in getattr(X, "columns", [0]))
         if not named:  # names that are text on both sides are scikit-learn's to compare
             X = in_order_of(self.wavelengths_in_, X)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return np.asarray(validated(self, X, dtype=np.float64, reset=False))
 
     def _answers(self, X: Any, level: float | None, method: str | None, genuine: bool = False) -> list[Quantification]:
         """``genuine``: no value is asked whether it may be in another unit, as scikit-learn's own data are not."""

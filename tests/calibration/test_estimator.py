@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import warnings
 
@@ -218,3 +219,49 @@ def test_wavelengths_read_as_text_are_the_same_wavelengths(text_first, tmp_path)
         if text_first:
             with pytest.raises(ValueError, match="same order as they were in fit"):
                 one.predict(as_text(values[:, ::-1], WAVE[::-1]))
+
+
+def spoilt(row: int, column: int, value: float) -> np.ndarray:
+    values = spectra(LEVELS)
+    values[row:, column] = value
+    return values
+
+
+ROWS = spectra(LEVELS)
+
+
+@functools.cache
+def fitted() -> GeodesicCalibrator:
+    return GeodesicCalibrator().fit(ROWS, LEVELS)
+
+
+REFUSED = {
+    "one spectrum": (lambda m: m.predict(ROWS[0]), r"X must be 2-d.* 1-d with 101 values.*X\.reshape\(1, -1\)"),
+    "one spectrum, fit": (lambda m: m.fit(ROWS[0], LEVELS), r"X must be 2-d"),
+    "a cube": (lambda m: m.quantify(ROWS[None]), r"dim 3.*: give X as \[N, W\], a spectrum a row"),
+    "fewer wavelengths": (lambda m: m.predict(ROWS[:, :50]), r"^X has 50 features.*101.*: give X on the wavelengths"),
+    "NaN": (lambda m: m.predict(spoilt(11, 7, np.nan)), r"X contains NaN at row 11 .*, column 7: repair that spectrum"),
+    "infinity": (lambda m: m.fit(spoilt(9, 0, np.inf), LEVELS), r"infinity at row 9 .*, column 0, and 2 more: repair"),
+    "NaN, by name": (
+        lambda m: m.predict(pandas.DataFrame(spoilt(11, 7, np.nan), columns=WAVE)),
+        r"at row 11 \(counted from 0\), wavelength 328: ",
+    ),
+    "NaN in y": (lambda m: m.fit(ROWS, np.where(LEVELS == 10.0, np.nan, LEVELS)), r"y contains NaN at row 2 .* 1 more"),
+    "two standards": (lambda m: m.fit(ROWS[:2], LEVELS[:2]), r"minimum of 3.*: give X and y three standards at least"),
+    "none": (lambda m: m.predict(ROWS[:0]), r"minimum of 1 .*: give X as \[N, W\]"),
+    "other lengths": (lambda m: m.fit(ROWS, LEVELS[:4]), r"\[12, 4\]: X has a spectrum a row, and y one concentration"),
+    "two analytes": (lambda m: m.fit(ROWS, np.stack([LEVELS] * 2, 1)), r"1d array.*: .* for each analyte"),
+    "no y": (lambda m: m.fit(ROWS, None), r"y is None: give y, the concentration of each spectrum"),
+    "complex": (lambda m: m.predict(ROWS + 0j), r"^Complex data not supported: give X as real numbers"),
+    "words": (lambda m: m.predict([["a"] * 101]), r"'a': X and y must be numbers"),
+    "score": (lambda m: m.score(ROWS, LEVELS[:4]), r"y must have one concentration for each of the 12 spectra of X"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_what_is_refused_is_one_sentence_with_the_remedy(case):
+    call, said = REFUSED[case]
+    with pytest.raises(InputError, match=said) as refused:
+        call(copy.copy(fitted()))
+    assert isinstance(refused.value, ValueError) and "\n" not in str(refused.value) and str(refused.value)[-1] == "."
