@@ -105,7 +105,7 @@ def test_lanes_are_shared_without_overlap_and_their_weights_make_a_mean():
 def test_more_devices_than_there_are_are_refused_before_anything_starts(tmp_path, monkeypatch, accelerator, kind):
     monkeypatch.setattr("geonode.training.launch.cores", lambda: 3)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    settings = PretrainSettings(accumulate=99, steps=1, tokens=2000)
+    settings = PretrainSettings(accumulate=99)
     with pytest.raises(InputError, match=rf"devices=99 cannot be had: this process may use {kind}, or start"):
         pretrain(settings, tmp_path / "out", accelerator=accelerator, devices=99)
     assert not (tmp_path / "out").exists()
