@@ -6,6 +6,7 @@ out than to do, and on a machine with many cores, or with other work on it, the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -37,3 +38,10 @@ def threads_for(numbers: int) -> Iterator[int]:
             yield count
         finally:
             torch.set_num_threads(before)
+
+
+def cores() -> int:
+    """Cores that this process may use, which in a container or under a scheduler are fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -11,6 +11,7 @@ import typer
 
 from geonode.commands import probes
 from geonode.commands.common import Device
+from geonode.threads import cores
 
 _PACKAGES = (
     "geodesic-node", "torch", "torchdiffeq", "lightning", "numpy", "scipy", "xarray", "h5netcdf", "scikit-learn",
@@ -97,7 +98,7 @@ def _devices() -> list[tuple[str, str]]:
 
     found = probes.memory()
     room = "unknown memory" if found is None else f"{found[0] / 2**30:.1f} of {found[1] / 2**30:.1f} GiB free"
-    rows = [("cpu", f"{probes.cores()} cores, {torch.get_num_threads()} used by torch, {room}")]
+    rows = [("cpu", f"{cores()} cores, {torch.get_num_threads()} used by torch, {room}")]
     if torch.cuda.is_available():
         for i in range(torch.cuda.device_count()):
             free, total = torch.cuda.mem_get_info(i)

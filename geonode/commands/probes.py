@@ -177,13 +177,6 @@ def _module(name: str, extra: str) -> Any:
         raise Unusable(f"{name} is installed, but what it imports is not: {error}") from None
 
 
-def cores() -> int:
-    """Cores that this process may use, which in a container or under a scheduler are fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def memory() -> tuple[int, int] | None:
     """(free, total) bytes that this process may use: the machine's, or a container's limit where that is less.
 

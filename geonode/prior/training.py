@@ -32,7 +32,7 @@ from geonode.prior.loss import Errors, errors, total
 from geonode.prior.network import Network
 from geonode.prior.settings import PretrainSettings
 from geonode.prior.stopping import Stopping, Vote, told
-from geonode.training.launch import launched
+from geonode.training.launch import launched, require_devices
 from geonode.training.lightning.checkpoints import SafetensorsIO
 
 _LOG_EVERY = 50
@@ -294,7 +294,7 @@ def pretrain(
         The trained module; ``average.as_network()`` is the network to ship.
 
     Raises:
-        InputError: more processes than batches in a step, or weights of another size.
+        InputError: more processes than batches in a step or than this machine has devices, or weights of another size.
         Interrupted: SIGTERM stopped it; its state is in ``folder``.
         TrainingError: another process was lost.
     """
@@ -322,6 +322,8 @@ def _trainer(
     settings: PretrainSettings, accelerator: str, devices: int, callbacks: Sequence[lightning.Callback]
 ) -> lightning.Trainer:
     job = launched() if devices == 1 else None
+    if job is None:
+        require_devices(devices, accelerator)
     _, processes, here = job or (0, devices, devices)
     trainer = lightning.Trainer(
         accelerator=accelerator,

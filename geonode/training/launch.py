@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
+import torch
+
 from geonode.errors import InputError
+from geonode.threads import cores
 from geonode_runtime.wording import argument
 
 SHARDED = ("fsdp", "deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_3")
@@ -38,6 +41,22 @@ def is_main_process() -> bool:
     """True for rank 0, and where there is one process alone: who writes files and speaks."""
     job = launched()
     return job is None or job[0] == 0
+
+
+def require_devices(devices: int, accelerator: str) -> None:
+    """Nothing, where this machine has as many ``devices``: graphics cards, or processors on the CPU.
+
+    Raises:
+        InputError: it has not.
+    """
+    cuda = accelerator == "cuda"
+    here = torch.cuda.device_count() if cuda else cores()
+    if not 1 <= devices <= here:
+        what = f"{here} graphics card" if cuda else f"{here} processor"
+        raise InputError(
+            f"{argument('devices', devices)} cannot be had: this process may use {what}{'s' * (here != 1)}; "
+            f"give 1 to {here}, or start the processes of several machines by torchrun or SLURM."
+        )
 
 
 def require_strategy(strategy: str, checkpoints: bool = False) -> None:

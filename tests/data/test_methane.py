@@ -183,6 +183,13 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(scans_module, "BLOCK", 16)
 
 
+@pytest.mark.parametrize("workers", [0, -1])
+def test_no_workers_are_refused_and_leave_nothing(tmp_path, workers):
+    with pytest.raises(InputError, match=f"workers={workers} must be at least 1"):
+        simulate_scans(100, tmp_path / "s.h5", workers=workers, instrument=SMALL)
+    assert not list(tmp_path.iterdir())
+
+
 def test_one_worker_or_two_the_same_file(tmp_path):
     one_worker = simulate_scans(1100, tmp_path / "one.h5", seed=3, workers=1, instrument=SMALL)
     two_workers = simulate_scans(1100, tmp_path / "two.h5", seed=3, workers=2, instrument=SMALL)

@@ -20,8 +20,9 @@ from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnect
 from geonode.commands.pretrain import _base
 from geonode.errors import InputError, Interrupted, TrainingError
 from geonode.prior.lanes import Lanes, lanes_of
+from geonode.prior.settings import PretrainSettings
 from geonode.prior.stopping import Stopping, Vote, told
-from geonode.prior.training import PretrainModule
+from geonode.prior.training import PretrainModule, pretrain
 from geonode.training import SafetensorsIO
 from tests.forks import Program, python
 from tests.prior import pretrain_run
@@ -96,6 +97,18 @@ def test_lanes_are_shared_without_overlap_and_their_weights_make_a_mean():
             assert sum(weight > 0 for weight in weights) == len(shared[rank])
             total += sum(weights) / lanes.each / processes
         assert total == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "kind"), [("cpu", r"3 processors; give 1 to 3"), ("cuda", r"1 graphics card; give 1 to 1")]
+)
+def test_more_devices_than_there_are_are_refused_before_anything_starts(tmp_path, monkeypatch, accelerator, kind):
+    monkeypatch.setattr("geonode.training.launch.cores", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    settings = PretrainSettings(accumulate=99)
+    with pytest.raises(InputError, match=rf"devices=99 cannot be had: this process may use {kind}, or start"):
+        pretrain(settings, tmp_path / "out", accelerator=accelerator, devices=99)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("processes", [2, 3, 8])

@@ -25,6 +25,8 @@ from geonode.data.methane.lines import LineList, strong_lines
 from geonode.data.methane.spectrometer import Conditions, Gas, Spectrometer, draw_conditions, record
 from geonode.data.pairs import keyed_generator
 from geonode.errors import InputError, ReaderError
+from geonode.threads import cores
+from geonode_runtime.wording import argument
 
 FORMAT, VERSION = "geonode methane scans", 1
 BLOCK = 500
@@ -105,13 +107,15 @@ def simulate_scans(
     instrument.check()
     if n < 1:
         raise InputError(f"methane: {n} scans; give at least one.")
+    if workers is not None and workers < 1:
+        raise InputError(f"{argument('workers', workers)} must be at least 1; without it there is one for each core.")
     if target.is_dir() or not target.absolute().parent.is_dir():
         raise InputError(f"{target}: a folder, or in a folder that does not exist; give a file in one that does.")
     job = _Job(n, seed, gas, instrument, lines, target.with_name(f"{target.name}.blocks"), device)
     _prepare_folder(job)
     missing = [block for block in range(job.blocks) if not _is_complete(job, block)]
     done = job.blocks - len(missing)
-    for _ in _run(job, missing, 1 if device != "cpu" else workers or os.cpu_count() or 1):
+    for _ in _run(job, missing, 1 if device != "cpu" else workers or cores()):
         done += 1
         if progress is not None:
             progress("scans", min(done * BLOCK, n), n)
