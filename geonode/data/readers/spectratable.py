@@ -15,8 +15,9 @@ from geonode.data.readers.axis import axis_unit, in_nanometres
 from geonode.data.readers.concentration_table import split_unit
 from geonode.data.readers.decimal_commas import refuse_commas
 from geonode.data.readers.dilutions import untold_dilution
+from geonode.data.readers.headers import header_of, refuse_unnamed_wavelength
 from geonode.data.readers.recording import Recording, Trace
-from geonode.data.readers.tablefinder import FEWEST_ROWS, FoundTable, axis_of, find_table, header_of, wavelengths_in
+from geonode.data.readers.tablefinder import FEWEST_ROWS, FoundTable, axis_of, find_table, wavelengths_in
 from geonode.data.readers.text import shorten
 from geonode.data.readers.transposed import refuse_transposed
 from geonode.data.readers.which_spectrum import numbers_say_which
@@ -32,14 +33,14 @@ def read_spectra(lines: list[str], recording: Recording) -> Recording:
     """
     found = find_table(lines, recording)
     recording.notes.append(f"read as {found.dialect.words}")
-    header, titles, used = header_of(found)
     refuse_commas(found, recording)
+    header, titles, used = header_of(found, recording)
     if header is not None and _is_plate(found, header):
         raise recording.fail(
             f"a plate of {len(found.body)} × {found.width - found.labels} wells with one reading each, and no "
             "spectrum; export the spectral scan."
         )
-    first = _wavelengths_in_rows(found, header)
+    first = _wavelengths_in_rows(found, header, recording)
     if first is not None:
         assert header is not None  # the wavelengths stand in it
         _note_above(found, 1, recording)
@@ -72,13 +73,15 @@ def _note_above(found: FoundTable, used: int, recording: Recording) -> None:
 # --- samples in rows --------------------------------------------------------------------------------------------------
 
 
-def _wavelengths_in_rows(found: FoundTable, header: list[str] | None) -> int | None:
+def _wavelengths_in_rows(found: FoundTable, header: list[str] | None, recording: Recording) -> int | None:
     """The column at which a row of wavelengths above the samples begins, or None if they run down a column."""
     if header is None:
         return None
     first = next((k for k in range(len(header)) if wavelengths_in(header[k:], found.dialect)[0] is not None), 0)
     first = max(first, 1) if first or not header[0] else first
     axis, unit = wavelengths_in(header[first:], found.dialect)
+    if axis is None and not header[-1]:
+        refuse_unnamed_wavelength(found, header, recording)
     if axis is None or first == 0 or axis.min() <= 0 or units.counts(axis):
         return None
     if units.wavelength_unit(header[0]) and not found.labels:
@@ -300,11 +303,12 @@ def _no_axis(found: FoundTable) -> str:
 
 def _set_concentrations(found: FoundTable, header: list[str] | None, recording: Recording) -> None:
     """From headers that are all numbers, as in a tidy CSV; else from names that hold a number with its unit."""
-    if header is not None and len(header) > 1:
-        levels = names.levels_of_headers(header, found.dialect.decimal, recording)
+    named = [k for k, cell in enumerate(header or []) if cell]  # a column without a name has no level either
+    if header is not None and len(named) > 1:
+        levels = names.levels_of_headers([header[k] for k in named], found.dialect.decimal, recording)
         if levels is not None:
-            for trace, level in zip(recording.traces, levels, strict=True):
-                trace.concentration = (level,)
+            for k, level in zip(named, levels, strict=True):
+                recording.traces[k].concentration = (level,)
             recording.concentrations_from = "the column headers"
             recording.on_concentrations.append("column headers taken as the concentrations")
             return

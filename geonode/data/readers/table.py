@@ -221,6 +221,8 @@ class _Job:
         what = f"'{text.shorten(cell)}', which is no number" if cell else "empty"
         named = f" ('{text.shorten(self.header[column])}')" if column < len(self.header) else ""
         remedy = "repair that cell" if cell else "repair that cell, or remove the column where it has no values"
+        if cell.endswith("%"):
+            remedy = "write all values of the spectra as percentages, without the sign, or none"
         if _MARKED.fullmatch(cell) and not self.recording.decimal:
             remedy = f"say which mark is decimal ({decimal_either_way()}), or write it like the other numbers"
         return self.recording.fail(f"row {line}, column {column + 1}{named} is {what}; {remedy}.")

@@ -31,6 +31,7 @@ class FoundTable:
 
     Attributes:
         dialect: how it is written. above: (number, cells) of the lines above that are not blank.
+        reach: how many cells each of those has with the empty ones that end it.
         body: its rows. width: cells of most of them. labels: cells before the numbers of a row.
     """
 
@@ -39,6 +40,7 @@ class FoundTable:
     body: Lines
     width: int
     labels: int
+    reach: list[int] = field(default_factory=list)
     _columns: dict[int, np.ndarray] = field(default_factory=dict)
 
     def column(self, k: int) -> np.ndarray:
@@ -108,8 +110,10 @@ def find_table(lines: list[str], recording: Recording) -> FoundTable:
         recording.notes.append(
             f"{below.size} line{'s' if below.size > 1 else ''} below the table not read, from line {below[0] + 1} on"
         )
-    above = [(int(i) + 1, _split(lines[i], dialect)) for i in filled[filled < first]]
-    return FoundTable(dialect, above, Lines.of(lines, first, last + 1), width, labels)
+    over = filled[filled < first].tolist()
+    above = [(i + 1, _split(lines[i], dialect)) for i in over]
+    reach = [len(dialect.split(lines[i])) for i in over]
+    return FoundTable(dialect, above, Lines.of(lines, first, last + 1), width, labels, reach)
 
 
 def _with_odd_rows(
@@ -185,49 +189,6 @@ def _split(line: str, dialect: Dialect) -> list[str]:
     while cells and not cells[-1]:
         cells.pop()
     return cells
-
-
-def header_of(found: FoundTable) -> tuple[list[str] | None, list[str] | None, int]:
-    """(names of the columns, the row above that names the samples, how many rows both take).
-
-    The names are the row above the table if it has a cell for each column, or for each but the first. Where that row
-    has units alone, the row above it names the columns, and a unit is added to the axis that lacks one.
-    """
-    header = _fitted(found, -1)
-    if header is None:
-        return None, None, 0
-    titles = _fitted(found, -2)
-    if (
-        titles is not None
-        and not any(found.dialect.number(cell) is not None for cell in header)
-        and _only_units(header)
-    ):
-        if any(units.wavelength_unit(cell) or units.is_counter(cell) for cell in titles if cell):
-            named = [f"{a} ({b})" if b and a else a or b for a, b in zip(titles, header, strict=True)]
-            return named, None, 2
-        if len({cell for cell in titles[1:] if cell}) > 1:
-            return header, titles, 2
-    return header, None, 1
-
-
-def _fitted(found: FoundTable, which: int) -> list[str] | None:
-    """A row above, with as many cells as the table has columns."""
-    if len(found.above) < -which:
-        return None
-    cells = found.above[which][1]
-    if len(cells) == found.width:
-        return cells
-    return ["", *cells] if len(cells) == found.width - 1 and len(cells) > 1 else None
-
-
-_UNIT_CELL = re.compile(
-    r"\[?\(?(nm|cm\^?-1|1/cm|[µμu]m|eV|a\.?u\.?|abs\.?|A|OD|%|%\s?[TR]|counts?|rfu|-|arb\.? ?units?|intensity)\)?\]?",
-    re.I,
-)
-
-
-def _only_units(cells: list[str]) -> bool:
-    return any(cells) and all(not cell or _UNIT_CELL.fullmatch(cell) for cell in cells)
 
 
 def axis_of(values: Sequence[float | None] | np.ndarray) -> np.ndarray | None:

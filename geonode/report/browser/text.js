@@ -10,6 +10,7 @@ const GeonodeText = (function () {
   const NUMBER = { ".": /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?$/, ",": /^[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d{1,3})?$/ };
   const OVERFLOW = /^([<>]\s*[\d.,]+|ov(e?r)?f(lo?w|lw)?|over(flow|range)?|sat(urated)?|#{2,}|-{3,}|\*{2,})$/i;
   const NO_SPECTRUM = /\b(dark|ref(erence)?|background|raw|baseline|scope|std|sd|error|uncertainty|conc(entration)?|time|temp(erature)?|index|pixel)\b|^(#|no\.?|nr\.?|n|i|idx)$/i;
+  const ABSCISSA = /^(x|x[ _-]?(axis|achse|data|values?)|abscissa|abszisse)$/i, COUNTER = /^(#|no\.?|nr\.?|n|i|idx|index|pixels?|px|points?)$/i;
   const UNITS = [[/cm\s*(\^|\*\*)?\s*[{(]?\s*[-−–⁻]\s*[1¹]|\b1\s*\/\s*cm|wave ?-?_?num|wellenzahl|raman/i, "cm-1"],
     [/(^|[^A-Za-z\d])([µμu]m|UM)\b|micro ?met|\bmicrons?\b/, "µm"], [/\bm?eV\b|electron ?-?volt|\benergy\b/i, "eV"],
     [/Å|angstr/i, "Å"], [/[TG]Hz\b/i, "THz"], [/\bn\.?m\b|nano ?met|wave ?-?_?len|wellenl|^\s*(λ|lambda|wl)/i, "nm"]];
@@ -89,22 +90,44 @@ const GeonodeText = (function () {
           `it, so the file is damaged or holds several tables; ${USE}`);
       }
     }
-    const above = before.length ? split(before[before.length - 1].text, best.delimiter) : [];
+    const above = before.length ? split(before[before.length - 1].text, best.delimiter) : [], reach = above.length;
     while (above.length && above[above.length - 1] === "") above.pop();
     if (after.length && best.width >= 4) {
       throw new Refusal(`${file}, row ${after[0].number}: text stands below the table, which may say what its columns are; ${USE}`);
     }
-    requireNoCommaWithin(best, above, file);
+    requireNoCommaWithin(best, above, reach, file);
     best.before = text.split("\n").slice(0, best.rows[0].number - 1);
-    best.head = above.length >= 2 && above.length <= best.width ? above : [];
+    best.head = headOf(best, above, reach, before, file);
     return best;
   }
 
+  // The names of the columns, as geonode/data/readers/headers.py finds them: the last of a line with as many cells as the
+  // rows (`reach`, with the empty ones at its end) may lack its name; a line of one cell less lacks the corner.
+  function headOf(table, above, reach, before, file) {
+    const missing = table.width - above.length, axis = first(UNITS, above[0] || "") || ABSCISSA.test(above[0] || "");
+    if (missing < 0 || !above.length) return [];
+    if (missing === 0) return above;
+    const refuse = (what) => {
+      throw new Refusal(`${file}, row ${before[before.length - 1].number}: ${what}; write “wavelength” over the wavelengths ` +
+        "and a name over every other column.");
+    };
+    if (table.delimiter !== " " && reach >= table.width) {
+      if (above[0] === "" ? above.length > 1 : axis || COUNTER.test(above[0])) return [...above, ...Array(missing).fill("")];
+      if (missing === 1 && above.length > 1) refuse(`its last cell is empty, and its first, “${above[0]}”, does not say that it heads the wavelengths`);
+      return [];
+    }
+    if (missing !== 1 || above.length < 2) return [];
+    if (axis || above[0] === "") refuse(`it has ${above.length} cells and the rows below it ${table.width}, so one of the columns has no name`);
+    return ["", ...above];
+  }
+
   // Commas between the numbers and within them: more cells than the header has, or one that begins as a fraction does.
-  function requireNoCommaWithin(table, above, file) {
+  function requireNoCommaWithin(table, above, reach, file) {
     if (table.delimiter !== ",") return;
     const fraction = table.rows.find(({ cells }) => cells.some((cell) => /^0\d+$/.test(cell)));
-    if (!fraction && !(above.length >= 2 && above.length < table.width)) return;
+    const short = above.length >= 2 && above.length < table.width;
+    const whole = reach >= table.width && table.rows.some(({ cells }) => cells.some((cell) => cell.includes(".")));
+    if (!fraction && (!short || whole)) return;
     const row = fraction || table.rows[0];
     throw new Refusal(`${file}, row ${row.number}: it has ${row.cells.length} cells${above.length >= 2 ? ` and the header ${above.length}` : ""}: ` +
       "commas stand between the numbers and within them, perhaps; export it with semicolons between the cells, or with decimal points.");

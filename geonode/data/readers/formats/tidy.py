@@ -35,8 +35,12 @@ class TidyReader(Reader):
     particularity = Particularity.HEADER
 
     def sniff(self, head: bytes) -> bool:
-        """The first cell is ``wavelength``, another one is a number or a replicate of one, and none has a unit."""
-        cells = _DIALECT.split(text.decode_head(head).split("\n", 1)[0])
+        """The first cell is ``wavelength``, another one is a number or a replicate of one, and none has a unit, or is
+        empty over values."""
+        first, _, rest = text.decode_head(head).partition("\n")
+        cells, row = _DIALECT.split(first), _DIALECT.split(rest.partition("\n")[0])
+        if any(value and not cell for cell, value in zip(cells[1:], row[1:], strict=False)):
+            return False  # a column without a name may be that of an unknown
         if cells[0].lower() not in _FIRST or any(quantity_in(cell) for cell in cells[1:]):
             return False  # headers with units are read as names of samples are
         return any(parse_header(cell) for cell in cells[1:])

@@ -3,18 +3,20 @@
 
 Every sheet with a table of spectra is read as text would be, but for the numbers, which a workbook holds as numbers: no
 decimal mark and no thousands have to be told. Numbers that a sheet holds as text are read as those of a text are, with
-the same doubts. Several such sheets are several series, to be selected by their names.
+the same doubts. A cell shown as percent is the percentage, and a merged header heads each of its columns. Several such sheets are several series, to be selected by their names.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import zipfile
 from pathlib import Path
 
-from geonode.data.readers import foreign
+from geonode.data.readers import foreign, sheet_marks
 from geonode.data.readers.base import READERS, Particularity, Reader
 from geonode.data.readers.concentrations import listing
+from geonode.data.readers.percent_cells import spectra_as_shown
 from geonode.data.readers.recording import Recording
 from geonode.data.readers.spectratable import read_spectra
 from geonode.data.readers.tablefinder import looks_like_a_table
@@ -32,7 +34,7 @@ def cell(value):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return '' if value is None else str(value)
 book = CalamineWorkbook.from_path(path)
-sheets, cells, written = {}, 0, []
+sheets, cells, written, merged, marks = {}, 0, [], [], marks_of(path)
 for name in book.sheet_names:
     content = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
     rows = [[cell(value) for value in row] for row in content]
@@ -41,8 +43,10 @@ for name in book.sheet_names:
     cells += sum(map(len, rows))
     if cells > 6_000_000:
         raise ValueError('more than 6000000 cells, which no set of standards has')
+    if name in marks and write_as_shown(rows, *marks[name]):
+        merged.append(name)
     sheets[name] = rows
-found, meta = [], {'sheets': json.dumps(sheets), 'written': json.dumps(written)}
+found, meta = [], {'sheets': json.dumps(sheets), 'written': json.dumps(written), 'merged': json.dumps(merged)}
 """
 
 
@@ -72,10 +76,16 @@ class WorkbookReader(Reader):
         """
         recording = self.recording(path, signal="signal")
         recording.format = _kind(path)
-        _, meta = foreign.parse("python_calamine", "python-calamine", _CODE, recording, "save the sheet as CSV")
-        sheets = {name: _lines(rows) for name, rows in json.loads(meta["sheets"]).items()}
+        code = inspect.getsource(sheet_marks) + _CODE
+        _, meta = foreign.parse("python_calamine", "python-calamine", code, recording, "save the sheet as CSV")
+        shown = {name: spectra_as_shown(rows) for name, rows in json.loads(meta["sheets"]).items()}
+        sheets = {name: _lines(rows) for name, (rows, _) in shown.items()}
+        told = {name: said for name, (_, said) in shown.items()}
+        for name in json.loads(meta["merged"]):
+            told[name].append("each column under a merged header is headed by it")
         if self.options.sheet:
-            sheets = {self.options.sheet: _chosen(sheets, self.options.sheet, recording)}
+            name = _chosen(sheets, self.options.sheet, recording)
+            sheets = {name: sheets[name]}
         tables = {name: lines for name, lines in sheets.items() if looks_like_a_table(lines)}
         if not tables:
             raise recording.fail(
@@ -86,6 +96,7 @@ class WorkbookReader(Reader):
         for name, lines in tables.items():
             try:
                 _read_sheet(name, lines, len(tables) > 1, name not in written, recording)
+                recording.notes += [f"sheet '{name}': {said}" if len(tables) > 1 else said for said in told[name]]
             except ReaderError as error:
                 others = [other for other in tables if other != name]
                 if not others or isinstance(error, SheetsDifferError):
@@ -100,14 +111,14 @@ class WorkbookReader(Reader):
         return recording
 
 
-def _chosen(sheets: dict[str, list[str]], wanted: str, recording: Recording) -> list[str]:
-    """The sheet of this name, upper and lower case alike, or of this number, from 1."""
+def _chosen(sheets: dict[str, list[str]], wanted: str, recording: Recording) -> str:
+    """The name of the sheet of this name, upper and lower case alike, or of this number, from 1."""
     called = [name for name in sheets if name.strip().casefold() == wanted.strip().casefold()]
     if not called and wanted.isdigit() and 1 <= int(wanted) <= len(sheets):
         called = [list(sheets)[int(wanted) - 1]]
     if len(called) != 1:
         raise recording.fail(f"no sheet is named '{wanted}'; there are {listing(sheets)}.")
-    return sheets[called[0]]
+    return called[0]
 
 
 def _kind(path: Path) -> str:
