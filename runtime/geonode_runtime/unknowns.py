@@ -11,13 +11,10 @@ from geonode_runtime.axes import other_unit_between
 from geonode_runtime.errors import InputError
 from geonode_runtime.figures import figure
 from geonode_runtime.given_numbers import as_number, as_numbers, mask_of
+from geonode_runtime.saturation import saturated
 from geonode_runtime.spikes import spike_in, spike_words
 from geonode_runtime.wording import either
 
-# A detector at its limit repeats one value; so many equal neighbours at the top of a spectrum, above what any standard
-# reaches there, are taken for that.
-_PLATEAU = 3
-_ABOVE_STANDARDS = 1.1
 # Values this many times larger than any standard's, or smaller than the smallest standard's, are another unit.
 _UNIT_FACTOR = 20.0
 # Steps of the unknown's wavelengths, in steps of the standards': from here on nothing between them is made up, and from
@@ -69,7 +66,7 @@ def prepare_unknown(
         InputError: NaN or infinite values that are not masked, another grid that does not cover the calibration's,
             much coarser than it, one value that stands alone, a constant spectrum (of zeros only where no standard is
             empty), another unit,
-            everything masked, a saturation that is no positive number.
+            everything masked, a saturation that is no positive number or leaves hardly anything to compare.
     """
     if saturation is not None:
         saturation = as_number(saturation, f"the value from which {name} is saturated")
@@ -90,7 +87,7 @@ def prepare_unknown(
     if not genuine:
         _check_spikes(values, bad, grid, calibration_wavelengths, standards, name)
     values, bad = _interpolate(values, bad, grid, calibration_wavelengths, notes, name)
-    bad |= _saturated(values, standards, saturation, calibration_wavelengths, notes)
+    bad |= saturated(values, standards, saturation, calibration_wavelengths, ~bad.any(axis=0), notes, name)
     usable = np.asarray(~bad.any(axis=0))
     if not usable.any():
         raise InputError(f"every wavelength of {name} is masked or saturated; measure it again, diluted.")
@@ -307,28 +304,6 @@ def _cubic(at: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
                 weight *= (at - x[members[:, j]]) / (x[members[:, i]] - x[members[:, j]])
         result += weight * y[members[:, i]]
     return result
-
-
-def _saturated(
-    values: np.ndarray, standards: np.ndarray, saturation: float | None, wavelengths: np.ndarray, notes: list[str]
-) -> np.ndarray:
-    found = np.zeros(values.shape, dtype=bool)
-    for row, spectrum in enumerate(values):
-        if saturation is not None:
-            found[row] = spectrum >= saturation
-        elif len(spectrum) >= _PLATEAU:
-            at_top = spectrum == spectrum.max()
-            runs = np.convolve(at_top, np.ones(_PLATEAU), mode="same") >= _PLATEAU
-            ceiling = _ABOVE_STANDARDS * np.maximum(standards.max(axis=0), 0.0)
-            if (runs & (spectrum > ceiling)).any():
-                found[row] = at_top
-    columns = np.flatnonzero(found.any(axis=0))
-    if columns.size:
-        notes.append(
-            f"{columns.size} saturated wavelengths were masked (between {wavelengths[columns[0]]:g} and "
-            f"{wavelengths[columns[-1]]:g})"
-        )
-    return found
 
 
 def _check_units(values: np.ndarray, standards: np.ndarray, name: str) -> None:

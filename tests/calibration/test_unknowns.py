@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -238,3 +240,27 @@ def test_a_dataset_with_masked_ends_is_still_compared() -> None:
     calibration = Calibration.from_dataset(SpectralDataset(spectra, LEVELS, WAVE))
     foreign = monotone(20.0)[0] + 0.3 * band(520, 15)
     assert calibration.quantify(foreign, WAVE + 0.5).verdict == "does not match"
+
+
+@pytest.mark.parametrize(("limit", "c"), [(0.21, 30.0), (0.25, 20.0), (0.3, 45.0)])
+def test_a_saturation_that_masks_what_changes_is_refused_with_the_least_that_is_not(limit: float, c: float) -> None:
+    """The standards themselves exceed it nearly everywhere: what is left was chosen for being weak."""
+    unknown = noisy(monotone, [c], 4)[0]
+    with pytest.raises(InputError, match=rf"saturation={limit} masks \d+ of 101 wavelengths of u, which hold") as told:
+        prepare_unknown(unknown, WAVE, STANDARDS, saturation=limit, name="u")
+    least = float(re.findall(r"give ([\d.]+) or more, the value at which the detector saturates", str(told.value))[0])
+    assert limit < least < unknown.max()
+    kept = prepare_unknown(unknown, WAVE, STANDARDS, saturation=least, name="u").usable
+    share = STANDARDS.var(axis=0)
+    assert 0.1 <= share[kept].sum() / share.sum() < 0.2
+    below = least * (1.0 - 1.1e-2)
+    with pytest.raises(InputError, match="exceed it themselves"):
+        prepare_unknown(unknown, WAVE, STANDARDS, saturation=below, name="u")
+
+
+@pytest.mark.parametrize("limit", [1.05, 1.2, 2.0])
+def test_a_saturation_above_the_standards_masks_whatever_the_unknown_has_there(limit: float) -> None:
+    """Beyond the range a spectrum may lose all that changes: that is no reason to refuse it."""
+    unknown = np.minimum(0.2 + 6.0 * (monotone([30.0])[0] - 0.2), limit)
+    prepared = prepare_unknown(unknown, WAVE, STANDARDS, saturation=limit)
+    np.testing.assert_array_equal(prepared.usable, unknown < limit)

@@ -108,7 +108,7 @@ def test_spectra_and_columns_of_concentrations_are_the_percentages(tmp_path, kin
         rows = columns(["nm", "0 mM", "5 mM", "10 mM", "20 mM"], SPECTRA / 100, Percent)
     else:
         rows = [["sample", "conc", *map(float, samples.WAVELENGTHS)]]
-        rows += [[f"S{k}", Percent(c / 100), *map(float, SPECTRA[k])] for k, c in enumerate(LEVELS)]
+        rows += [["S", Percent(c / 100), *map(float, SPECTRA[k])] for k, c in enumerate(LEVELS)]
     (tmp_path / "a").write_bytes(KINDS[kind](rows))
     data = geonode.load_standards(tmp_path / "a")
     np.testing.assert_allclose(data.spectra, SPECTRA, rtol=1e-12)

@@ -88,7 +88,13 @@ FILES = {
     "prose": b"dear colleague,\nthe spectrum is attached\nto the next letter\n",
 } | {maker.__name__: maker() for maker in samples.MAKERS}
 MUST_READ = ("plain", "heading", "semicolons, decimal comma", "tabs, UTF-16", "Latin-1", "blanks", "comments")
-MUST_READ += ("last name empty", "last name empty, nm", "corner and last name empty", "a name empty between", "no corner")
+MUST_READ += (
+    "last name empty",
+    "last name empty, nm",
+    "corner and last name empty",
+    "a name empty between",
+    "no corner",
+)
 MUST_READ += ("descending", "several", "capped", "over range", "pairs", "delimited")
 MUST_READ += tuple(name for name in FILES if name.startswith("quoted, ") and not name.endswith(("bare", "only")))
 MUST_REFUSE = (

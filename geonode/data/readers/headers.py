@@ -89,7 +89,9 @@ def _require_told(found: FoundTable, recording: Recording) -> None:
     if found.width - len(cells) != 1 or len(cells) < 2:
         return
     if _is_whole(found, reach):
-        what = f"its last cell is empty, and its first, '{shorten(cells[0])}', does not say that it heads the wavelengths"
+        what = (
+            f"its last cell is empty, and its first, '{shorten(cells[0])}', does not say that it heads the wavelengths"
+        )
     else:
         what = f"it has {len(cells)} cells and the rows below it {found.width}, so one of the columns has no name"
     raise recording.fail(

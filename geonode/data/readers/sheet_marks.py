@@ -30,7 +30,9 @@ def marks_of(path: str) -> dict[str, tuple[list[tuple[int, int, int, int]], list
     return {}
 
 
-def write_as_shown(rows: list[list[str]], percent: list[tuple[int, int, int, int]], merged: list[tuple[int, int, int]]) -> bool:
+def write_as_shown(
+    rows: list[list[str]], percent: list[tuple[int, int, int, int]], merged: list[tuple[int, int, int]]
+) -> bool:
     """Write cells of a sheet as they are shown: ``5%`` for 0.05, and in each merged column what heads them; whether
     that was done above values. Over values, whose first column holds a number, and in a row of one title nothing is merged."""
     for top, left, height, width in percent:
