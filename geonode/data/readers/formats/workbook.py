@@ -3,7 +3,8 @@
 
 Every sheet with a table of spectra is read as text would be, but for the numbers, which a workbook holds as numbers: no
 decimal mark and no thousands have to be told. Numbers that a sheet holds as text are read as those of a text are, with
-the same doubts. A cell shown as percent is the percentage, and a merged header heads each of its columns. Several such sheets are several series, to be selected by their names.
+the same doubts. A cell shown as percent is the percentage, and a merged header heads each of its columns. Several such
+sheets are several series, to be selected by their names.
 """
 
 from __future__ import annotations
