@@ -17,8 +17,8 @@ _MOST_TAKEN = 0.9
 """Of what changes between the standards, in squares, a limit below their own values may take so much.
 
 On 1892 simulated unknowns of families left out of training, 95 % sets under such limits hold the truth in 93 % of cases
-where a fifth or more is left (95 % without a limit), 90 % between a tenth and a fifth, 66 % below a tenth, 44 % below 0.2 %:
-values chosen for being small are no sample of a spectrum."""
+where a fifth or more is left (95 % without a limit), 90 % between a tenth and a fifth, 66 % below a tenth, 44 % below
+0.2 %: values chosen for being small are no sample of a spectrum."""
 
 
 def saturated(
@@ -37,7 +37,7 @@ def saturated(
         saturation: the limit; None looks for a plateau.
 
     Raises:
-        InputError: a limit that leaves hardly anything of what changes between the standards, though these lie above it.
+        InputError: a limit below the standards that leaves hardly anything of what changes between them.
     """
     found = np.zeros(values.shape, dtype=bool)
     if saturation is not None:
@@ -80,7 +80,7 @@ def _require_response(top: np.ndarray, standards: np.ndarray, saturation: float,
     raise InputError(
         f"{argument('saturation', saturation)} masks {int((usable & (top >= saturation)).sum())} of "
         f"{int(usable.sum())} wavelengths of {name}, which hold {100.0 * taken:.3g} % of what changes between the "
-        f"standards, and these exceed it themselves (up to {standards.max():.4g}): a fit to the weak rest would mislead; "
+        f"standards, and these exceed it themselves (up to {standards.max():.4g}): a fit to the rest would mislead; "
         f"give {_above(least):.10g} or more, the value at which the detector saturates, or leave it out."
     )
 

@@ -87,7 +87,8 @@ def prepare_unknown(
     if not genuine:
         _check_spikes(values, bad, grid, calibration_wavelengths, standards, name)
     values, bad = _interpolate(values, bad, grid, calibration_wavelengths, notes, name)
-    bad |= saturated(values, standards, saturation, calibration_wavelengths, ~bad.any(axis=0), notes, name)
+    left = np.asarray(~bad.any(axis=0))
+    bad |= saturated(values, standards, saturation, calibration_wavelengths, left, notes, name)
     usable = np.asarray(~bad.any(axis=0))
     if not usable.any():
         raise InputError(f"every wavelength of {name} is masked or saturated; measure it again, diluted.")

@@ -1,8 +1,8 @@
 """Which line above a table names its columns, and which cell of that line stands over which column.
 
-A line with as many cells as the rows have, empty ones at its end counted, names each column by the cell over it: the one
-whose cell is empty has no name. Only a line of one cell less than the rows, as R and tables between blanks have it, lacks
-the corner. Where such a line begins with the name of an axis nobody can tell which column has no name: it is refused.
+A line with as many cells as the rows have, empty ones at its end counted, names each column by the cell over it: one
+under an empty cell has no name. Only a line of one cell less than the rows, as R and tables between blanks have it,
+lacks the corner. Where such a line begins with the name of an axis nobody can tell which column has no name: it is refused.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ _BUILT_IN = (9, 10)
 
 
 def marks_of(path: str) -> dict[str, tuple[list[tuple[int, int, int, int]], list[tuple[int, int, int]]]]:
-    """By sheet: blocks of cells shown as percent (row, column, rows, columns), and merged cells (row, column, columns)."""
+    """By sheet: blocks of cells shown as percent (row, column, rows, columns), and merged cells (row, column,
+    columns)."""
     with zipfile.ZipFile(path) as archive:
         names = set(archive.namelist())
         if "xl/workbook.xml" in names:
@@ -34,7 +35,8 @@ def write_as_shown(
     rows: list[list[str]], percent: list[tuple[int, int, int, int]], merged: list[tuple[int, int, int]]
 ) -> bool:
     """Write cells of a sheet as they are shown: ``5%`` for 0.05, and in each merged column what heads them; whether
-    that was done above values. Over values, whose first column holds a number, and in a row of one title nothing is merged."""
+    that was done above values. Over values, whose first column holds a number, and in a row of one title nothing is
+    merged."""
     for top, left, height, width in percent:
         for row in rows[top : top + height]:
             for k in range(left, min(left + width, len(row))):
