@@ -2,7 +2,8 @@
 
 A line with as many cells as the rows have, empty ones at its end counted, names each column by the cell over it: one
 under an empty cell has no name. Only a line of one cell less than the rows, as R and tables between blanks have it,
-lacks the corner. Where such a line begins with the name of an axis nobody can tell which column has no name: it is refused.
+lacks the corner. Where such a line begins with the name of an axis nobody can tell which column has no name: it is
+refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Cells of a workbook that are shown as percent: they mean the percentage that is shown, as in the CSV of the sheet.
 
-A header ``5%`` (stored as 0.05) is 5 %, and so is an entry in a column of concentrations. Spectra of which all values are
-shown so, such as %T, are read as the percentages; where only some are, a factor of 100 lies between them, and they are
-left as they are written, to be refused as no numbers.
+A header ``5%`` (stored as 0.05) is 5 %, and so is an entry in a column of concentrations. Spectra of which all values
+are shown so, such as %T, are read as the percentages; where only some are, a factor of 100 lies between them, and they
+are left as they are written, to be refused as no numbers.
 """
 
 from __future__ import annotations
