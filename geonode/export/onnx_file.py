@@ -149,6 +149,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "caution": "; ".join(calibration.facts.cautions),  # for readers of earlier versions
         "cautions": list(calibration.facts.cautions),
         "untold": calibration.facts.untold,
+        "turns": list(calibration.facts.turns),
         "usable": calibration.facts.rules.usable,
         "declines": calibration.facts.rules.declines,
         "shape_decides": calibration.facts.shapes is not None and calibration.facts.shapes.decides,

@@ -74,6 +74,7 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
         "pls": None if pls is None else {"offset": pls.offset, "rmsecv": pls.error, "components": pls.components},
         "cautions": list(facts.cautions),
         "untold": facts.untold,
+        "turns": list(facts.turns),
         "rank": inverse.rank,
         "dof": float(inverse.dof),
         "endsAtZero": inverse.ends_at_zero,
