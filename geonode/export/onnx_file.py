@@ -128,8 +128,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     from geonode import __version__
 
     calibration = model.calibration
-    inverse, own = calibration.inverse, calibration.standard_spectra
-    pls = calibration.facts.pls
+    inverse, own, pls = calibration.inverse, calibration.standard_spectra, calibration.facts.pls
     steps, arrays = exported_steps(model.preprocessing)
     units, (low, high) = model.dataset.units, model.served_range
     facts = {

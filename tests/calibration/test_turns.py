@@ -1,4 +1,4 @@
-"""Where a response turns back an answer says why it is wide and what to do, in the library, exported and on the page."""
+"""Where a response turns back an answer says why it is wide and what to do: in the library, exported, on the page."""
 
 from __future__ import annotations
 

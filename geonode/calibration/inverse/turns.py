@@ -9,8 +9,8 @@ LEG = 10.0
 noise of the standards."""
 SHARE = 0.1
 """And by this share of the whole response: on a plateau errors of path and offset make a turn of less. Of 160 simulated
-assays of two forms (acid and base, binding, Hill, Beer–Lambert), whose spectra cannot turn back, those of 7 do, as their
-standards have it; without this of 15."""
+assays of two forms (acid and base, binding, Hill, Beer–Lambert), whose spectra cannot turn back, those of 7 do, as
+their standards have it; without this of 15."""
 BACK = -0.5
 """Cosine between the two ways: beyond a bend of 120° it comes back rather than going on to another form."""
 
