@@ -15,7 +15,9 @@ ASSAY = geonode.simulate_assay(seed=0)
 KINDS = {
     "pretrained": lambda: geonode.fit(ASSAY),
     "learned preprocessing": lambda: geonode.fit(ASSAY, preprocessing=["msc"]),
-    "trained flow": lambda: geonode.fit(ASSAY, geonode.GeodesicConfig(flow="path_independent", epochs=3, members=2, predictor="node")),
+    "trained flow": lambda: geonode.fit(
+        ASSAY, geonode.GeodesicConfig(flow="path_independent", epochs=3, members=2, predictor="node")
+    ),
 }
 
 
