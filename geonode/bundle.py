@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save, save_file
 
-from geonode.errors import BundleError, InputError
+from geonode.errors import BundleError, InputError, cause
 from geonode_runtime.files import write_atomically
 
 VERSION = 5
@@ -116,7 +116,7 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
                 "spectra, where they are asked for, after it."
             ) from error
         raise BundleError(
-            f"{path} is not a geonode bundle or is truncated ({error}); fit again or copy it anew."
+            f"{path} is not a geonode bundle or is truncated ({cause(error)}); fit again or copy it anew."
         ) from error
     if not isinstance(header, dict) or not isinstance(header.get("version"), int):
         raise BundleError(f"{path} holds tensors but is no geonode bundle; give the file that `geonode fit` wrote.")

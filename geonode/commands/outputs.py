@@ -109,6 +109,8 @@ def check_folder(
         InputError: a file, a folder of other things, or one of this kind and ``force`` is not given.
     """
     refuse_inputs(folder, inputs)
+    if str(folder) == "-":
+        raise InputError("many files are written and do not go to the screen; give a folder in place of -.")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder to write into.")
     if not folder.is_dir() or not os.listdir(folder):

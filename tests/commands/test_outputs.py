@@ -153,6 +153,7 @@ def test_a_folder_of_other_things_is_not_written_into(bench, tmp_path, monkeypat
             assert "geonode did not write there" in run(*command, code=2).output
         assert [p.name for p in other.iterdir()] == [name] and (other / name).read_text() == "mine"
     assert "is a file" in run("report", bundle, "--out", bench / "unknown.csv", code=2).output
+    assert "give a folder in place of -" in run("report", bundle, "--out", "-", code=2).output
 
 
 def test_a_resumed_fit_replaces_its_own_bundle(bench, tmp_path):
