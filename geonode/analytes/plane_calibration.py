@@ -11,8 +11,9 @@ from scipy.special import chdtri, fdtri
 
 from geonode.analytes.answer import WORST_FIRST, PlaneAnswer
 from geonode.analytes.bands import outside_hull
+from geonode.analytes.ensemble import SurfaceEnsemble, fit_ensemble
 from geonode.analytes.plane import Plane, PlaneDensity
-from geonode.analytes.plane_sets import Region, log_density, one_analyte, region
+from geonode.analytes.plane_sets import Region, one_analyte, region
 from geonode.analytes.space import SurfaceSpace
 from geonode.analytes.surface_gp import SurfaceGP
 from geonode.calibration.asked_files import asked_of_files
@@ -32,7 +33,7 @@ WIDENINGS = 2.0 ** np.arange(-3.0, 6.0)
 """Factors τ on what the process does not know, among and between which standards left out choose."""
 PRIOR_WIDTH = 2.0
 """Standard deviation of ln τ in the prior around 1, as for one analyte."""
-GAP_CORRECTION = 0.55
+GAP_CORRECTION = 1.0
 """A standard left out is missed by more than an unknown among all of them: so much of the τ found is used. Chosen on
 simulated plates (docs/two_analytes.md)."""
 FEWEST = 9
@@ -50,16 +51,20 @@ class PlaneCalibration:
     """
 
     def __init__(
-        self, dataset: SpectralDataset, gp: SurfaceGP, learned: tuple[float, float, float, int] | None = None
+        self,
+        dataset: SpectralDataset,
+        gp: SurfaceGP,
+        ensemble: SurfaceEnsemble,
+        learned: tuple[float, float, float, int] | None = None,
     ) -> None:
-        self.dataset, self.gp = dataset, gp
+        self.dataset, self.gp, self.ensemble = dataset, gp, ensemble
         usable = usable_wavelengths(dataset)
         self.wavelengths = dataset.wavelengths[usable]
         spectra = dataset.spectra[:, usable]
         index = np.asarray(dataset.level_index)
         deviations = spectra - gp.level_means[index] if len(spectra) > len(gp.levels) else None
         self.space = SurfaceSpace.of(gp.level_means, deviations)
-        self.plane = Plane(gp, self.space)
+        self.plane = Plane(ensemble, self.space)
         self.widening, self.q_limit, self.t2_limit, self.left_out = learned or self._learn()
 
     @property
@@ -93,21 +98,27 @@ class PlaneCalibration:
         out = [i for i in range(n) if not outside_hull(gp.levels[[i]], np.delete(gp.levels, i, axis=0))[0]]
         if n < FEWEST or len(out) < 4:
             return 1.0, q_limit, t2_limit, 0
-        folds = gp.fit_folds(gp.levels, gp.level_means, [np.delete(np.arange(n), i) for i in out])
-        planes = [Plane(fold, SurfaceSpace(self.space.mean, self.space.sigma, self.space.basis)) for fold in folds]
         every = np.ones(width, dtype=bool)
-        seen = [self.space.coordinates(gp.level_means[i], every) for i in out]
-
-        def asked(k: int, widening: float) -> PlaneDensity:
-            place, noise, q = seen[k]
-            return planes[k].density(place, max(q, 1.0) * noise, widening, _COARSE)
-
         score = -0.5 * (np.log(WIDENINGS) / PRIOR_WIDTH) ** 2
-        for k, i in enumerate(out):
-            score += [log_density(asked(k, float(one)), gp.levels[i]) for one in WIDENINGS]
+        for i in out:
+            score += self._left_out(i, *self.space.coordinates(gp.level_means[i], every))
         widening = GAP_CORRECTION * float(np.exp(_highest_between(np.log(WIDENINGS), score)))
-        t2 = max(float(asked(k, widening).squared.min()) for k in range(len(out)))
-        return widening, max(q_limit, max(q for *_, q in seen)), max(t2_limit, t2), len(out)
+        return widening, q_limit, t2_limit, len(out)
+
+    def _left_out(self, i: int, place: np.ndarray, noise: np.ndarray, q: float) -> np.ndarray:
+        """Log density, up to a constant, of standard i where the others predict it, for each of `WIDENINGS`."""
+        plane = Plane(self.ensemble.without(i), self.space)
+        first, second = self.gp.levels[i]
+        mean, own, between = (part[0] for part in plane.at((np.array([first]), np.array([second]))))
+        missed, scores = place - mean, []
+        for widening in WIDENINGS:
+            covariance = max(q, 1.0) * noise + float(widening) * own + between
+            squared = float(missed @ np.linalg.solve(covariance, missed))
+            scores.append(
+                -0.5 * np.linalg.slogdet(covariance)[1]
+                - 0.5 * (plane.dof + len(missed)) * np.log1p(squared / plane.dof)
+            )
+        return np.array(scores)
 
     # ------------------------------------------------------------------ unknowns
 
@@ -268,7 +279,7 @@ class PlaneCalibration:
         )
 
     def _outside(self, points: np.ndarray) -> np.ndarray:
-        return outside_hull(self.gp.coordinates(points).numpy(), self.gp.coordinates(self.gp.levels).numpy())
+        return outside_hull(self.ensemble.coordinates(points), self.ensemble.coordinates(self.gp.levels))
 
     def _beyond(self, found: Region) -> bool:
         """Whether every cell of a region lies outside the hull of the standards."""
@@ -312,4 +323,4 @@ def fit_plane(dataset: SpectralDataset, gp: SurfaceGP | None = None) -> PlaneCal
     if not usable.any():
         raise InputError("every wavelength is masked in some standard, so nothing is left to calibrate with.")
     made = (gp or SurfaceGP()).fit(np.array(dataset.levels), np.array(dataset.level_means())[:, usable])
-    return PlaneCalibration(dataset, made)
+    return PlaneCalibration(dataset, made, fit_ensemble(made))
