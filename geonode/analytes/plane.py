@@ -3,17 +3,19 @@
 In the reduced space of `SurfaceSpace` (r directions, noise of variance one) the members s of a `SurfaceEnsemble` say that
 a spectrum of the point p of the plane lies at m(p), their mean, with covariance
 
-    C(p) = φ N/k + τ mean_s (v_s(p) + η_s) S_s + cov_s m_s(p)      S_s = Rᵀ K_s⁻¹ R/(n − 1)
+    C(p) = φ N/k + τ mean_s v_s(p) S_s + 2 cov_s m_s(p) + D(p)      S_s = Rᵀ K_s⁻¹ R/(n − 1)
 
-φ: what the unknown's own residual says of its noise, N its covariance, k replicates; v, η, K: kriging variance, nugget
-and kernel matrix of each member; τ is learned from standards left out. What the members differ by is one error for all
-wavelengths together: cov_s m_s has few directions, along which no number of wavelengths makes a spectrum sharper. Then
+φ: what the unknown's own residual says of its noise, N its covariance, k replicates; v, K: kriging variance and kernel
+matrix of each member; τ ≥ 1 is learned from standards left out. What the members differ by is one error for all
+wavelengths together: cov_s m_s has few directions, along which no number of wavelengths makes a spectrum sharper. D: what
+m changes by within a cell of the grid below (÷ 12; in full while the grid closes in, so that no place falls between two
+of its points). Then
 
-    p(p | x) ∝ prior(p) (1 + d²/ν)^(−(ν + r)/2) e^(−doubt(p)/2)     d² = (a − m)ᵀ C⁻¹ (a − m),  ν = n − 1
+    p(p | x) ∝ prior(p) |C|^(−1/2) (1 + d²/ν)^(−(ν + r)/2) e^(−doubt(p)/2)     d² = (a − m)ᵀ C⁻¹ (a − m),  ν = n − 1
 
 prior: half uniform in concentration, half uniform in the warp coordinates, in which the response is even. doubt: what
-ln|C| exceeds its largest value within the standards' box by, as for one analyte: outside, where ever less is known, no
-spectrum may fit better for that reason. The density is tabulated on a grid that closes in on where it is.
+ln|C| exceeds its median within the standards' box by, outside of it: there no spectrum may fit because ever less is
+known. The density is tabulated on a grid that closes in on where it is.
 """
 
 from __future__ import annotations
@@ -31,8 +33,13 @@ POINTS = 61
 BEYOND = 0.25
 """How far beyond the standards is searched, as a share of each analyte's range."""
 PRIOR = "half uniform in the two concentrations, half uniform in their warp coordinates, over the searched box"
-_TEMPERS = (0.02, 0.1, 0.4, 1.0)  # powers of the likelihood while the grid closes in
+_TEMPERS = (0.02, 0.1, 0.4, 1.0, 1.0)  # powers of the likelihood while the grid closes in
 _TABLE = 600
+_WITHIN_CELL = 1.0 / 12.0
+"""Variance of a place within its cell, in squares of the cell's width."""
+BETWEEN = 2.0
+"""What eight members differ by, times this, is what they may all be off by; chosen on simulated plates
+(docs/two_analytes.md)."""
 _CLOSING = 31  # grid points per analyte while it closes in
 
 
@@ -85,6 +92,11 @@ class Plane:
         keep = np.concatenate([[True], np.diff(np.maximum.accumulate(places)) > 0.0])
         return values[keep], places[keep]
 
+    @property
+    def spread(self) -> np.ndarray:
+        """Mean of S_s ``[r, r]``."""
+        return self._spread.mean(axis=0)
+
     @one_thread()
     def density(self, found: np.ndarray, noise: np.ndarray, widening: float, points: int = POINTS) -> PlaneDensity:
         """Of a spectrum.
@@ -97,10 +109,12 @@ class Plane:
         coarse = min(points, _CLOSING)
         places = [np.linspace(table[1][0], table[1][-1], coarse) for table in self._tables]
         made = self._tabulated(places, found, noise, widening, _TEMPERS[0])
-        for temper in _TEMPERS[1:]:
-            count = points if temper == _TEMPERS[-1] else coarse
-            places = [_closer(x, made.mass.sum(axis=1 - d), count) for d, x in enumerate(places)]
-            made = self._tabulated(places, found, noise, widening, temper)
+        for step, temper in enumerate(_TEMPERS[1:], 2):
+            last = step == len(_TEMPERS)
+            places = [
+                _closer(x, made.mass.sum(axis=1 - d), points if last else coarse) for d, x in enumerate(places)
+            ]
+            made = self._tabulated(places, found, noise, widening, temper, last)
         return made
 
     def ends_at_zero(self, analyte: int) -> bool:
@@ -108,19 +122,25 @@ class Plane:
         return bool(self._tables[analyte][0][0] == 0.0)
 
     def _tabulated(
-        self, places: list[np.ndarray], found: np.ndarray, noise: np.ndarray, widening: float, temper: float
+        self,
+        places: list[np.ndarray],
+        found: np.ndarray,
+        noise: np.ndarray,
+        widening: float,
+        temper: float,
+        last: bool = False,
     ) -> PlaneDensity:
         axes = [np.interp(x, table[1], table[0]) for x, table in zip(places, self._tables, strict=True)]
         mean, own, between = self.at((axes[0], axes[1]))
-        covariance = noise + widening * own + between
+        covariance = noise + widening * own + between + (_WITHIN_CELL if last else 1.0) * _steps(mean, places)
         difference = found - mean
         squared = np.einsum("gr,gr->g", difference, np.linalg.solve(covariance, difference[..., None])[..., 0])
         volume = np.linalg.slogdet(covariance)[1]
         x, y = (m.ravel() for m in np.meshgrid(*places, indexing="ij"))
         inside = (np.abs(x) <= 1.0 + 1e-9) & (np.abs(y) <= 1.0 + 1e-9)
-        most = volume[inside].max() if inside.any() else np.inf
+        most = np.median(volume[inside]) if inside.any() else np.inf
         doubt = np.where(inside, 0.0, np.maximum(volume - most, 0.0))
-        log = -0.5 * (self.dof + self.space.rank) * np.log1p(squared / self.dof) - 0.5 * doubt
+        log = -0.5 * (self.dof + self.space.rank) * np.log1p(squared / self.dof) - 0.5 * (volume + doubt)
         weight = np.exp(temper * (log - log.max()))
         size = [np.outer(*(_cells(v) for v in pair)).ravel() for pair in (axes, places)]
         mass = weight * (size[0] / size[0].sum() + size[1] / size[1].sum())
@@ -135,9 +155,16 @@ class Plane:
         means = rows @ self._reduced + self._offset
         mean = means.mean(axis=0)
         apart = means - mean
-        between = np.einsum("sgr,sgq->grq", apart, apart) / len(means)
-        within = np.einsum("sg,srq->grq", variance + self.gp.eta[:, None], self._spread) / len(means)
+        between = BETWEEN * np.einsum("sgr,sgq->grq", apart, apart) / len(means)
+        within = np.einsum("sg,srq->grq", variance, self._spread) / len(means)
         return mean, within, between
+
+
+def _steps(mean: np.ndarray, places: list[np.ndarray]) -> np.ndarray:
+    """Squares ``[G, r, r]`` of what the mean ``[G, r]`` changes by from one grid point to the next."""
+    grid = mean.reshape(len(places[0]), len(places[1]), -1)
+    along = [step.reshape(mean.shape) for step in np.gradient(grid, axis=(0, 1))]
+    return np.sum([step[:, :, None] * step[:, None, :] for step in along], axis=0)
 
 
 def _cells(points: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtri, fdtri
+from scipy.special import chdtri, fdtri, stdtrit
 
 from geonode.analytes.answer import WORST_FIRST, PlaneAnswer
 from geonode.analytes.bands import outside_hull
@@ -23,7 +23,7 @@ from geonode.errors import InputError
 from geonode_runtime.answers import check_options, require_usable
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.figures import figure
-from geonode_runtime.remedies import VerdictRules
+from geonode_runtime.remedies import VerdictRules, declined
 from geonode_runtime.replicates import ask_each, taken_together
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import VERDICT_LEVEL, Quantification, verdict
@@ -33,11 +33,8 @@ WIDENINGS = 2.0 ** np.arange(-3.0, 6.0)
 """Factors τ on what the process does not know, among and between which standards left out choose."""
 PRIOR_WIDTH = 2.0
 """Standard deviation of ln τ in the prior around 1, as for one analyte."""
-GAP_CORRECTION = 1.0
-"""A standard left out is missed by more than an unknown among all of them: so much of the τ found is used. Chosen on
-simulated plates (docs/two_analytes.md)."""
 FEWEST = 9
-"""Fewer levels leave too few to leave out: the process's own word, not narrowed, is all there is."""
+"""Fewer levels leave too few to leave out: nothing has checked the regions, and nothing is quantified."""
 _COARSE = 31  # grid points per analyte while τ is chosen
 _TAIL = 0.01
 
@@ -46,7 +43,8 @@ class PlaneCalibration:
     """Standards of two analytes, fitted; made by `fit_plane` and `load_plane`.
 
     Attributes:
-        dataset: the standards. gp: the process through them. wavelengths: ``[W]`` those that no standard has masked.
+        dataset: the standards. gp: the process through them. ensemble: others of which the regions
+            are made. wavelengths: ``[W]`` those that no standard has masked.
         widening: τ. q_limit, t2_limit: beyond them a spectrum does not match. left_out: how many standards chose them.
     """
 
@@ -80,15 +78,27 @@ class PlaneCalibration:
         first, second = parts if len(parts) == 2 else ("", "")
         return ("" if first == "1" else first), ("" if second == "1" else second)
 
+    @property
+    def declines(self) -> str:
+        """Why nothing is quantified with these standards, and what to do; empty where it is."""
+        if self.left_out:
+            return ""
+        count = len(self.gp.levels)
+        return (
+            f"{count} standards are too few to be left out one by one, so that nothing has checked the regions (measure "
+            f"{FEWEST} or more, four of them within the hull of the others)"
+        )
+
     # ------------------------------------------------------------------ what standards left out teach
 
     def _learn(self) -> tuple[float, float, float, int]:
         """τ and the limits of Q and T², from standards left out one at a time within the hull of the others.
 
-        τ is that under which they have the highest density (log score, a proper scoring rule, with a log-normal prior),
-        less what leaving out adds (`GAP_CORRECTION`). (The smallest with which regions at 50 % cover half of them, the
-        rule before, is a median of a dozen numbers: from plate to plate its regions at 80 % covered 40 to 100 %.) The
-        limits are the textbook's or the largest left-out standard's.
+        τ is that under which they are most probable where the others predict them (log score, a proper scoring rule,
+        with a log-normal prior), and no less than one: levels share their concentrations with others of their row and
+        column, and an unknown does not. The limit of Q is the textbook's, or where a further one of the standards' own
+        residuals, each outside the span of the others, would lie with 99 % probability (log-normal); of T² the
+        textbook's.
         """
         gp, n = self.gp, len(self.gp.levels)
         width = gp.level_means.shape[1]
@@ -102,14 +112,25 @@ class PlaneCalibration:
         score = -0.5 * (np.log(WIDENINGS) / PRIOR_WIDTH) ** 2
         for i in out:
             score += self._left_out(i, *self.space.coordinates(gp.level_means[i], every))
-        widening = GAP_CORRECTION * float(np.exp(_highest_between(np.log(WIDENINGS), score)))
-        return widening, q_limit, t2_limit, len(out)
+        widening = float(np.exp(_highest_between(np.log(WIDENINGS), score)))
+        apart = np.log([self._residual_without(i) for i in out])
+        spread = float(apart.std(ddof=1)) * np.sqrt(1.0 + 1.0 / len(out))
+        q_next = float(np.exp(apart.mean() + stdtrit(len(out) - 1.0, 1.0 - _TAIL) * spread))
+        return max(widening, 1.0), max(q_limit, q_next), t2_limit, len(out)
+
+    def _residual_without(self, i: int) -> float:
+        """Q of standard i where the others alone say what their span and the noise are."""
+        means = self.gp.level_means
+        space = SurfaceSpace.of(np.delete(means, i, axis=0), None)
+        return space.coordinates(means[i], np.ones(means.shape[1], dtype=bool))[2]
 
     def _left_out(self, i: int, place: np.ndarray, noise: np.ndarray, q: float) -> np.ndarray:
         """Log density, up to a constant, of standard i where the others predict it, for each of `WIDENINGS`."""
         plane = Plane(self.ensemble.without(i), self.space)
         first, second = self.gp.levels[i]
         mean, own, between = (part[0] for part in plane.at((np.array([first]), np.array([second]))))
+        # a standard's own error of preparation is part of its distance; an unknown has none
+        own = own + float(self.ensemble.eta.mean()) * plane.spread
         missed, scores = place - mean, []
         for widening in WIDENINGS:
             covariance = max(q, 1.0) * noise + float(widening) * own + between
@@ -239,10 +260,6 @@ class PlaneCalibration:
                     f"{count} separate regions of the plane explain the spectrum (the {100 * which:g} % region)"
                 )
                 worst = min(worst, "ambiguous", key=WORST_FIRST.index)
-        if not self.left_out:
-            notes.append(
-                f"{len(levels)} standards are too few to be left out one by one: the regions rest on the model alone"
-            )
         own = (parts[0], parts[1])
         return PlaneAnswer(
             name, self.analytes, self.units, worst, own, found, at_95, bool(outside), tuple(dict.fromkeys(notes)),
@@ -254,9 +271,11 @@ class PlaneCalibration:
         levels, bounded = self.gp.levels[:, analyte], self.plane.ends_at_zero(analyte)
         one, at_95 = (one_analyte(density, analyte, at, bounded) for at in (level, VERDICT_LEVEL))
         blank = bounded and bool((levels == 0.0).any())
-        rules = VerdictRules(float(levels.min()), float(levels.max()), blank, self.q_limit, self.t2_limit)
+        rules = VerdictRules(
+            float(levels.min()), float(levels.max()), blank, self.q_limit, self.t2_limit, declines=self.declines
+        )
         t2 = float(density.squared.min())
-        said, reasons = verdict(rules, one, at_95, q, t2)
+        said, reasons = declined(rules, verdict(rules, one, at_95, q, t2))
         best, n, matches = one.best, len(self.gp.levels), said != "does not match"
         return Quantification(
             verdict=said,
