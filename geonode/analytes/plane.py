@@ -7,9 +7,8 @@ a spectrum of the point p of the plane lies at m(p), their mean, with covariance
 
 φ: what the unknown's own residual says of its noise, N its covariance, k replicates; v, K: kriging variance and kernel
 matrix of each member; τ ≥ 1 is learned from standards left out. What the members differ by is one error for all
-wavelengths together: cov_s m_s has few directions, along which no number of wavelengths makes a spectrum sharper. D: what
-m changes by within a cell of the grid below (÷ 12; in full while the grid closes in, so that no place falls between two
-of its points). Then
+wavelengths together: cov_s m_s has few directions, along which no number of wavelengths makes a spectrum sharper. D: only while
+the grid below closes in, what m changes by from one point to the next, so that no place falls between two. Then
 
     p(p | x) ∝ prior(p) |C|^(−1/2) (1 + d²/ν)^(−(ν + r)/2) e^(−doubt(p)/2)     d² = (a − m)ᵀ C⁻¹ (a − m),  ν = n − 1
 
@@ -35,8 +34,6 @@ BEYOND = 0.25
 PRIOR = "half uniform in the two concentrations, half uniform in their warp coordinates, over the searched box"
 _TEMPERS = (0.02, 0.1, 0.4, 1.0, 1.0)  # powers of the likelihood while the grid closes in
 _TABLE = 600
-_WITHIN_CELL = 1.0 / 12.0
-"""Variance of a place within its cell, in squares of the cell's width."""
 BETWEEN = 2.0
 """What eight members differ by, times this, is what they may all be off by; chosen on simulated plates
 (docs/two_analytes.md)."""
@@ -111,9 +108,7 @@ class Plane:
         made = self._tabulated(places, found, noise, widening, _TEMPERS[0])
         for step, temper in enumerate(_TEMPERS[1:], 2):
             last = step == len(_TEMPERS)
-            places = [
-                _closer(x, made.mass.sum(axis=1 - d), points if last else coarse) for d, x in enumerate(places)
-            ]
+            places = [_closer(x, made.mass.sum(axis=1 - d), points if last else coarse) for d, x in enumerate(places)]
             made = self._tabulated(places, found, noise, widening, temper, last)
         return made
 
@@ -132,7 +127,7 @@ class Plane:
     ) -> PlaneDensity:
         axes = [np.interp(x, table[1], table[0]) for x, table in zip(places, self._tables, strict=True)]
         mean, own, between = self.at((axes[0], axes[1]))
-        covariance = noise + widening * own + between + (_WITHIN_CELL if last else 1.0) * _steps(mean, places)
+        covariance = noise + widening * own + between + (0.0 if last else _steps(mean, places))
         difference = found - mean
         squared = np.einsum("gr,gr->g", difference, np.linalg.solve(covariance, difference[..., None])[..., 0])
         volume = np.linalg.slogdet(covariance)[1]

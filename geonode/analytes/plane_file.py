@@ -59,14 +59,18 @@ def load_plane(path: str | Path) -> PlaneCalibration:
         state = {name.removeprefix("gp/"): value for name, value in tensors.items() if name.startswith("gp/")}
         means = np.array(dataset.level_means())[:, usable_wavelengths(dataset)]
         gp = SurfaceGP.from_state(np.array(dataset.levels), means, state, metadata["gp"])
-        members = {name.removeprefix("members/"): value for name, value in tensors.items() if name.startswith("members/")}
+        members = {
+            name.removeprefix("members/"): value for name, value in tensors.items() if name.startswith("members/")
+        }
         if not members:
             raise BundleError(
                 f"{path} was written by an earlier geonode, whose regions of two analytes were too narrow; fit again and "
                 "save anew."
             )
         widening, q_limit, t2_limit, left_out = metadata["learned"]
-        return PlaneCalibration(dataset, gp, SurfaceEnsemble.from_state(gp, members), (widening, q_limit, t2_limit, left_out))
+        return PlaneCalibration(
+            dataset, gp, SurfaceEnsemble.from_state(gp, members), (widening, q_limit, t2_limit, left_out)
+        )
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise BundleError(f"{path} is not a complete geonode bundle ({error}); fit again and save anew.") from error
 
