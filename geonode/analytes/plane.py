@@ -1,14 +1,14 @@
 """The posterior over the plane of two concentrations, given one spectrum.
 
-In the reduced space of `SurfaceSpace` (r directions, noise of variance one) the members s of a `SurfaceEnsemble` say that
-a spectrum of the point p of the plane lies at m(p), their mean, with covariance
+In the reduced space of `SurfaceSpace` (r directions, noise of variance one) the members s of a `SurfaceEnsemble` say
+that a spectrum of the point p of the plane lies at m(p), their mean, with covariance
 
     C(p) = φ N/k + τ mean_s v_s(p) S_s + 2 cov_s m_s(p) + D(p)      S_s = Rᵀ K_s⁻¹ R/(n − 1)
 
 φ: what the unknown's own residual says of its noise, N its covariance, k replicates; v, K: kriging variance and kernel
 matrix of each member; τ ≥ 1 is learned from standards left out. What the members differ by is one error for all
-wavelengths together: cov_s m_s has few directions, along which no number of wavelengths makes a spectrum sharper. D: only while
-the grid below closes in, what m changes by from one point to the next, so that no place falls between two. Then
+wavelengths together: cov_s m_s has few directions, along which no number of wavelengths makes a spectrum sharper. D: only
+while the grid below closes in, what m changes by from one point to the next, so that no place falls between two. Then
 
     p(p | x) ∝ prior(p) |C|^(−1/2) (1 + d²/ν)^(−(ν + r)/2) e^(−doubt(p)/2)     d² = (a − m)ᵀ C⁻¹ (a − m),  ν = n − 1
 
@@ -144,8 +144,8 @@ class Plane:
         return PlaneDensity((axes[0], axes[1]), (places[0], places[1]), mass, density, squared.reshape(mass.shape))
 
     def at(self, axes: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Mean ``[G, r]`` on the grid of two axes of concentrations, and its covariances ``[G, r, r]``: that of a member
-        (times τ), and between members."""
+        """Mean ``[G, r]`` on the grid of two axes of concentrations, and its covariances ``[G, r, r]``: that of a
+        member (times τ), and between members."""
         rows, variance = self.gp.rows_at(axes)
         means = rows @ self._reduced + self._offset
         mean = means.mean(axis=0)

@@ -85,8 +85,8 @@ class PlaneCalibration:
             return ""
         count = len(self.gp.levels)
         return (
-            f"{count} standards are too few to be left out one by one, so that nothing has checked the regions (measure "
-            f"{FEWEST} or more, four of them within the hull of the others)"
+            f"{count} standards are too few to be left out one by one, so that nothing has checked the regions "
+            f"(measure {FEWEST} or more, four of them within the hull of the others)"
         )
 
     # ------------------------------------------------------------------ what standards left out teach
@@ -260,6 +260,8 @@ class PlaneCalibration:
                     f"{count} separate regions of the plane explain the spectrum (the {100 * which:g} % region)"
                 )
                 worst = min(worst, "ambiguous", key=WORST_FIRST.index)
+        if self.declines:
+            notes.append(self.declines)
         own = (parts[0], parts[1])
         return PlaneAnswer(
             name, self.analytes, self.units, worst, own, found, at_95, bool(outside), tuple(dict.fromkeys(notes)),

@@ -64,8 +64,8 @@ def load_plane(path: str | Path) -> PlaneCalibration:
         }
         if not members:
             raise BundleError(
-                f"{path} was written by an earlier geonode, whose regions of two analytes were too narrow; fit again and "
-                "save anew."
+                f"{path} was written by an earlier geonode, whose regions of two analytes were too narrow; fit again "
+                "and save anew."
             )
         widening, q_limit, t2_limit, left_out = metadata["learned"]
         return PlaneCalibration(

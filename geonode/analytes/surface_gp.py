@@ -336,7 +336,7 @@ class SurfaceGP:
 
 
 def origin_of(levels: np.ndarray) -> np.ndarray:
-    """c₀ ``[D]`` of levels ``[n, D]``: 0 for amounts, c_min for scales whose zero lies far away or below (pH, temperature)."""
+    """c₀ ``[D]`` of levels ``[n, D]``: 0 for amounts, c_min where zero lies far away or below (pH, temperature)."""
     low, span = levels.min(0), np.ptp(levels, axis=0)
     return np.where((low >= 0.0) & (low <= span), 0.0, low)
 
