@@ -16,7 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save, save_file
 
-from geonode.errors import BundleError, InputError
+from geonode.errors import BundleError, InputError, cause
 from geonode_runtime.files import write_atomically
 
 VERSION = 5
@@ -41,12 +41,14 @@ def write_bundle(
     ``version`` is the one that a reader needs; None for the latest.
 
     Raises:
-        InputError: the folder does not exist, or ``path`` is a folder.
+        InputError: the folder does not exist, or ``path`` is a folder or a file that holds anything but a bundle.
     """
     from geonode import __version__
 
     if path.is_dir():
         raise InputError(f"{path} is a folder; give the bundle a file name.")
+    if path.is_file() and path.stat().st_size and not is_bundle(path):
+        raise InputError(f"{path} is there already and is no bundle; give another name, or remove it first.")
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} does not exist; create the folder first.")
     tensors = {name: _plain(value) for name, value in tensors.items()}
@@ -57,6 +59,14 @@ def write_bundle(
     }
     header["checksum"] = checksum(tensors, header)
     write_tensors(path, tensors, {_KEY: json.dumps(header)})
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether the file at ``path`` was written by `write_bundle`, of whatever version and however damaged since."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")  # of the JSON header, by the format safetensors
+        head = file.read(min(length, 2**24))
+    return f'"{_KEY}"'.encode() in head
 
 
 def write_tensors(path: Path, tensors: dict[str, torch.Tensor], header: dict[str, str]) -> None:
@@ -106,7 +116,7 @@ def read_bundle(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
                 "spectra, where they are asked for, after it."
             ) from error
         raise BundleError(
-            f"{path} is not a geonode bundle or is truncated ({error}); fit again or copy it anew."
+            f"{path} is not a geonode bundle or is truncated ({cause(error)}); fit again or copy it anew."
         ) from error
     if not isinstance(header, dict) or not isinstance(header.get("version"), int):
         raise BundleError(f"{path} holds tensors but is no geonode bundle; give the file that `geonode fit` wrote.")

@@ -18,7 +18,13 @@ __all__ = [
     "ReaderError",
     "SolverError",
     "TrainingError",
+    "cause",
 ]
+
+
+def cause(error: BaseException) -> str:
+    """What ``error`` says, without the number of the system and the file, which the sentence about it names."""
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
 class ReaderError(InputError):

@@ -280,7 +280,7 @@ class GeodesicModel(PredictsOnDevice):
         at all.
 
         Raises:
-            InputError: the folder does not exist, or ``path`` is a folder.
+            InputError: the folder does not exist, or ``path`` is a folder or a file that is no bundle.
         """
         write_model(self, path)
 

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 
 from geonode import bundle
-from geonode.bundle import read_bundle, write_bundle
+from geonode.bundle import is_bundle, read_bundle, write_bundle
 from geonode.errors import BundleError, InputError, OutputError
 
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1.5], dtype=torch.float64), "none": torch.zeros(0)}
@@ -159,3 +159,20 @@ def test_a_folder_whose_name_is_no_utf8(name, tmp_path):
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(BundleError, match="truncated"):
         read_bundle(path)
+
+
+@pytest.mark.parametrize("content", [b"my notes", b"\x00" * 40, b"\xff" * 12])
+def test_a_file_that_is_no_bundle_is_not_replaced(tmp_path, content):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"notes\.txt is there already and is no bundle; give another name"):
+        write_bundle(path, {"x": torch.zeros(2)}, {})
+    assert path.read_bytes() == content and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_bundle_and_an_empty_file_are_replaced(tmp_path):
+    path = tmp_path / "a.bundle"
+    path.touch()
+    for value in (1.0, 2.0):
+        write_bundle(path, {"x": torch.full((2,), value)}, {})
+    assert is_bundle(path)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -195,6 +198,7 @@ def test_of_several_files_one_that_is_refused_costs_no_other_its_answer(model, t
         assert [one.verdict for one in answers[1:3]] == ["refused"] * 2 and answers[1].estimate is None
         assert "is zero at every wavelength" in answers[1].why[0] and "column 2" in answers[2].why[0]
         assert str(tmp_path / "c.csv") in answers[2].sentence() and answers[2].name == "c.csv"
+        assert pickle.loads(pickle.dumps(answers[2])) == copy.copy(answers[2]) == answers[2]
         with pytest.raises(AttributeError, match=r"c\.csv has no interval, for it was refused: .*is empty"):
             answers[2].interval  # noqa: B018
     for given in (files[1], files[2], [files[1]], [files[2]], files[1:3], geonode.load_unknowns(files[1:2])):

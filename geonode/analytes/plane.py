@@ -8,7 +8,7 @@ that a spectrum of the point p of the plane lies at m(p), their mean, with covar
 φ: what the unknown's own residual says of its noise, N its covariance, k replicates; v, K: kriging variance and kernel
 matrix of each member; τ ≥ 1 is learned from standards left out. What the members differ by is one error for all
 wavelengths together: cov_s m_s has few directions, along which no number of wavelengths makes a spectrum sharper. D:
-only while the grid below closes in, what m changes by from one point to the next, so that no place falls between two. Then
+only while the grid below closes in, what m changes by from one point to the next, so that no place is missed. Then
 
     p(p | x) ∝ prior(p) |C|^(−1/2) (1 + d²/ν)^(−(ν + r)/2) e^(−doubt(p)/2)     d² = (a − m)ᵀ C⁻¹ (a − m),  ν = n − 1
 

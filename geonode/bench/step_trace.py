@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from geonode.errors import InputError
+from geonode.errors import InputError, cause
 
 STEP = "geonode.step"
 """Name of the annotation around a step; those of `torch.profiler`'s own schedule (ProfilerStep#N) count too."""
@@ -39,7 +39,7 @@ def read(path: str | Path) -> list[Event]:
         found = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
         return [event for event in found["traceEvents"] if isinstance(event, dict)]
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is no torch.profiler trace ({error}); write one with --profile.") from None
+        raise InputError(f"{path} is no torch.profiler trace ({cause(error)}); write one with --profile.") from None
 
 
 def breakdown(events: Iterable[Event]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,7 +113,7 @@ class Calibration(ShownCalibration, ExplainingCalibration):
         self.inverse = InverseModel(
             self.gp, self.deviations, self.concentration_std, curve_scale=self.held_out.curve_scale
         )
-        own = None if self.unfit_for_posterior else lambda: self.own_levels
+        own = None if self.unfit_for_posterior else partial(getattr, self, "own_levels")
         self.curve_check = CurveCheck(self.gp, self.held_out, c, x, self.deviations, without, own)
         self.own_limits = (_, self.t2_limit) = match_limits(self.inverse, self.held_out, x)
         self.notes = (*notes, *remarks_on(self))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from geonode.calibration.assessment.curve_check import CurveCheck
+from geonode.calibration.inverse.turns import turns_of
 from geonode.calibration.remarks import wide_limits_of
 from geonode_runtime.answers import Facts
 from geonode_runtime.remedies import VerdictRules
@@ -23,4 +24,6 @@ def facts_of(made: Calibration, check: CurveCheck) -> Facts:
     rules = VerdictRules(*made.range, made.has_blank, made.q_limit, made.t2_limit, pls is None, usable, declines)
     wide = not made.checked or bool(wide_limits_of(made))
     shapes = Shapes(made.gp.level_means, made.inverse.projection.scale, wide)
-    return Facts(len(made.levels), rules, made.standard_spectra, shapes, pls, cautions, made.standing.untold)
+    curve, within = made.inverse, made.inverse.inside
+    turns = turns_of(curve.grid[within], curve.mean[within])
+    return Facts(len(made.levels), rules, made.standard_spectra, shapes, pls, cautions, made.standing.untold, turns)

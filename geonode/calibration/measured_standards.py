@@ -4,6 +4,7 @@ preprocessed as the standards were."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class MeasuredStandards:
         chain = self.preprocessing
         if chain is None or not chain.learns:
             return None
-        return lambda level: chain.fitted_without(level_index == level)
+        return partial(_fitted_without, chain, level_index)
 
     def aligned(self, spectra: Any, *, wavelengths: Any = None, **options: Any) -> Unknown:
         """The spectra of an unknown on ``wavelengths [V]``, not preprocessed yet.
@@ -81,3 +82,7 @@ class MeasuredStandards:
             raise InputError(f"every wavelength of {name} within the ranges of the preprocessing is masked.")
         note = f"preprocessed as the standards were: {self.preprocessing}"
         return Unknown(np.where(usable, spectra, 0.0), usable, (*unknown.notes, note))
+
+
+def _fitted_without(chain: Preprocessing, level_index: np.ndarray, level: int) -> np.ndarray:
+    return chain.fitted_without(level_index == level)

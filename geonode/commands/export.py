@@ -46,6 +46,12 @@ def register(app: typer.Typer) -> None:
 
         if onnx is None and pt2 is None:
             raise InputError("Nothing to write: give --onnx OUT.onnx, or --pt2 OUT.pt2.")
+        idle = {"--int8": int8, "--distill": distill, "--max-error": max_error is not None}
+        if onnx is None and any(idle.values()):
+            named = " and ".join(name for name, given in idle.items() if given)
+            raise InputError(
+                f"{named} would have no effect on a torch.export package; leave it out, or give --onnx too."
+            )
         if max_error is not None and not max_error > 0.0:
             raise InputError(f"--max-error must be a positive fraction of the range, not {max_error:g}.")
         if onnx is not None and pt2 is not None and onnx.resolve() == pt2.resolve():

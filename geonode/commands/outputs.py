@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from geonode.bundle import is_bundle
 from geonode.errors import InputError
 from geonode.report.style import FORMATS
 from geonode_runtime.outputs import ANSWER, PREDICTION, Output, check_output, check_writable, content, refuse_inputs
@@ -36,13 +37,6 @@ __all__ = [
 ]
 
 Force = Annotated[bool, typer.Option("--force", help="Replace an output of geonode that is there already.")]
-
-
-def _is_bundle(path: Path) -> bool:
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")  # of the JSON header, by the format safetensors
-        head = file.read(min(length, 2**24))
-    return b'"geonode_bundle"' in head
 
 
 def _is_weights(path: Path) -> bool:
@@ -88,7 +82,7 @@ def _is_results(path: Path) -> bool:
         return False
 
 
-BUNDLE = Output("a bundle", (".bundle", ""), _is_bundle)
+BUNDLE = Output("a bundle", (".bundle", ""), is_bundle)
 WEIGHTS = Output("a file of weights", (".safetensors",), _is_weights)
 CARD = Output("a model card", (".json",), _is_card)
 FIGURE = Output("a figure", FORMATS, _is_marked)
@@ -115,6 +109,8 @@ def check_folder(
         InputError: a file, a folder of other things, or one of this kind and ``force`` is not given.
     """
     refuse_inputs(folder, inputs)
+    if str(folder) == "-":
+        raise InputError("many files are written and do not go to the screen; give a folder in place of -.")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give a folder to write into.")
     if not folder.is_dir() or not os.listdir(folder):

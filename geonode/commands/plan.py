@@ -9,7 +9,7 @@ import typer
 
 from geonode.commands.common import Device
 from geonode.commands.reading import Reading, reads_standards
-from geonode.errors import InputError
+from geonode.errors import InputError, cause
 
 if TYPE_CHECKING:
     from geonode.training.plan import Plan
@@ -67,7 +67,7 @@ def read_config(path: Path | None, blueprint: bool, flow: str | None = None) -> 
         return GeodesicConfig.from_json(path.read_text(encoding="utf-8"), flow)
     except (OSError, UnicodeDecodeError, ValueError, TypeError) as error:
         raise InputError(
-            f"{path} is not a file of settings ({error}); write one with GeodesicConfig.to_json."
+            f"{path} is not a file of settings ({cause(error)}); write one with GeodesicConfig.to_json."
         ) from None
 
 

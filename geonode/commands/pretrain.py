@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from geonode.commands.common import Quiet, say
+from geonode.commands.outputs import Force
 from geonode.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def register(app: typer.Typer) -> None:
         devices: Annotated[
             int, typer.Option("--devices", min=1, help="Devices of this machine; under torchrun or SLURM theirs.")
         ] = 1,
+        force: Force = False,
         quiet: Quiet = False,
     ) -> None:
         """Pre-train the flow on simulated assays: a GPU makes what ships, a minute on a CPU shows it learn.
@@ -84,6 +86,10 @@ def register(app: typer.Typer) -> None:
         """
         if resume is not None and start is not None:
             raise InputError("--resume goes on with a run and --start begins one; give either.")
+        if seconds is not None and not seconds > 0:
+            raise InputError(f"--seconds {seconds:g} is no time to train in; give more than 0, or leave it out.")
+        if not force:
+            _refuse_earlier(out, resume)
         given: dict[str, Any] = {"steps": steps, "seed": seed, "tokens": tokens, "accumulate": accumulate}
         given |= {"care": care, "departures": departures}
         if exclude is not None:
@@ -91,6 +97,17 @@ def register(app: typer.Typer) -> None:
         changes = {name: value for name, value in given.items() if value is not None}
         settings = _base(resume, devices).resized(width, blocks).with_changes(**changes)
         _run(settings, out, seconds, resume, start, devices, quiet)
+
+
+def _refuse_earlier(out: Path, resume: Path | None) -> None:
+    """Hours of another run are not replaced without a word; the run that goes on writes where it wrote."""
+    there = next((out / name for name in ("pretrained.safetensors", "last.ckpt") if (out / name).exists()), None)
+    if there is None or (resume is not None and resume.resolve().parent == out.resolve()):
+        return
+    raise InputError(
+        f"{there} is there already, of a run before; give another folder, --resume {out / 'last.ckpt'} to go on with "
+        "that run, or --force to replace it."
+    )
 
 
 def _base(resume: Path | None, devices: int) -> PretrainSettings:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from geonode.commands.amounts import concentration, dilution_factor, factor_uncertainty
+from geonode.commands.amounts import concentration
 from geonode.commands.common import Quiet, remarkable, say, write_text
 from geonode.commands.outputs import ANSWER, DRAWING, RESULTS, Force, check_output
 from geonode.commands.plane import quantify_two
 from geonode.commands.reading import Decimal, Sheet
 from geonode.errors import InputError
+from geonode_runtime.amounts import dilution_factor, factor_uncertainty
 from geonode_runtime.refused import Refused, answered, not_answered
 
 if TYPE_CHECKING:

@@ -128,8 +128,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
     from geonode import __version__
 
     calibration = model.calibration
-    inverse, own = calibration.inverse, calibration.standard_spectra
-    pls = calibration.facts.pls
+    inverse, own, pls = calibration.inverse, calibration.standard_spectra, calibration.facts.pls
     steps, arrays = exported_steps(model.preprocessing)
     units, (low, high) = model.dataset.units, model.served_range
     facts = {
@@ -149,6 +148,7 @@ def gather(model: GeodesicModel, spectra: nn.Module, predictor: str) -> tuple[Ex
         "caution": "; ".join(calibration.facts.cautions),  # for readers of earlier versions
         "cautions": list(calibration.facts.cautions),
         "untold": calibration.facts.untold,
+        "turns": list(calibration.facts.turns),
         "usable": calibration.facts.rules.usable,
         "declines": calibration.facts.rules.declines,
         "shape_decides": calibration.facts.shapes is not None and calibration.facts.shapes.decides,

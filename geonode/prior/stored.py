@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from geonode.bundle import read_tensors, write_tensors
-from geonode.errors import InputError
+from geonode.errors import InputError, cause
 from geonode.prior.network import Network, NetworkSize
 from geonode_runtime.files import write_text
 
@@ -73,8 +73,8 @@ def _loaded(path: Path, written: int, length: int) -> Network:
         network.load_state_dict(_checked(network, tensors))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path} holds no weights of this network ({error}); make them with `geonode pretrain` or `geonode adapt`, "
-            "or copy the file anew."
+            f"{path} holds no weights of this network ({cause(error)}); make them with `geonode pretrain` or "
+            "`geonode adapt`, or copy the file anew."
         ) from None
     return network.requires_grad_(False).eval()
 
@@ -172,7 +172,7 @@ def _record(path: Path, written: int, length: int) -> dict[str, str]:
         _, header = read_tensors(path)
         base = json.loads(header["base"])["name"] if "base" in header else None
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path} holds no weights ({error}); make them with `geonode pretrain`.") from None
+        raise InputError(f"{path} holds no weights ({cause(error)}); make them with `geonode pretrain`.") from None
     return {"name": path.stem, "sha256": _digest(path)} | ({} if base is None else {"base": base})
 
 
@@ -200,7 +200,9 @@ def model_card(path: str | Path | None = None) -> dict[str, Any]:
     try:
         return json.loads(card.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"The model card {card} cannot be read ({error}); it lies beside the weights.") from None
+        raise InputError(
+            f"The model card {card} cannot be read ({cause(error)}); it lies beside the weights."
+        ) from None
 
 
 def untrained_network(seed: int = 0) -> Network:

@@ -34,6 +34,7 @@ from geonode.prior.settings import PretrainSettings
 from geonode.prior.stopping import Stopping, Vote, told
 from geonode.training.launch import launched, require_devices
 from geonode.training.lightning.checkpoints import SafetensorsIO
+from geonode.training.lightning.trainer import quiet_lightning
 
 _LOG_EVERY = 50
 _LOOK_EVERY = 10  # steps between looks at the clock, at which all ranks agree
@@ -303,11 +304,12 @@ def pretrain(
     if start is not None:
         module.begin_with(start)
     module.until = None if max_seconds is None else time.perf_counter() + max_seconds
-    trainer = _trainer(settings, _accelerator(accelerator), devices, callbacks)
+    with quiet_lightning():
+        trainer = _trainer(settings, _accelerator(accelerator), devices, callbacks)
     Path(folder).mkdir(parents=True, exist_ok=True)
     module.checkpoint = Path(folder) / "last.ckpt"
     module.stopping = Stopping(module.checkpoint, trainer.world_size)
-    with module.stopping:
+    with module.stopping, quiet_lightning():
         try:
             trainer.fit(module, ckpt_path=None if resume is None else str(resume))
             trainer.save_checkpoint(module.checkpoint)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from geonode.config import GeodesicConfig
-from geonode.errors import InputError
+from geonode.errors import InputError, cause
 from geonode.flow import FLOWS
 from geonode.settings import said_once
 from geonode.sweep.jobs import Job, content_of, load_data, name_of
@@ -173,7 +173,9 @@ def read_spec(path: str | Path) -> Spec:
         values = yaml.load(path.read_text(encoding="utf-8"), Once)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({cause(error)}); check the name.") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{path} cannot be read as YAML ({' '.join(str(error).split())}); correct it.") from None
     if not isinstance(values, dict):
         raise InputError(f"{path} must be a mapping with the key data; see docs/scale.md.")

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from geonode.bundle import checksum, read_tensors, write_tensors
 from geonode.config import GeodesicConfig
 from geonode.data import SpectralDataset
-from geonode.errors import BundleError, InputError, Interrupted
+from geonode.errors import BundleError, InputError, Interrupted, cause
 from geonode_runtime.wording import argument, either
 
 PATTERN = "epoch-*.ckpt"
@@ -47,7 +47,7 @@ def load_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> Any
     try:
         tensors, metadata = read_tensors(Path(path), str(device))
     except (OSError, SafetensorError, ValueError) as error:
-        raise BundleError(f"{path} is not a readable checkpoint ({error}); resume from an older one.") from error
+        raise BundleError(f"{path} is not a readable checkpoint ({cause(error)}); resume from an older one.") from error
     if _KEY not in metadata:
         raise BundleError(f"{path} holds tensors but no geonode checkpoint; give a file that training wrote.")
     if metadata.get(_SUM) != checksum(tensors, {_KEY: metadata[_KEY]}):

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from geonode_runtime.amounts import dilution_factor, factor_uncertainty
+from geonode_runtime.answers import check_options
 from geonode_runtime.errors import GeonodeError, InputError
 from geonode_runtime.files import write_text
 from geonode_runtime.given_paths import as_path
@@ -84,8 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     quantify.add_argument("--each", action="store_true", help="every file is an unknown of its own")
     quantify.add_argument("--level", type=float, default=0.8, help="nominal coverage of the interval")
-    quantify.add_argument("--dilution", type=float, default=1.0, help="factor of dilution before measuring")
-    quantify.add_argument("--dilution-std", type=float, default=0.0, help="standard uncertainty of that factor")
+    quantify.add_argument("--dilution", default="1", help="factor of dilution before measuring: 5, 1:5 or 1+4")
+    quantify.add_argument("--dilution-std", default="0", help="standard uncertainty of that factor: 0.1 or 2%%")
     quantify.add_argument("--blank", type=_path, action="append", help="spectrum of the matrix without analyte")
     quantify.add_argument("--method", help="posterior (the default, wherever it can answer) or profile")
     quantify.add_argument("--saturation", type=float, help="values at or above this are masked")
@@ -139,11 +141,16 @@ def _quantify(options: argparse.Namespace) -> None:
         read = [options.model, *options.unknown, *(options.blank or [])]
         check_output(Path(options.json), ANSWER, read, force=options.force)
     model = load(options.model)
+    factor, understood = dilution_factor(options.dilution)
+    factor_std = factor_uncertainty(options.dilution_std, factor)
+    check_options(options.level, factor, factor_std)
+    if understood:
+        print(understood, file=sys.stderr)
     groups = [[path] for path in options.unknown] if options.each else [options.unknown]
     settings: dict[str, Any] = {
         "level": options.level,
-        "dilution": options.dilution,
-        "dilution_std": options.dilution_std,
+        "dilution": factor,
+        "dilution_std": factor_std,
         "saturation": options.saturation,
         "method": options.method,
     }

@@ -79,7 +79,8 @@ class Facts:
     """What answers need to know of the standards besides the curve: how many there are, the rules of verdicts, their
     own spectra, the shapes of their levels, PLS where that is the better model of them (None elsewhere), what is wrong
     with them, to be said beside every concentration (``cautions``), and what they leave in doubt, to be said beside
-    every answer, a spectrum that does not match included (``untold``); both empty of sound ones."""
+    every answer, a spectrum that does not match included (``untold``); both empty of sound ones; and the concentrations
+    at which the response turns back (``turns``)."""
 
     levels: int
     rules: VerdictRules
@@ -88,6 +89,7 @@ class Facts:
     pls: PLSRegression | None = None
     cautions: tuple[str, ...] = ()
     untold: str = ""
+    turns: tuple[float, ...] = ()
 
     @property
     def attainable(self) -> float:
@@ -286,7 +288,7 @@ def quantification(
     (said, reasons), (found, at_95) = verdict, sets
     level, matches = found.level, said != "does not match"
     best = scale_component(found.best, *factor, level, dof)
-    notes = [*unknown.notes, *in_the_cuvette(factor[0]), *reasons]
+    notes = [*unknown.notes, *in_the_cuvette(factor[0]), *reasons, *around_a_turn(facts.turns, said, found)]
     notes += [*(facts.cautions if matches else ()), *([facts.untold] if facts.untold else [])]
     if facts.levels < FEWEST_CHECKED:
         notes.append(UNCHECKED)
@@ -313,6 +315,19 @@ def quantification(
         dilution=factor[0],
         attainable=facts.attainable,
         notes=tuple(notes),
+    )
+
+
+def around_a_turn(turns: Sequence[float], verdict: str, found: ConcentrationSet) -> tuple[str, ...]:
+    """That a piece of the set holds a turn of the response, where there is an answer within the range."""
+    if verdict not in ("quantified", "ambiguous", "below detection limit"):
+        return ()
+    return tuple(
+        f"the response turns back near {turn:.3g}, within the reported range: the spectrum hardly changes there, which "
+        "makes that range wide; dilute or spike the sample by a known amount, to where the spectrum changes, and "
+        "measure it again"
+        for turn in turns
+        if any(piece.low < turn < piece.high for piece in found.components)
     )
 
 

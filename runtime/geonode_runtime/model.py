@@ -108,7 +108,9 @@ class Model:
         pls = _pls(facts.get("pls"), arrays, levels)
         cautions, untold = _cautions(facts), str(facts.get("untold", ""))
         rules |= {"usable": bool(facts.get("usable", True)), "declines": str(facts.get("declines", ""))}  # if said
-        self._facts = Facts(levels, VerdictRules(**rules), _standard_spectra(arrays), shapes, pls, cautions, untold)
+        turns = tuple(facts.get("turns", ()))
+        known = _standard_spectra(arrays)
+        self._facts = Facts(levels, VerdictRules(**rules), known, shapes, pls, cautions, untold, turns)
         self._learned, self._unfit = _posterior(facts, arrays)
         self._explainer = _explainer(facts, arrays)
         self._steps = Steps(facts["steps"], arrays, facts["preprocessing"])

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from geonode.commands.amounts import dilution_factor, factor_uncertainty
 from geonode.errors import InputError
+from geonode_runtime.amounts import dilution_factor, factor_uncertainty
 from tests.commands import cases
 from tests.commands.cases import WAVE, fit, measured, run, write, write_standards, write_unknown
 from tests.forks import python

@@ -153,6 +153,7 @@ def test_a_folder_of_other_things_is_not_written_into(bench, tmp_path, monkeypat
             assert "geonode did not write there" in run(*command, code=2).output
         assert [p.name for p in other.iterdir()] == [name] and (other / name).read_text() == "mine"
     assert "is a file" in run("report", bundle, "--out", bench / "unknown.csv", code=2).output
+    assert "give a folder in place of -" in run("report", bundle, "--out", "-", code=2).output
 
 
 def test_a_resumed_fit_replaces_its_own_bundle(bench, tmp_path):
@@ -162,3 +163,10 @@ def test_a_resumed_fit_replaces_its_own_bundle(bench, tmp_path):
     run("fit", bench / "standards.csv", *options, "--resume")
     out.write_text("mine")
     assert "geonode wrote it is not" in run("fit", bench / "standards.csv", *options, "--resume", code=2).output
+
+
+@pytest.mark.parametrize("idle", [("--int8",), ("--distill",), ("--max-error", "0.1")])
+def test_a_reduction_that_a_package_does_not_have_is_refused(bench, tmp_path, idle):
+    said = run("export", bench / "assay.bundle", "--pt2", tmp_path / "a.pt2", *idle, code=2).output
+    assert f"{idle[0]} would have no effect on a torch.export package" in said
+    assert not list(tmp_path.iterdir())

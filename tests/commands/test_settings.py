@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from geonode.cli import app
 from geonode.commands.plan import read_config
 from geonode.config import ALIASES, GeodesicConfig
 from geonode.errors import InputError
+from geonode.sweep.spec import read_spec
 
 OTHER = {
     "seed": 7,
@@ -119,6 +121,15 @@ def test_no_option_of_a_command_with_settings_has_a_default_of_its_own():
         for parameter in commands[name].params:
             if parameter.name in names:
                 assert parameter.default is None, f"geonode {name}: {parameter.opts[0]}"
+
+
+@pytest.mark.parametrize("place", ["none.json", "folder"])
+def test_what_cannot_be_read_is_told_without_the_number_of_the_system(tmp_path, place):
+    (tmp_path / "folder").mkdir()
+    for read in (partial(read_config, blueprint=False), read_spec):
+        with pytest.raises(InputError) as told:
+            read(tmp_path / place)
+        assert place in str(told.value) and "Errno" not in str(told.value)
 
 
 @pytest.mark.parametrize(

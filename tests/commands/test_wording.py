@@ -92,6 +92,7 @@ _COMMANDS = (
     "prior/__main__.py",
     "prior/training.py",
     "prior/stopping.py",
+    "amounts.py",
     "__main__.py",
 )
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")

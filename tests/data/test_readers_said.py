@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import geonode
 from geonode.commands import amounts
 from geonode.data.readers import load_standards
 from geonode.data.readers.inspection import inspect_file
@@ -137,3 +138,30 @@ def test_a_wavelength_that_no_standard_has_a_number_for_changes_nothing():
         warnings.simplefilter("error")
         assert LOOKS in transmittance_note("signal", "", spectra, LEVELS)
         assert transmittance_note("signal", "", np.full_like(spectra, np.nan), LEVELS) == ""
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ("uncertainty", "the uncertainty of the standards is what concentration_std says"),
+        ("conc. SD", "the uncertainty of the standards is what concentration_std says"),
+        ("error", "the uncertainty of the standards is what concentration_std says"),
+        ("Weight", "standards count alike"),
+    ],
+)
+@pytest.mark.parametrize("beside", [True, False], ids=["in the file", "in a table"])
+def test_a_column_of_uncertainties_or_weights_is_said_to_be_unused(tmp_path, column, said, beside):
+    heads = [f"{400 + 10 * k}" for k in range(12)]
+    own = [f"sample,concentration,{column}"] + [f"S{k},{5 * k},0.1" for k in range(5)]
+    values = [heads] + [[f"{0.1 * (k + 1) * (1.0 + 0.1 * w):.4f}" for w in range(12)] for k in range(5)]
+    if beside:
+        lines = [",".join([left, *row]) for left, row in zip(own, values, strict=True)]
+        table = None
+    else:
+        lines = [",".join([left.split(",")[0], *row]) for left, row in zip(own, values, strict=True)]
+        table = tmp_path / "table.csv"
+        table.write_text("\n".join(own) + "\n", encoding="utf-8")
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    data = geonode.load_standards(tmp_path / "a.csv", concentrations=table)
+    assert data.levels.tolist() == [0.0, 5.0, 10.0, 15.0, 20.0]
+    assert any(f"column '{column}' is not used: {said}" in note for note in data.notes), data.notes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,25 @@ def test_several_sheets_are_series_to_select(tmp_path, kind):
     data = geonode.load_standards(tmp_path / "a", select="second")
     np.testing.assert_allclose(data.spectra[1], samples.spectrum(5.0) + 0.5)
     assert "sheets without spectra not read: 'remarks'" in inspect_file(tmp_path / "a").notes
+
+
+@pytest.mark.parametrize(
+    ("sheets", "remedy"),
+    [
+        (("Cal 1", "Cal 2"), {"select": "Cal 2"}),
+        (("run_5", "run_10"), {"select": "run_10"}),
+        (("blue", "red dye"), {"select": "dye"}),
+        (("5", "10"), {"sheet": "10"}),
+    ],
+)
+def test_the_remedy_for_several_sheets_is_one_that_works(tmp_path, sheets, remedy):
+    """Names of the sheets are parts of the headers, which are concentrations."""
+    pages = {name: sheet(samples.LEVELS, [f"{c:g} mM" for c in samples.LEVELS]) for name in sheets}
+    (tmp_path / "a.xlsx").write_bytes(samples.xlsx(pages))
+    ((name, value),) = remedy.items()
+    with pytest.raises(ReaderError, match=re.escape(f"{name}={value!r}")):
+        geonode.load_standards(tmp_path / "a.xlsx")
+    assert geonode.load_standards(tmp_path / "a.xlsx", **remedy).levels.tolist() == list(samples.LEVELS)
 
 
 @pytest.mark.parametrize("several", [True, False], ids=["two sheets", "one sheet"])

@@ -74,9 +74,10 @@ def test_quantify_says_and_writes_what_the_library_does(gp, tmp_path, capsys):
     bundle = tmp_path / "m.bundle"
     gp.model.save(bundle)
     files = [str(spectrum_file(tmp_path / f"u{k}.csv", 25.0, k)) for k in (1, 2)]
-    options = ["--dilution", "4", "--dilution-std", "0.1"]
+    options = ["--dilution", "1:4", "--dilution-std", "2.5%"]
     assert main(["quantify", str(gp.path), *files, *options, "--json", str(tmp_path / "mine.json")]) == 0
-    said = capsys.readouterr().out
+    said, understood = capsys.readouterr()
+    assert "dilution 1:4: results are 4 times what is in the cuvette" in understood
     result = CliRunner().invoke(app, ["quantify", str(bundle), *files, *options, "--json", str(tmp_path / "t.json")])
     assert result.exit_code == 0, result.output
     mine, theirs = (json.loads((tmp_path / name).read_text()) for name in ("mine.json", "t.json"))
@@ -269,3 +270,18 @@ def test_alone_with_numpy_and_onnxruntime_within_its_limits(gp, tmp_path):
     code_size = sum(p.stat().st_size for p in (source / "geonode_runtime").glob("*.py"))
     assert gp.path.stat().st_size + code_size < 5e6
     print(f"cold start {min(ratios):.1f} times the imports, one unknown {1e3 * single:.1f} ms")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--dilution", "1:x"], "--dilution 1:x is no number; write 5, 1:5 or 1+4"),
+        (["--dilution", "0:5"], "--dilution 0:5: nothing of the sample"),
+        (["--dilution-std", "some"], "--dilution-std some is no number; write 0.1 or 2%"),
+        (["--dilution", "-3"], "the dilution factor must be a number between"),
+    ],
+)
+def test_dilutions_that_are_none_are_refused(gp, tmp_path, capsys, options, words):
+    unknown = spectrum_file(tmp_path / "u.csv", 25.0, 1)
+    assert main(["quantify", str(gp.path), str(unknown), *options]) == 2
+    assert words in capsys.readouterr().err

@@ -143,6 +143,20 @@ def test_the_command_makes_weights_that_load(tmp_path):
     assert (tmp_path / "pretrained.json").is_file()
 
 
+@pytest.mark.parametrize("name", ["pretrained.safetensors", "last.ckpt"])
+def test_the_command_does_not_replace_an_earlier_run(tmp_path, name):
+    (tmp_path / name).write_bytes(b"hours of work")
+    result = CliRunner().invoke(app, ["pretrain", "--out", str(tmp_path), "--steps", "2"])
+    assert result.exit_code == 2 and "of a run before" in result.output and "--force" in result.output
+    assert (tmp_path / name).read_bytes() == b"hours of work" and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_no_time_to_train_in_is_refused(tmp_path, seconds):
+    result = CliRunner().invoke(app, ["pretrain", "--out", str(tmp_path / "new"), "--seconds", seconds])
+    assert result.exit_code == 2 and f"--seconds {seconds}" in result.output and not (tmp_path / "new").exists()
+
+
 def test_the_command_refuses_a_checkpoint_that_is_not_there(tmp_path):
     result = CliRunner().invoke(app, ["pretrain", "--out", str(tmp_path), "--resume", str(tmp_path / "none.ckpt")])
     assert result.exit_code == 2

@@ -105,12 +105,18 @@ def _require_one_series(found: Found, select: str | None, where: str) -> None:
     series = list(dict.fromkeys(trace.series for _, trace in found if trace.series))
     if len(series) > (len(alternatives(select)) if select else 1):
         within = f" named like '{select}'" if select else ""
-        part = _telling_part(_fullest(series, found), series)
-        raise ReaderError(
-            f"{where}: {len(series)} series{within} ({listing(series)}); choose one by a part of its name, "
-            f"such as {argument('select', narrowed(select, part))}, or several, such as a series and its blank, "
-            "with commas."
-        )
+        fullest = _fullest(series, found)
+        part = _telling_part(fullest, found)
+        if part is None:  # its name is a part of names in the others, as those of sheets 1 and 2 are
+            is_sheet = any(trace.place.startswith(f"sheet '{fullest}'") for _, trace in found)
+            sheet = f"read one alone, {argument('sheet', fullest)}, or " if is_sheet else ""
+            remedy = f"{sheet}name them so that a part of the name tells each from the others"
+        else:
+            remedy = (
+                f"choose one by a part of its name, such as {argument('select', narrowed(select, part))}, or several, "
+                "such as a series and its blank, with commas"
+            )
+        raise ReaderError(f"{where}: {len(series)} series{within} ({listing(series)}); {remedy}.")
 
 
 def _fullest(series: list[str], found: Found) -> str:
@@ -118,11 +124,18 @@ def _fullest(series: list[str], found: Found) -> str:
     return max(series[::-1], key=lambda one: len({trace.concentration for _, trace in found if trace.series == one}))
 
 
-def _telling_part(one: str, series: list[str]) -> str:
-    """A word of a series that no other has, for the example in a message."""
-    others = [other for other in series if other != one]
-    words = one.replace("-", "_").replace(" ", "_").split("_")
-    return next((w for w in reversed(words) if w and not any(w in other for other in others)), one)
+def _telling_part(one: str, found: Found) -> str | None:
+    """A word of the name of a series, or all of it, that selects the series and nothing else; None where none does."""
+    whole = {id(trace) for _, trace in found if trace.series == one}
+
+    def tells(word: str) -> bool:
+        try:
+            return {id(trace) for _, trace in select_traces(found, word, "")} == whole
+        except ReaderError:
+            return False
+
+    words = [word for word in reversed(one.replace("-", "_").replace(" ", "_").split("_")) if word]
+    return next(filter(tells, [*words, one]), None)
 
 
 def _without_unknowns(found: Found) -> tuple[Found, list[str]]:

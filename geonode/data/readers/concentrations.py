@@ -11,6 +11,7 @@ from geonode.data.readers.dilutions import is_dilution, tells_dilutions, untold_
 from geonode.data.readers.joining import Joined, join, normalise
 from geonode.data.readers.naming import parts_of_names
 from geonode.data.readers.recording import Recording, Trace
+from geonode.data.readers.unused_columns import unused_columns
 from geonode.data.readers.which_spectrum import says_which
 from geonode.errors import ReaderError
 from geonode_runtime.wording import argument
@@ -47,6 +48,7 @@ def apply_table(recording: Recording, found: ConcentrationTable, column: str | S
     rows = joined.entries
     listed = [row for row in rows if row is not None]
     others = [c for c in found.header if c != key and c not in columns]
+    recording.on_concentrations += unused_columns(others)
 
     def cells(name: str) -> list[str]:
         return [found.rows[row].get(name, "") for row in listed]

@@ -12,13 +12,14 @@ import numpy as np
 
 from geonode.data.readers import names, table, units
 from geonode.data.readers.axis import axis_unit, in_nanometres
-from geonode.data.readers.concentration_table import split_unit
+from geonode.data.readers.concentration_table import SPREAD, split_unit
 from geonode.data.readers.decimal_commas import refuse_commas
 from geonode.data.readers.dilutions import untold_dilution
 from geonode.data.readers.recording import Recording, Trace
 from geonode.data.readers.tablefinder import FEWEST_ROWS, FoundTable, axis_of, find_table, header_of, wavelengths_in
 from geonode.data.readers.text import shorten
 from geonode.data.readers.transposed import refuse_transposed
+from geonode.data.readers.unused_columns import unused_columns
 from geonode.data.readers.which_spectrum import numbers_say_which
 
 _RAW = re.compile(r"\b(dark|ref(erence)?|background|raw|baseline|scope)\b", re.I)
@@ -133,6 +134,7 @@ def _concentration_column(
     """The label column that is the concentration: called so, or the only one if it holds numbers."""
     number = found.dialect.number
     called = [k for k in range(len(labels)) if "conc" in labels[k].lower() or split_unit(labels[k])[1]]
+    called = [k for k in called if not SPREAD.search(labels[k])]
     numeric = [k for k in range(len(labels)) if all(number(cell) is not None for cell in cells[k])]
     wrong = [k for k in called if "conc" in labels[k].lower() and k not in numeric]
     _refuse_counted([(k, cells[k]) for k in wrong], labels, found, recording)
@@ -155,6 +157,7 @@ def _concentration_column(
         recording.concentrations_from = f"column {column + 1}" + (f" '{labels[column]}'" if labels[column] else "")
         recording.concentration_unit = split_unit(labels[column])[1]
         recording.on_concentrations.append(f"{recording.concentrations_from} taken as the concentration")
+        recording.on_concentrations += unused_columns(others)
         return column
     return None
 

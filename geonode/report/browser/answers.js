@@ -58,6 +58,14 @@ const GeonodeAnswers = (function () {
     return { ...found, strange: null, q: distances.q, t2, nearest: sets[0].components.map((c) => c.estimate), dof: model.dof };
   }
 
+  // That a piece of the set holds a turn of the response, where there is an answer within the range.
+  function aroundATurn(turns, said, found) {
+    if (!["quantified", "ambiguous", "below detection limit"].includes(said)) return [];
+    return turns.filter((turn) => found.components.some((c) => c.low < turn && turn < c.high)).map((turn) =>
+      `the response turns back near ${general(turn, 3)}, within the reported range: the spectrum hardly changes there, which ` +
+      "makes that range wide; dilute or spike the sample by a known amount, to where the spectrum changes, and measure it again");
+  }
+
   // The answer for one unknown: its replicates [{values, masked}] on `wavelengths`, as measured.
   function quantify(model, wavelengths, replicates, name, options = {}) {
     const { level = 0.8, dilution = 1, dilutionStd = 0 } = options;
@@ -77,7 +85,8 @@ const GeonodeAnswers = (function () {
     const answering = model.posterior === null ? profile : answered;
     const { said: [said, ...reasons], sets: [found, at95], strange, q, t2, nearest, dof } =
       answering(model, mean, unknown.usable, count / excess, level);
-    notes.push(...GeonodeVerdicts.inTheCuvette(dilution), ...reasons.filter(Boolean));
+    notes.push(...GeonodeVerdicts.inTheCuvette(dilution), ...reasons.filter(Boolean),
+      ...aroundATurn(model.turns, said, found));
     if (said !== "does not match") notes.push(...model.cautions);
     if (model.untold) notes.push(model.untold);
     const attainable = model.levels / (model.levels + 1);

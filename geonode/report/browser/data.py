@@ -36,7 +36,7 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
     calibration = model.calibration
     inverse, own, measured = calibration.inverse, calibration.standard_spectra, calibration.measured
     space, facts, units = inverse.projection, calibration.facts, model.dataset.units
-    rules, shapes = facts.rules, facts.shapes
+    rules, shapes, pls = facts.rules, facts.shapes, facts.pls
     steps, learned = exported_steps(model.preprocessing)
     assert shapes is not None  # every fitted calibration has them; exported files of earlier versions may not
     rows, columns = np.tril_indices(inverse.rank)
@@ -59,7 +59,6 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
         "ownNoise": own.noise,
         "ownConcentrations": own.concentrations,
     }
-    pls = facts.pls
     if pls is not None:
         arrays |= {"plsVector": pls.vector, "plsCentre": pls.centre}
     return {
@@ -74,6 +73,7 @@ def answer_data(model: GeodesicModel) -> dict[str, Any]:
         "pls": None if pls is None else {"offset": pls.offset, "rmsecv": pls.error, "components": pls.components},
         "cautions": list(facts.cautions),
         "untold": facts.untold,
+        "turns": list(facts.turns),
         "rank": inverse.rank,
         "dof": float(inverse.dof),
         "endsAtZero": inverse.ends_at_zero,

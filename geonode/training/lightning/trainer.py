@@ -175,7 +175,7 @@ def _train_once(
     data.config = config
     module = GeodesicSpectralModule(data.problem, config, seed, compiled, size.recompute)
     stop = KeepCheckpoints(keep)
-    with _quiet_lightning():
+    with quiet_lightning():
         trainer = build_trainer(config, len(data.dataset.levels), device, **options)
         trainer.callbacks.append(stop)  # pyright: ignore[reportAttributeAccessIssue]
         numerics = set_up_for(config, resolve_device(device))
@@ -213,7 +213,7 @@ def _interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def _quiet_lightning() -> Iterator[None]:
+def quiet_lightning() -> Iterator[None]:
     """Without Lightning's banners and its advice on loader workers: the loader here only counts, so that is void."""
     logger = logging.getLogger("lightning.pytorch")
     level = logger.level
