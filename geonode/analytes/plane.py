@@ -1,18 +1,20 @@
 """The posterior over the plane of two concentrations, given one spectrum.
 
-In the reduced space of `SurfaceSpace` (r directions, noise of variance one) the process says that a spectrum of the
-point p of the plane lies at m(p) with covariance
+In the reduced space of `SurfaceSpace` (r directions, noise of variance one) the members s of a `SurfaceEnsemble` say
+that a spectrum of the point p of the plane lies at m(p), their mean, with covariance
 
-    C(p) = φ N/k + τ (Σ_s (v_s(p) + η_s) S_s + cov_s m_s(p))      S_s = Rᵀ K_s⁻¹ R/(n − 1)
+    C(p) = φ N/k + τ mean_s v_s(p) S_s + 2 cov_s m_s(p) + D(p)      S_s = Rᵀ K_s⁻¹ R/(n − 1)
 
-φ: what the unknown's own residual says of its noise, N its covariance, k replicates; v, η, K: kriging variance, nugget
-and kernel matrix of each of the process's starts; τ ≥ 1 is learned from standards left out. Then
+φ: what the unknown's own residual says of its noise, N its covariance, k replicates; v, K: kriging variance and kernel
+matrix of each member; τ ≥ 1 is learned from standards left out. What the members differ by is one error for all
+wavelengths together: cov_s m_s has few directions, along which no number of wavelengths makes a spectrum sharper. D:
+only while the grid below closes in, what m changes by from one point to the next, so that no place is missed. Then
 
-    p(p | x) ∝ prior(p) (1 + d²/ν)^(−(ν + r)/2) e^(−doubt(p)/2)     d² = (a − m)ᵀ C⁻¹ (a − m),  ν = n − 1
+    p(p | x) ∝ prior(p) |C|^(−1/2) (1 + d²/ν)^(−(ν + r)/2) e^(−doubt(p)/2)     d² = (a − m)ᵀ C⁻¹ (a − m),  ν = n − 1
 
 prior: half uniform in concentration, half uniform in the warp coordinates, in which the response is even. doubt: what
-ln|C| exceeds its largest value within the standards' box by, as for one analyte: outside, where ever less is known, no
-spectrum may fit better for that reason. The density is tabulated on a grid that closes in on where it is.
+ln|C| exceeds its median within the standards' box by, outside of it: there no spectrum may fit because ever less is
+known. The density is tabulated on a grid that closes in on where it is.
 """
 
 from __future__ import annotations
@@ -20,10 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
+from geonode.analytes.ensemble import SurfaceEnsemble
 from geonode.analytes.space import SurfaceSpace
-from geonode.analytes.surface_gp import SurfaceGP
 from geonode.calibration.gp.numerics import one_thread
 
 POINTS = 61
@@ -31,8 +32,12 @@ POINTS = 61
 BEYOND = 0.25
 """How far beyond the standards is searched, as a share of each analyte's range."""
 PRIOR = "half uniform in the two concentrations, half uniform in their warp coordinates, over the searched box"
-_TEMPERS = (0.02, 0.1, 0.4, 1.0)  # powers of the likelihood while the grid closes in
+_TEMPERS = (0.02, 0.1, 0.4, 1.0, 1.0)  # powers of the likelihood while the grid closes in
 _TABLE = 600
+BETWEEN = 2.0
+"""What eight members differ by, times this, is what they may all be off by; chosen on simulated plates
+(docs/two_analytes.md)."""
+_CLOSING = 31  # grid points per analyte while it closes in
 
 
 @dataclass(frozen=True)
@@ -53,17 +58,17 @@ class PlaneDensity:
 
 
 class Plane:
-    """What a fitted process says of spectra everywhere on the plane of its two analytes.
+    """What fitted processes say of spectra everywhere on the plane of their two analytes.
 
     Args:
-        gp: fitted, of two analytes. space: of its level means.
+        gp: the processes. space: of their level means.
     """
 
-    def __init__(self, gp: SurfaceGP, space: SurfaceSpace) -> None:
+    def __init__(self, gp: SurfaceEnsemble, space: SurfaceSpace) -> None:
         self.gp, self.space = gp, space
         self.dof = float(len(gp.levels) - 1)
         self._reduced = (gp.residual / space.sigma) @ space.basis
-        inverse = gp.kernel_inverse.numpy()
+        inverse = gp.inverse.numpy()
         self._spread = np.einsum("ir,sij,jq->srq", self._reduced, inverse, self._reduced) / self.dof
         self._offset = (gp.column_mean - space.mean) / space.sigma @ space.basis
         self._tables = [self._table(d) for d in range(2)]
@@ -80,9 +85,14 @@ class Plane:
         values = np.unique(np.concatenate([np.linspace(bottom, high + BEYOND * span, _TABLE), fine, levels]))
         points = np.tile(self.gp.levels.mean(axis=0), (len(values), 1))
         points[:, analyte] = values
-        places = self.gp.coordinates(points)[:, analyte].numpy()
+        places = self.gp.coordinates(points)[:, analyte]
         keep = np.concatenate([[True], np.diff(np.maximum.accumulate(places)) > 0.0])
         return values[keep], places[keep]
+
+    @property
+    def spread(self) -> np.ndarray:
+        """Mean of S_s ``[r, r]``."""
+        return self._spread.mean(axis=0)
 
     @one_thread()
     def density(self, found: np.ndarray, noise: np.ndarray, widening: float, points: int = POINTS) -> PlaneDensity:
@@ -93,11 +103,13 @@ class Plane:
             widening: τ.
             points: of the grid, per analyte.
         """
-        places = [np.linspace(table[1][0], table[1][-1], points) for table in self._tables]
+        coarse = min(points, _CLOSING)
+        places = [np.linspace(table[1][0], table[1][-1], coarse) for table in self._tables]
         made = self._tabulated(places, found, noise, widening, _TEMPERS[0])
-        for temper in _TEMPERS[1:]:
-            places = [_closer(x, made.mass.sum(axis=1 - d)) for d, x in enumerate(places)]
-            made = self._tabulated(places, found, noise, widening, temper)
+        for step, temper in enumerate(_TEMPERS[1:], 2):
+            last = step == len(_TEMPERS)
+            places = [_closer(x, made.mass.sum(axis=1 - d), points if last else coarse) for d, x in enumerate(places)]
+            made = self._tabulated(places, found, noise, widening, temper, last)
         return made
 
     def ends_at_zero(self, analyte: int) -> bool:
@@ -105,19 +117,25 @@ class Plane:
         return bool(self._tables[analyte][0][0] == 0.0)
 
     def _tabulated(
-        self, places: list[np.ndarray], found: np.ndarray, noise: np.ndarray, widening: float, temper: float
+        self,
+        places: list[np.ndarray],
+        found: np.ndarray,
+        noise: np.ndarray,
+        widening: float,
+        temper: float,
+        last: bool = False,
     ) -> PlaneDensity:
         axes = [np.interp(x, table[1], table[0]) for x, table in zip(places, self._tables, strict=True)]
-        mean, own = self.at(places)
-        covariance = noise + widening * own
+        mean, own, between = self.at((axes[0], axes[1]))
+        covariance = noise + widening * own + between + (0.0 if last else _steps(mean, places))
         difference = found - mean
         squared = np.einsum("gr,gr->g", difference, np.linalg.solve(covariance, difference[..., None])[..., 0])
         volume = np.linalg.slogdet(covariance)[1]
         x, y = (m.ravel() for m in np.meshgrid(*places, indexing="ij"))
         inside = (np.abs(x) <= 1.0 + 1e-9) & (np.abs(y) <= 1.0 + 1e-9)
-        most = volume[inside].max() if inside.any() else np.inf
+        most = np.median(volume[inside]) if inside.any() else np.inf
         doubt = np.where(inside, 0.0, np.maximum(volume - most, 0.0))
-        log = -0.5 * (self.dof + self.space.rank) * np.log1p(squared / self.dof) - 0.5 * doubt
+        log = -0.5 * (self.dof + self.space.rank) * np.log1p(squared / self.dof) - 0.5 * (volume + doubt)
         weight = np.exp(temper * (log - log.max()))
         size = [np.outer(*(_cells(v) for v in pair)).ravel() for pair in (axes, places)]
         mass = weight * (size[0] / size[0].sum() + size[1] / size[1].sum())
@@ -125,16 +143,23 @@ class Plane:
         density = mass / size[1].reshape(mass.shape)
         return PlaneDensity((axes[0], axes[1]), (places[0], places[1]), mass, density, squared.reshape(mass.shape))
 
-    def at(self, places: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Mean ``[G, r]`` and covariance ``[G, r, r]`` of the process on the grid of two warp coordinates."""
-        points = torch.cartesian_prod(*(torch.from_numpy(x) for x in places))
-        rows, variance = self.gp.rows_at(points)
-        means = rows.numpy() @ self._reduced + self._offset
+    def at(self, axes: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mean ``[G, r]`` on the grid of two axes of concentrations, and its covariances ``[G, r, r]``: that of a
+        member (times τ), and between members."""
+        rows, variance = self.gp.rows_at(axes)
+        means = rows @ self._reduced + self._offset
         mean = means.mean(axis=0)
         apart = means - mean
-        between = np.einsum("sgr,sgq->grq", apart, apart) / len(means)
-        within = np.einsum("sg,srq->grq", variance.numpy() + self.gp.eta[:, None], self._spread) / len(means)
-        return mean, within + between
+        between = BETWEEN * np.einsum("sgr,sgq->grq", apart, apart) / len(means)
+        within = np.einsum("sg,srq->grq", variance, self._spread) / len(means)
+        return mean, within, between
+
+
+def _steps(mean: np.ndarray, places: list[np.ndarray]) -> np.ndarray:
+    """Squares ``[G, r, r]`` of what the mean ``[G, r]`` changes by from one grid point to the next."""
+    grid = mean.reshape(len(places[0]), len(places[1]), -1)
+    along = [step.reshape(mean.shape) for step in np.gradient(grid, axis=(0, 1))]
+    return np.sum([step[:, :, None] * step[:, None, :] for step in along], axis=0)
 
 
 def _cells(points: np.ndarray) -> np.ndarray:
@@ -143,9 +168,9 @@ def _cells(points: np.ndarray) -> np.ndarray:
     return np.diff(edges)
 
 
-def _closer(points: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """As many points, a quarter spread evenly and the rest where the probability ``share`` is."""
+def _closer(points: np.ndarray, share: np.ndarray, count: int) -> np.ndarray:
+    """``count`` points, a quarter spread evenly and the rest where the probability ``share`` of ``points`` is."""
     edges = np.concatenate([points[:1], 0.5 * (points[1:] + points[:-1]), points[-1:]])
     even = np.diff(edges) / (edges[-1] - edges[0])
     below = np.concatenate([[0.0], np.cumsum(0.75 * share / share.sum() + 0.25 * even)])
-    return np.interp(np.linspace(0.0, below[-1], len(points)), below, edges)
+    return np.interp(np.linspace(0.0, below[-1], count), below, edges)

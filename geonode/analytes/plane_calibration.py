@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtri, fdtri
+from scipy.special import chdtri, fdtri, stdtrit
 
 from geonode.analytes.answer import WORST_FIRST, PlaneAnswer
 from geonode.analytes.bands import outside_hull
+from geonode.analytes.ensemble import SurfaceEnsemble, fit_ensemble
 from geonode.analytes.plane import Plane, PlaneDensity
-from geonode.analytes.plane_sets import Region, log_density, one_analyte, region
+from geonode.analytes.plane_sets import Region, one_analyte, region
 from geonode.analytes.space import SurfaceSpace
 from geonode.analytes.surface_gp import SurfaceGP
 from geonode.calibration.asked_files import asked_of_files
@@ -22,7 +23,7 @@ from geonode.errors import InputError
 from geonode_runtime.answers import check_options, require_usable
 from geonode_runtime.distributions import chi2_upper_quantile
 from geonode_runtime.figures import figure
-from geonode_runtime.remedies import VerdictRules
+from geonode_runtime.remedies import VerdictRules, declined
 from geonode_runtime.replicates import ask_each, taken_together
 from geonode_runtime.unknowns import Unknown, prepare_unknown
 from geonode_runtime.verdicts import VERDICT_LEVEL, Quantification, verdict
@@ -32,11 +33,8 @@ WIDENINGS = 2.0 ** np.arange(-3.0, 6.0)
 """Factors τ on what the process does not know, among and between which standards left out choose."""
 PRIOR_WIDTH = 2.0
 """Standard deviation of ln τ in the prior around 1, as for one analyte."""
-GAP_CORRECTION = 0.55
-"""A standard left out is missed by more than an unknown among all of them: so much of the τ found is used. Chosen on
-simulated plates (docs/two_analytes.md)."""
 FEWEST = 9
-"""Fewer levels leave too few to leave out: the process's own word, not narrowed, is all there is."""
+"""Fewer levels leave too few to leave out: nothing has checked the regions, and nothing is quantified."""
 _COARSE = 31  # grid points per analyte while τ is chosen
 _TAIL = 0.01
 
@@ -45,21 +43,26 @@ class PlaneCalibration:
     """Standards of two analytes, fitted; made by `fit_plane` and `load_plane`.
 
     Attributes:
-        dataset: the standards. gp: the process through them. wavelengths: ``[W]`` those that no standard has masked.
+        dataset: the standards. gp: the process through them. ensemble: others of which the regions
+            are made. wavelengths: ``[W]`` those that no standard has masked.
         widening: τ. q_limit, t2_limit: beyond them a spectrum does not match. left_out: how many standards chose them.
     """
 
     def __init__(
-        self, dataset: SpectralDataset, gp: SurfaceGP, learned: tuple[float, float, float, int] | None = None
+        self,
+        dataset: SpectralDataset,
+        gp: SurfaceGP,
+        ensemble: SurfaceEnsemble,
+        learned: tuple[float, float, float, int] | None = None,
     ) -> None:
-        self.dataset, self.gp = dataset, gp
+        self.dataset, self.gp, self.ensemble = dataset, gp, ensemble
         usable = usable_wavelengths(dataset)
         self.wavelengths = dataset.wavelengths[usable]
         spectra = dataset.spectra[:, usable]
         index = np.asarray(dataset.level_index)
         deviations = spectra - gp.level_means[index] if len(spectra) > len(gp.levels) else None
         self.space = SurfaceSpace.of(gp.level_means, deviations)
-        self.plane = Plane(gp, self.space)
+        self.plane = Plane(ensemble, self.space)
         self.widening, self.q_limit, self.t2_limit, self.left_out = learned or self._learn()
 
     @property
@@ -75,15 +78,27 @@ class PlaneCalibration:
         first, second = parts if len(parts) == 2 else ("", "")
         return ("" if first == "1" else first), ("" if second == "1" else second)
 
+    @property
+    def declines(self) -> str:
+        """Why nothing is quantified with these standards, and what to do; empty where it is."""
+        if self.left_out:
+            return ""
+        count = len(self.gp.levels)
+        return (
+            f"{count} standards are too few to be left out one by one, so that nothing has checked the regions "
+            f"(measure {FEWEST} or more, four of them within the hull of the others)"
+        )
+
     # ------------------------------------------------------------------ what standards left out teach
 
     def _learn(self) -> tuple[float, float, float, int]:
         """τ and the limits of Q and T², from standards left out one at a time within the hull of the others.
 
-        τ is that under which they have the highest density (log score, a proper scoring rule, with a log-normal prior),
-        less what leaving out adds (`GAP_CORRECTION`). (The smallest with which regions at 50 % cover half of them, the
-        rule before, is a median of a dozen numbers: from plate to plate its regions at 80 % covered 40 to 100 %.) The
-        limits are the textbook's or the largest left-out standard's.
+        τ is that under which they are most probable where the others predict them (log score, a proper scoring rule,
+        with a log-normal prior), and no less than one: levels share their concentrations with others of their row and
+        column, and an unknown does not. The limit of Q is the textbook's, or where a further one of the standards' own
+        residuals, each outside the span of the others, would lie with 99 % probability (log-normal); of T² the
+        textbook's.
         """
         gp, n = self.gp, len(self.gp.levels)
         width = gp.level_means.shape[1]
@@ -93,21 +108,38 @@ class PlaneCalibration:
         out = [i for i in range(n) if not outside_hull(gp.levels[[i]], np.delete(gp.levels, i, axis=0))[0]]
         if n < FEWEST or len(out) < 4:
             return 1.0, q_limit, t2_limit, 0
-        folds = gp.fit_folds(gp.levels, gp.level_means, [np.delete(np.arange(n), i) for i in out])
-        planes = [Plane(fold, SurfaceSpace(self.space.mean, self.space.sigma, self.space.basis)) for fold in folds]
         every = np.ones(width, dtype=bool)
-        seen = [self.space.coordinates(gp.level_means[i], every) for i in out]
-
-        def asked(k: int, widening: float) -> PlaneDensity:
-            place, noise, q = seen[k]
-            return planes[k].density(place, max(q, 1.0) * noise, widening, _COARSE)
-
         score = -0.5 * (np.log(WIDENINGS) / PRIOR_WIDTH) ** 2
-        for k, i in enumerate(out):
-            score += [log_density(asked(k, float(one)), gp.levels[i]) for one in WIDENINGS]
-        widening = GAP_CORRECTION * float(np.exp(_highest_between(np.log(WIDENINGS), score)))
-        t2 = max(float(asked(k, widening).squared.min()) for k in range(len(out)))
-        return widening, max(q_limit, max(q for *_, q in seen)), max(t2_limit, t2), len(out)
+        for i in out:
+            score += self._left_out(i, *self.space.coordinates(gp.level_means[i], every))
+        widening = float(np.exp(_highest_between(np.log(WIDENINGS), score)))
+        apart = np.log([self._residual_without(i) for i in out])
+        spread = float(apart.std(ddof=1)) * np.sqrt(1.0 + 1.0 / len(out))
+        q_next = float(np.exp(apart.mean() + stdtrit(len(out) - 1.0, 1.0 - _TAIL) * spread))
+        return max(widening, 1.0), max(q_limit, q_next), t2_limit, len(out)
+
+    def _residual_without(self, i: int) -> float:
+        """Q of standard i where the others alone say what their span and the noise are."""
+        means = self.gp.level_means
+        space = SurfaceSpace.of(np.delete(means, i, axis=0), None)
+        return space.coordinates(means[i], np.ones(means.shape[1], dtype=bool))[2]
+
+    def _left_out(self, i: int, place: np.ndarray, noise: np.ndarray, q: float) -> np.ndarray:
+        """Log density, up to a constant, of standard i where the others predict it, for each of `WIDENINGS`."""
+        plane = Plane(self.ensemble.without(i), self.space)
+        first, second = self.gp.levels[i]
+        mean, own, between = (part[0] for part in plane.at((np.array([first]), np.array([second]))))
+        # a standard's own error of preparation is part of its distance; an unknown has none
+        own = own + float(self.ensemble.eta.mean()) * plane.spread
+        missed, scores = place - mean, []
+        for widening in WIDENINGS:
+            covariance = max(q, 1.0) * noise + float(widening) * own + between
+            squared = float(missed @ np.linalg.solve(covariance, missed))
+            scores.append(
+                -0.5 * np.linalg.slogdet(covariance)[1]
+                - 0.5 * (plane.dof + len(missed)) * np.log1p(squared / plane.dof)
+            )
+        return np.array(scores)
 
     # ------------------------------------------------------------------ unknowns
 
@@ -228,10 +260,8 @@ class PlaneCalibration:
                     f"{count} separate regions of the plane explain the spectrum (the {100 * which:g} % region)"
                 )
                 worst = min(worst, "ambiguous", key=WORST_FIRST.index)
-        if not self.left_out:
-            notes.append(
-                f"{len(levels)} standards are too few to be left out one by one: the regions rest on the model alone"
-            )
+        if self.declines:
+            notes.append(self.declines)
         own = (parts[0], parts[1])
         return PlaneAnswer(
             name, self.analytes, self.units, worst, own, found, at_95, bool(outside), tuple(dict.fromkeys(notes)),
@@ -243,9 +273,11 @@ class PlaneCalibration:
         levels, bounded = self.gp.levels[:, analyte], self.plane.ends_at_zero(analyte)
         one, at_95 = (one_analyte(density, analyte, at, bounded) for at in (level, VERDICT_LEVEL))
         blank = bounded and bool((levels == 0.0).any())
-        rules = VerdictRules(float(levels.min()), float(levels.max()), blank, self.q_limit, self.t2_limit)
+        rules = VerdictRules(
+            float(levels.min()), float(levels.max()), blank, self.q_limit, self.t2_limit, declines=self.declines
+        )
         t2 = float(density.squared.min())
-        said, reasons = verdict(rules, one, at_95, q, t2)
+        said, reasons = declined(rules, verdict(rules, one, at_95, q, t2))
         best, n, matches = one.best, len(self.gp.levels), said != "does not match"
         return Quantification(
             verdict=said,
@@ -268,7 +300,7 @@ class PlaneCalibration:
         )
 
     def _outside(self, points: np.ndarray) -> np.ndarray:
-        return outside_hull(self.gp.coordinates(points).numpy(), self.gp.coordinates(self.gp.levels).numpy())
+        return outside_hull(self.ensemble.coordinates(points), self.ensemble.coordinates(self.gp.levels))
 
     def _beyond(self, found: Region) -> bool:
         """Whether every cell of a region lies outside the hull of the standards."""
@@ -312,4 +344,4 @@ def fit_plane(dataset: SpectralDataset, gp: SurfaceGP | None = None) -> PlaneCal
     if not usable.any():
         raise InputError("every wavelength is masked in some standard, so nothing is left to calibrate with.")
     made = (gp or SurfaceGP()).fit(np.array(dataset.levels), np.array(dataset.level_means())[:, usable])
-    return PlaneCalibration(dataset, made)
+    return PlaneCalibration(dataset, made, fit_ensemble(made))

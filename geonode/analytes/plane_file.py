@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from geonode.analytes.ensemble import SurfaceEnsemble
 from geonode.analytes.plane_calibration import PlaneCalibration, usable_wavelengths
 from geonode.analytes.surface_gp import SurfaceGP
 from geonode.bundle import VERSION, read_bundle, write_bundle
@@ -27,6 +28,7 @@ def save_plane(plane: PlaneCalibration, path: str | Path) -> None:
     """
     arrays, settings = plane.gp.state()
     tensors = {f"gp/{name}": value for name, value in arrays.items()}
+    tensors |= {f"members/{name}": value for name, value in plane.ensemble.state().items()}
     data = dataset_arrays(plane.dataset)
     tensors |= {f"dataset/{name}": torch.from_numpy(np.array(value)) for name, value in data.items()}
     metadata: dict[str, Any] = {
@@ -57,8 +59,18 @@ def load_plane(path: str | Path) -> PlaneCalibration:
         state = {name.removeprefix("gp/"): value for name, value in tensors.items() if name.startswith("gp/")}
         means = np.array(dataset.level_means())[:, usable_wavelengths(dataset)]
         gp = SurfaceGP.from_state(np.array(dataset.levels), means, state, metadata["gp"])
+        members = {
+            name.removeprefix("members/"): value for name, value in tensors.items() if name.startswith("members/")
+        }
+        if not members:
+            raise BundleError(
+                f"{path} was written by an earlier geonode, whose regions of two analytes were too narrow; fit again "
+                "and save anew."
+            )
         widening, q_limit, t2_limit, left_out = metadata["learned"]
-        return PlaneCalibration(dataset, gp, (widening, q_limit, t2_limit, left_out))
+        return PlaneCalibration(
+            dataset, gp, SurfaceEnsemble.from_state(gp, members), (widening, q_limit, t2_limit, left_out)
+        )
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise BundleError(f"{path} is not a complete geonode bundle ({error}); fit again and save anew.") from error
 

@@ -24,13 +24,12 @@ from torch import Tensor
 
 from geonode.analytes.bands import RowEffect, new_values, outside_hull, row_effect
 from geonode.analytes.embedding import EmbeddingMetric, EnsembleEmbedding, Surfaces
+from geonode.analytes.evidence import log_evidence, maximise, scaled_gram, strongest_first, take_in_order
 from geonode.analytes.reach import places, require_within_reach
 from geonode.calibration.gp.numerics import one_thread
 from geonode.errors import InputError
 from geonode.metric import WarpMetric
 from geonode.metric.warp import WARPS, scaled_warps
-
-_JITTER = 1e-9
 
 
 @dataclass(frozen=True)
@@ -152,36 +151,16 @@ class SurfaceGP:
     @one_thread()
     def _fit_batch(self, jobs: list[tuple[np.ndarray, np.ndarray]], into: list[SurfaceGP]) -> list[SurfaceGP]:
         levels = np.stack([job[0] for job in jobs])
-        centred = torch.from_numpy(np.stack([job[1] - job[1].mean(0) for job in jobs]))
-        scale = centred.square().mean((1, 2), keepdim=True).sqrt().clamp_min(torch.finfo(torch.float64).tiny)
-        gram = (centred / scale) @ (centred / scale).mT
-        warped = torch.stack([_warped(level, level) for level in levels])
+        means = np.stack([job[1] for job in jobs])
+        warped = torch.stack([warps_of(level, level) for level in levels])
         surfaces = Surfaces(len(jobs), self.starts, self.hidden, levels.shape[2], len(WARPS), self.seed)
-        width = centred.shape[2]
-        optimiser = torch.optim.Adam(surfaces.parameters(), lr=0.05)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda t: min(1.0, 2.0 * (1.0 - t / self.steps)))
-        for _ in range(self.steps):
-            optimiser.zero_grad()
-            evidence, _, _ = self._evidence(surfaces, warped, gram, width)
-            (-(evidence.mean(1) + surfaces.log_prior()).sum()).backward()
-            optimiser.step()
-            schedule.step()
-        with torch.no_grad():
-            evidence, inverse, x = self._evidence(surfaces, warped, gram, width)
+        take_in_order(surfaces, [strongest_first(*job) for job in jobs])
+        evidence, inverse, x = maximise(
+            surfaces, warped, scaled_gram(means), means.shape[2], self.effective_outputs, self.steps
+        )
         for f, (gp, job) in enumerate(zip(into, jobs, strict=True)):
             gp._set(job, surfaces, f, inverse[f], x[f], evidence[f])
         return into
-
-    def _evidence(self, surfaces: Surfaces, warped: Tensor, gram: Tensor, width: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Log evidence [F, S], K⁻¹ [F, S, n, n] and coordinates [F, n, D]."""
-        x = surfaces.coordinates(warped)
-        n = x.shape[1]
-        nugget = (surfaces.log_eta.exp() + _JITTER)[..., None, None] * torch.eye(n, dtype=x.dtype)
-        factor = torch.linalg.cholesky(surfaces.kernel(x, x) + nugget)
-        inverse = torch.cholesky_inverse(factor)
-        q = (inverse * gram[:, None]).sum((-1, -2)).clamp_min(torch.finfo(x.dtype).tiny)
-        log_det = 2.0 * torch.diagonal(factor, dim1=-2, dim2=-1).log().sum(-1)
-        return -0.5 * self.effective_outputs * (n * torch.log(q / (n * width)) + log_det), inverse, x
 
     @torch.no_grad()
     def _set(
@@ -194,7 +173,7 @@ class SurfaceGP:
         evidence: Tensor,
     ) -> None:
         self.levels, self.level_means = job
-        self.origin = _origin(self.levels)
+        self.origin = origin_of(self.levels)
         self.column_mean = self.level_means.mean(0)
         self.residual = self.level_means - self.column_mean
         own = Surfaces(1, self.starts, self.hidden, self.levels.shape[1], len(WARPS), self.seed)
@@ -221,11 +200,11 @@ class SurfaceGP:
         made, job = cls(**settings), _checked(levels, level_means)
         surfaces = Surfaces(1, made.starts, made.hidden, job[0].shape[1], len(WARPS), made.seed)
         surfaces.load_state_dict(state)
-        centred = torch.from_numpy(job[1] - job[1].mean(0))
-        scale = centred.square().mean().sqrt().clamp_min(torch.finfo(torch.float64).tiny)
-        gram = ((centred / scale) @ (centred / scale).mT)[None]
         with torch.no_grad():
-            evidence, inverse, x = made._evidence(surfaces, _warped(job[0], job[0])[None], gram, centred.shape[1])
+            evidence, inverse, x = log_evidence(
+                surfaces, warps_of(job[0], job[0])[None], scaled_gram(job[1][None]), job[1].shape[1],
+                made.effective_outputs,
+            )  # fmt: skip
         made._set(job, surfaces, 0, inverse[0], x[0], evidence[0])
         return made
 
@@ -255,7 +234,7 @@ class SurfaceGP:
         c = places(concentrations)
         if c.ndim != 2 or c.shape[1] != self.dim or not np.isfinite(c).all():
             raise InputError(f"concentrations must be finite numbers of shape [C, {self.dim}], got shape {c.shape}.")
-        return self._surfaces.coordinates(_warped(c, self.levels)[None])[0]
+        return self._surfaces.coordinates(warps_of(c, self.levels)[None])[0]
 
     @one_thread()
     def rows_at(self, at: Tensor) -> tuple[Tensor, Tensor]:
@@ -356,15 +335,15 @@ class SurfaceGP:
         ]
 
 
-def _origin(levels: np.ndarray) -> np.ndarray:
-    """c₀ [D]: 0 for amounts, c_min for scales whose zero lies far away or below (pH, temperature)."""
+def origin_of(levels: np.ndarray) -> np.ndarray:
+    """c₀ ``[D]`` of levels ``[n, D]``: 0 for amounts, c_min where zero lies far away or below (pH, temperature)."""
     low, span = levels.min(0), np.ptp(levels, axis=0)
     return np.where((low >= 0.0) & (low <= span), 0.0, low)
 
 
-def _warped(concentrations: np.ndarray, levels: np.ndarray) -> Tensor:
+def warps_of(concentrations: np.ndarray, levels: np.ndarray) -> Tensor:
     """Every warp, scaled to [−1, 1] over ``levels``, at ``concentrations [C, D]``: ``[13, C, D]``."""
-    origin, low, high = _origin(levels), levels.min(0), levels.max(0)
+    origin, low, high = origin_of(levels), levels.min(0), levels.max(0)
     span = high - origin
     columns = [
         scaled_warps(

@@ -80,7 +80,7 @@ def _ranges(made: PlaneCalibration) -> list[str]:
 
 def _learned(made: PlaneCalibration) -> str:
     if not made.left_out:
-        return "too few standards to leave any out: regions rest on the model alone"
+        return f"nothing will be quantified: {made.declines}"
     return f"regions are set by {made.left_out} standards left out one by one within the others"
 
 

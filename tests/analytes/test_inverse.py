@@ -110,6 +110,37 @@ def test_regions_cover_as_often_as_they_say(asked):
     covered = np.mean([answer.region.contains(point) for point, answer in zip(*asked, strict=True)])
     assert 0.65 <= covered <= 0.93
     assert np.mean([answer.region_95.contains(point) for point, answer in zip(*asked, strict=True)]) >= 0.87
+    assert sum(answer.verdict == "does not match" for answer in asked[1]) <= 3  # a limit of 1 %
+
+
+def test_the_order_of_the_analytes_changes_nothing(made, plate):
+    swapped = SpectralDataset(
+        np.array(plate.spectra), np.array(plate.concentrations)[:, ::-1].copy(), WAVE, analytes=("Cl", "pH"),
+        concentration_unit="mM, 1",
+    )  # fmt: skip
+    other = fit_plane(swapped, SurfaceGP(**QUICK))
+    assert other.widening == pytest.approx(made.widening, rel=1e-6)
+    for point in ((6.5, 20.0), (7.9, 120.0)):
+        one, two = (m.quantify(spectra(plate, point, 3)[0]) for m in (made, other))
+        assert one.verdict == two.verdict and one.point == pytest.approx(two.point[::-1], rel=1e-5)
+        for a, b in zip(one.parts, two.parts[::-1], strict=True):
+            assert (a.low, a.high) == pytest.approx((b.low, b.high), rel=1e-5)
+    means = made.gp.predict_mean([[7.0, 50.0]]), other.gp.predict_mean([[50.0, 7.0]])
+    np.testing.assert_allclose(*means, rtol=1e-6)
+
+
+def test_too_few_standards_to_leave_out_quantify_nothing(plate):
+    rows = [0, 5, 24, 29, 14, 8]
+    few = SpectralDataset(
+        np.array(plate.spectra)[rows], np.array(plate.concentrations)[rows], WAVE, analytes=("pH", "Cl"),
+        concentration_unit="1, mM",
+    )  # fmt: skip
+    made = fit_plane(few, SurfaceGP(**QUICK))
+    answers = made.quantify(spectra(plate, within(10, 3), 4))
+    assert {a.verdict for a in answers} <= {"ambiguous", "does not match"}
+    said = [a for a in answers if a.verdict == "ambiguous"]
+    notes = [" ".join(a.notes) for a in said]
+    assert said and all("6 standards are too few" in note and "measure 9 or more" in note for note in notes)
 
 
 @pytest.mark.parametrize("point", [(6.5, 20.0), (7.2, 50.0), (7.9, 120.0)])
