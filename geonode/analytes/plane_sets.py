@@ -12,8 +12,6 @@ from geonode_runtime.sets import Component, ConcentrationSet
 
 LEAST_PIECE = 0.005
 """A piece of less probability is no other explanation, but a far tail that the density has somewhere."""
-LEAST_DENSITY = 1e-12
-"""What a truth that a density leaves out altogether counts as."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +49,6 @@ class Region:
         place = [int(np.searchsorted(e, value, side="right")) - 1 for e, value in zip(ends, point, strict=True)]
         within = all(e[0] <= value <= e[-1] for e, value in zip(ends, point, strict=True))
         return within and bool(self.inside[min(place[0], len(ends[0]) - 2), min(place[1], len(ends[1]) - 2)])
-
-
-def log_density(found: PlaneDensity, point: np.ndarray) -> float:
-    """ln of the density at the grid point nearest to ``point [2]``."""
-    i, j = (int(np.abs(axis - value).argmin()) for axis, value in zip(found.axes, point, strict=True))
-    return float(np.log(max(found.density[i, j], LEAST_DENSITY)))
 
 
 def region(found: PlaneDensity, level: float) -> Region:

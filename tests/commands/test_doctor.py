@@ -16,6 +16,7 @@ from geonode.cli import app
 from geonode.commands import probes
 from geonode.commands.doctor import _weights
 from geonode.prior import model_card
+from geonode.threads import cores
 
 
 @pytest.fixture
@@ -202,8 +203,8 @@ def test_memory_is_what_a_container_may_take(files, limit, tmp_path, monkeypatch
 
 
 def test_cores_are_those_this_process_may_use(monkeypatch):
-    monkeypatch.setattr(probes.os, "sched_getaffinity", lambda pid: {3}, raising=False)
-    assert probes.cores() == 1
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3}, raising=False)
+    assert cores() == 1
 
 
 def test_weights_are_told_with_all_assays_that_they_have_seen():
