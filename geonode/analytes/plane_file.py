@@ -45,12 +45,18 @@ def load_plane(path: str | Path) -> PlaneCalibration:
     """Read what `save_plane` wrote.
 
     Raises:
-        BundleError: missing, truncated, altered, of a later version, or of one analyte.
+        BundleError: missing, truncated, altered, of a later version, of an earlier rule, or of one analyte.
     """
     path = as_path(path, "the bundle")
     tensors, metadata = read_bundle(path)
     if metadata.get("kind") != KIND:
         raise BundleError(f"{path} is a calibration of one analyte; read it with geonode.load.")
+    members = {name.removeprefix("members/"): v for name, v in tensors.items() if name.startswith("members/")}
+    if not members:
+        raise BundleError(
+            f"{path} was written by an earlier geonode, whose regions of two analytes were too narrow; fit again and "
+            "save anew."
+        )
     try:
         arrays = {
             name.removeprefix("dataset/"): v.numpy() for name, v in tensors.items() if name.startswith("dataset/")
@@ -59,14 +65,6 @@ def load_plane(path: str | Path) -> PlaneCalibration:
         state = {name.removeprefix("gp/"): value for name, value in tensors.items() if name.startswith("gp/")}
         means = np.array(dataset.level_means())[:, usable_wavelengths(dataset)]
         gp = SurfaceGP.from_state(np.array(dataset.levels), means, state, metadata["gp"])
-        members = {
-            name.removeprefix("members/"): value for name, value in tensors.items() if name.startswith("members/")
-        }
-        if not members:
-            raise BundleError(
-                f"{path} was written by an earlier geonode, whose regions of two analytes were too narrow; fit again "
-                "and save anew."
-            )
         widening, q_limit, t2_limit, left_out = metadata["learned"]
         return PlaneCalibration(
             dataset, gp, SurfaceEnsemble.from_state(gp, members), (widening, q_limit, t2_limit, left_out)

@@ -12,6 +12,7 @@ import geonode
 from geonode.analytes import SurfaceGP, fit_plane, load_plane, save_plane
 from geonode.analytes.plane import PlaneDensity
 from geonode.analytes.plane_sets import LEAST_PIECE, one_analyte, region
+from geonode.bundle import read_bundle, write_bundle
 from geonode.commands.plane import FIT, QUANTIFY
 from geonode.data import SpectralDataset, simulate_sensor
 from geonode.errors import BundleError, InputError
@@ -204,6 +205,18 @@ def test_masked_and_coarse_unknowns(made, plate):
 
 
 # --- files and commands -----------------------------------------------------------------------------------------------
+
+
+def test_a_bundle_of_the_rule_before_is_refused_in_one_sentence(made, tmp_path):
+    path = tmp_path / "plane.bundle"
+    save_plane(made, path)
+    tensors, metadata = read_bundle(path)
+    kept = {name: value for name, value in tensors.items() if not name.startswith("members/")}
+    write_bundle(path, kept, {name: value for name, value in metadata.items() if name not in ("version", "checksum")})
+    with pytest.raises(
+        BundleError, match=r"plane\.bundle was written by an earlier geonode.*; fit again and save anew"
+    ):
+        load_plane(path)
 
 
 def test_a_bundle_answers_as_the_calibration_that_wrote_it(made, plate, tmp_path):
