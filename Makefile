@@ -7,7 +7,8 @@
 PYTHON ?= python3
 PIP_FLAGS ?=
 VENV ?= .venv
-WORKERS ?= 2
+# Of pytest: on two cores a third one works while the other two wait for processes that they started.
+WORKERS ?= 3
 
 PY := $(VENV)/bin/python
 # torch is named in the pip call itself, so that a local CPU build of exactly this release is preferred.
