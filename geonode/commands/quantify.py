@@ -15,7 +15,6 @@ from geonode.commands.outputs import ANSWER, DRAWING, RESULTS, Force, check_outp
 from geonode.commands.plane import quantify_two
 from geonode.commands.reading import Decimal, Sheet
 from geonode.errors import InputError
-from geonode_runtime.amounts import dilution_factor, factor_uncertainty
 from geonode_runtime.refused import Refused, answered, not_answered
 
 if TYPE_CHECKING:
@@ -203,11 +202,9 @@ def _told(unknown: UnknownSpectra, answer: Answer, unit: str, elsewhere: str, qu
 
 def _diluted(dilution: str, dilution_std: str, level: float, quiet: bool) -> tuple[float, float]:
     """The factor of dilution and its uncertainty, once they are known to be possible; says what was understood."""
-    from geonode_runtime.answers import check_options
+    from geonode_runtime.amounts import diluted
 
-    factor, understood = dilution_factor(dilution)
-    factor_std = factor_uncertainty(dilution_std, factor)
-    check_options(level, factor, factor_std)
+    factor, factor_std, understood = diluted(dilution, dilution_std, level)
     if understood:
         say(understood, quiet)
     return factor, factor_std

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from geonode_runtime.amounts import dilution_factor, factor_uncertainty
-from geonode_runtime.answers import check_options
+from geonode_runtime.amounts import diluted
 from geonode_runtime.errors import GeonodeError, InputError
 from geonode_runtime.files import write_text
 from geonode_runtime.given_paths import as_path
@@ -141,9 +140,7 @@ def _quantify(options: argparse.Namespace) -> None:
         read = [options.model, *options.unknown, *(options.blank or [])]
         check_output(Path(options.json), ANSWER, read, force=options.force)
     model = load(options.model)
-    factor, understood = dilution_factor(options.dilution)
-    factor_std = factor_uncertainty(options.dilution_std, factor)
-    check_options(options.level, factor, factor_std)
+    factor, factor_std, understood = diluted(options.dilution, options.dilution_std, options.level)
     if understood:
         print(understood, file=sys.stderr)
     groups = [[path] for path in options.unknown] if options.each else [options.unknown]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from geonode_runtime.answers import check_options
 from geonode_runtime.errors import InputError
 from geonode_runtime.figures import figure
 
@@ -44,6 +45,18 @@ def factor_uncertainty(text: str, factor: float) -> float:
     """
     value = number(text.strip().removesuffix("%"), "--dilution-std", "write 0.1 or 2%")
     return factor * value / 100.0 if text.strip().endswith("%") else value
+
+
+def diluted(dilution: str, dilution_std: str, level: float) -> tuple[float, float, str]:
+    """The factor of dilution, its standard uncertainty, and what was understood, in words; none where not diluted.
+
+    Raises:
+        InputError: no such amounts, or a factor, an uncertainty or a ``level`` out of range.
+    """
+    factor, understood = dilution_factor(dilution)
+    factor_std = factor_uncertainty(dilution_std, factor)
+    check_options(level, factor, factor_std)
+    return factor, factor_std, understood
 
 
 def number(text: str, option: str, remedy: str, whole: str = "") -> float:
